@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+use Spindle\SpindleException;
+
+/** A command did not succeed, and its caller asked for an exception by {@see CommandResult::orThrow()}. */
+final class CommandFailedException extends \RuntimeException implements SpindleException
+{
+    /** Of standard error, this much of the end goes into the message, in bytes. */
+    private const TAIL = 2000;
+
+    private function __construct(public readonly CommandResult $result, string $message)
+    {
+        parent::__construct($message);
+    }
+
+    public static function of(CommandResult $result): self
+    {
+        $stream = $result->stderrStream();
+        $length = fstat($stream)['size'] ?? 0;
+        fseek($stream, max(0, $length - self::TAIL));
+        $tail = trim((string) stream_get_contents($stream));
+
+        return new self($result, $result->describe() . ($tail === '' ? '' : "\n{$tail}"));
+    }
+}

@@ -1,0 +1,161 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Spindle\Command\Internal\Dispatcher;
+use Spindle\Command\Internal\Execution;
+use Spindle\Command\Internal\Run;
+use Spindle\Internal\CpuCount;
+
+/**
+ * Runs commands, so many at once, in a small process of its own.
+ *
+ * The process, the launcher, is started with the first command, whatever this process holds in memory or has open, and
+ * lives until the pool does not: until {@see close()}, or until nothing refers to the pool. Everything that a command
+ * has started and that still lives then is ended. Several runs may go on at once, in fibers; they share the slots.
+ */
+final class CommandPool
+{
+    private readonly Dispatcher $dispatcher;
+
+    /**
+     * @param int|null        $concurrency commands that run at once; null for as many as there are usable CPUs
+     * @param int|RetryPolicy $retries     further attempts for a command that fails, with the policy's defaults; 0 for none
+     *
+     * @throws \ValueError when the concurrency is below 1 or the retries are below 0
+     */
+    public function __construct(
+        ?int $concurrency = null,
+        int|RetryPolicy $retries = 0,
+        CommandPoolOptions $options = new CommandPoolOptions(),
+    ) {
+        $this->dispatcher = new Dispatcher(
+            self::atLeastOne($concurrency ?? (new CpuCount())->usable()),
+            \is_int($retries) ? new RetryPolicy($retries) : $retries,
+            $options,
+        );
+    }
+
+    public function __destruct()
+    {
+        $this->dispatcher->close();
+    }
+
+    /**
+     * Runs the commands and yields each one's result under its key as soon as it is there.
+     *
+     * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them, and
+     * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more.
+     *
+     * Cancellation: commands that run are ended with all their descendants, their results are yielded as cancelled like
+     * those of waiting commands, then CancelledException is thrown. The pool stays usable.
+     *
+     * @template TKey
+     *
+     * @param iterable<TKey, Command> $commands
+     *
+     * @return \Generator<TKey, CommandResult, mixed, RunSummary>
+     *
+     * @throws LauncherException when the launcher can't be started, or died; results that were there come before it
+     * @throws CancelledException
+     */
+    public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
+    {
+        return $this->results($commands, false, $cancellation);
+    }
+
+    /**
+     * As {@see run()}, but in the order of the input: a result that is early waits for those before it.
+     *
+     * @template TKey
+     *
+     * @param iterable<TKey, Command> $commands
+     *
+     * @return \Generator<TKey, CommandResult, mixed, RunSummary>
+     *
+     * @throws LauncherException
+     * @throws CancelledException
+     */
+    public function runInOrder(iterable $commands, ?Cancellation $cancellation = null): \Generator
+    {
+        return $this->results($commands, true, $cancellation);
+    }
+
+    /**
+     * Runs one command and returns its result; other fibers go on meanwhile.
+     *
+     * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
+     *
+     * @throws LauncherException
+     * @throws CancelledException
+     */
+    public function execute(Command $command, ?Cancellation $cancellation = null): CommandResult
+    {
+        $cancellation?->throwIfRequested();
+        $execution = new Execution();
+        $ticket = $this->dispatcher->submit($this->dispatcher->lane(), 0, $command, $execution);
+        $this->dispatcher->flush();
+        $cancelled = null;
+        $subscription = $cancellation?->subscribe(function (CancelledException $exception) use ($ticket, &$cancelled): void {
+            $cancelled = $exception;
+            $this->dispatcher->cancel($ticket);
+        });
+        try {
+            $result = $execution->wait();
+        } finally {
+            if ($subscription !== null) {
+                $cancellation?->unsubscribe($subscription);
+            }
+        }
+
+        return $cancelled === null ? $result : throw $cancelled;
+    }
+
+    /**
+     * Changes how many commands run at once. When it is lowered, running ones finish first.
+     *
+     * @throws \ValueError       when it is below 1
+     * @throws LauncherException when there are not the descriptors for so many
+     */
+    public function resize(int $concurrency): void
+    {
+        $this->dispatcher->resize(self::atLeastOne($concurrency));
+    }
+
+    /** Ends all commands of all runs; their results are yielded as cancelled. The pool stays usable. */
+    public function kill(): void
+    {
+        $this->dispatcher->cancelAll();
+    }
+
+    /**
+     * Ends the launcher and everything that commands have left running. Runs that are under way fail with
+     * LauncherException. Blocks until it is done, at most about half a second longer than the commands take to end.
+     */
+    public function close(): void
+    {
+        $this->dispatcher->close();
+    }
+
+    /**
+     * @template TKey
+     *
+     * @param iterable<TKey, Command> $commands
+     *
+     * @return \Generator<TKey, CommandResult, mixed, RunSummary>
+     */
+    private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
+    {
+        // A generator of its own, so that it holds the pool while it is iterated.
+        return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
+    }
+
+    private static function atLeastOne(int $concurrency): int
+    {
+        return $concurrency >= 1 ? $concurrency : throw new \ValueError("A pool runs 1 or more commands at once, not {$concurrency}");
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+use Psr\Log\LoggerInterface;
+
+/**
+ * What a pool can be told beyond its concurrency and retries. The defaults need no thought.
+ */
+final class CommandPoolOptions
+{
+    /**
+     * @param HaltPolicy|null      $halt      ends a run early; null runs everything
+     * @param float                $grace     seconds between TERM and KILL for a command that is ended
+     * @param int                  $lookahead commands handed to the launcher, or results waiting in this process, beyond
+     *                                        the running ones: they keep the pool busy while the caller's loop body runs
+     * @param bool                 $redispatch run again what a launcher that died had started, instead of failing with
+     *                                        {@see LauncherException}: such a command may run twice
+     * @param StartMethod          $start     how the launcher starts processes
+     * @param string|null          $php       the PHP command-line binary that runs the launcher; null finds it
+     * @param string|null          $temporaryDirectory where large output is kept, unlinked; null for the system's own
+     * @param LoggerInterface|null $logger    gets each step at debug level, never output or environment
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public readonly ?HaltPolicy $halt = null,
+        public readonly float $grace = 2.0,
+        public readonly int $lookahead = 256,
+        public readonly bool $redispatch = false,
+        public readonly StartMethod $start = StartMethod::Auto,
+        public readonly ?string $php = null,
+        public readonly ?string $temporaryDirectory = null,
+        public readonly ?LoggerInterface $logger = null,
+    ) {
+        if (!($grace >= 0 && $grace < 1e9)) {
+            throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");
+        }
+        if ($lookahead < 0) {
+            throw new \ValueError("The lookahead must be 0 or more commands, not {$lookahead}");
+        }
+    }
+}

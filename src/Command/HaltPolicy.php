@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+/**
+ * When a run stops before its input ends: on a number, or a share, of failures or successes.
+ *
+ * "Soon" lets what runs finish and starts nothing more; "now" ends what runs as well, whose results say cancelled.
+ * While a policy is set, a command is handed out only when a slot is free, so that none starts after the decision.
+ */
+final class HaltPolicy
+{
+    /** A share is looked at once so many commands have failed or succeeded, as in GNU parallel. */
+    private const MINIMUM = 3;
+
+    private function __construct(
+        public readonly bool $now,
+        public readonly bool $onSuccess,
+        public readonly ?int $count,
+        public readonly ?float $share,
+    ) {
+        if ($count !== null && $count < 1) {
+            throw new \ValueError("A run halts on 1 or more commands, not on {$count}");
+        }
+        if ($share !== null && !($share > 0 && $share <= 1)) {
+            throw new \ValueError("A run halts on a share above 0 and up to 1, not on {$share}");
+        }
+    }
+
+    public static function soonAfterFailures(int $count): self
+    {
+        return new self(false, false, $count, null);
+    }
+
+    public static function nowAfterFailures(int $count): self
+    {
+        return new self(true, false, $count, null);
+    }
+
+    public static function soonAfterSuccesses(int $count): self
+    {
+        return new self(false, true, $count, null);
+    }
+
+    public static function nowAfterSuccesses(int $count): self
+    {
+        return new self(true, true, $count, null);
+    }
+
+    /** @param float $share of the commands that have ended, above 0 and up to 1; at least three must have failed */
+    public static function soonAfterFailureShare(float $share): self
+    {
+        return new self(false, false, null, $share);
+    }
+
+    /** @param float $share as for {@see soonAfterFailureShare()} */
+    public static function nowAfterFailureShare(float $share): self
+    {
+        return new self(true, false, null, $share);
+    }
+
+    /** @param float $share of the commands that have ended, above 0 and up to 1; at least three must have succeeded */
+    public static function soonAfterSuccessShare(float $share): self
+    {
+        return new self(false, true, null, $share);
+    }
+
+    /** @param float $share as for {@see soonAfterSuccessShare()} */
+    public static function nowAfterSuccessShare(float $share): self
+    {
+        return new self(true, true, null, $share);
+    }
+
+    public function isReached(int $succeeded, int $failed): bool
+    {
+        $events = $this->onSuccess ? $succeeded : $failed;
+        if ($this->count !== null) {
+            return $events >= $this->count;
+        }
+
+        return $events >= self::MINIMUM && $events >= $this->share * ($succeeded + $failed);
+    }
+}

@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+/**
+ * What a command wrote to one of its outputs: in memory while it is small, else in an unlinked temporary file.
+ */
+final class Capture
+{
+    private string $bytes = '';
+
+    /** @var resource|null all of it, once it is a file */
+    private mixed $file = null;
+
+    private int $held = 0;
+    private int $length = 0;
+
+    public function __construct(private readonly CaptureStore $store)
+    {
+    }
+
+    public function __destruct()
+    {
+        if ($this->held !== 0 || $this->file !== null) {
+            $this->store->release($this->held, $this->file !== null);
+        }
+    }
+
+    /**
+     * The last piece of a command's output, which mostly is all of it. It is not counted against the store's limit,
+     * for it is no larger than the launcher's piece.
+     *
+     * @throws CaptureFailed
+     */
+    public function finish(string $bytes): void
+    {
+        if ($this->length === 0) {
+            $this->bytes = $bytes;
+            $this->length = \strlen($bytes);
+        } elseif ($bytes !== '') {
+            $this->append($bytes);
+        }
+    }
+
+    /** @throws CaptureFailed when a file is needed and can't be written; what is there stays */
+    public function append(string $bytes): void
+    {
+        $size = \strlen($bytes);
+        if ($this->file === null && !$this->store->hold($size, \strlen($this->bytes) + $size)) {
+            $this->spill();
+        }
+        if ($this->file === null) {
+            $this->bytes .= $bytes;
+            $this->held += $size;
+        } else {
+            $this->store->write($this->file, $bytes);
+        }
+        $this->length += $size;
+    }
+
+    public function length(): int
+    {
+        return $this->length;
+    }
+
+    public function toString(): string
+    {
+        if ($this->file === null) {
+            return $this->bytes;
+        }
+
+        return (string) stream_get_contents($this->file, null, 0);
+    }
+
+    /** @return resource */
+    public function toStream(): mixed
+    {
+        if ($this->file !== null) {
+            // The same file with a position of its own; where there is no /proc, the one position is shared.
+            $stream = @fopen($this->store->pathOf($this->file), 'r');
+            if ($stream !== false) {
+                return $stream;
+            }
+            rewind($this->file);
+
+            return $this->file;
+        }
+        $stream = fopen('php://memory', 'w+') ?: throw new \LogicException("php://memory can't be opened");
+        fwrite($stream, $this->bytes);
+        rewind($stream);
+
+        return $stream;
+    }
+
+    private function spill(): void
+    {
+        $file = $this->store->open();
+        if ($this->bytes !== '') {
+            $this->store->write($file, $this->bytes);
+        }
+        $this->file = $file;
+        $this->store->release($this->held, false);
+        $this->bytes = '';
+        $this->held = 0;
+    }
+}

@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+/**
+ * Where a pool's captured output is kept: how much of it may be in memory, and the files for the rest.
+ *
+ * A file is created for its owner only, exclusively, and unlinked before the first byte is in it: nothing of it
+ * remains, whatever ends the process.
+ */
+final class CaptureStore
+{
+    /** Of one output, this much stays in memory, in bytes; of all that a pool holds, the second. */
+    private const EACH = 1 << 20;
+    private const ALL = 64 << 20;
+
+    /** A pool that holds so many files takes no more input until results are taken: descriptors are scarce. */
+    private const FILES = 64;
+
+    private int $held = 0;
+    private int $files = 0;
+
+    public function __construct(private readonly ?string $directory)
+    {
+    }
+
+    public function isFull(): bool
+    {
+        return $this->held > self::ALL || $this->files > self::FILES;
+    }
+
+    /** @return bool false when the output belongs in a file instead */
+    public function hold(int $bytes, int $length): bool
+    {
+        if ($length > self::EACH || $this->held + $bytes > self::ALL) {
+            return false;
+        }
+        $this->held += $bytes;
+
+        return true;
+    }
+
+    public function release(int $bytes, bool $file): void
+    {
+        $this->held -= $bytes;
+        $this->files -= $file ? 1 : 0;
+    }
+
+    /**
+     * @return resource
+     *
+     * @throws CaptureFailed
+     */
+    public function open(): mixed
+    {
+        $directory = $this->directory ?? sys_get_temp_dir();
+        $path = $directory . '/spindle-' . bin2hex(random_bytes(12));
+        $mask = umask(0o077);
+        $file = @fopen($path, 'x+');
+        umask($mask);
+        if ($file === false) {
+            throw new CaptureFailed("Can't keep its output in a temporary file in {$directory}: " . $this->reason());
+        }
+        unlink($path);
+        stream_set_write_buffer($file, 0);
+        ++$this->files;
+
+        return $file;
+    }
+
+    /**
+     * @param resource $file
+     *
+     * @throws CaptureFailed
+     */
+    public function write(mixed $file, string $bytes): void
+    {
+        for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
+            $written = @fwrite($file, $left);
+            if ($written === false || $written === 0) {
+                throw new CaptureFailed("Can't keep its output in a temporary file in " . ($this->directory ?? sys_get_temp_dir()) . ': ' . $this->reason());
+            }
+        }
+    }
+
+    /** @param resource $file */
+    public function pathOf(mixed $file): string
+    {
+        $wanted = fstat($file);
+        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+            $path = "/proc/self/fd/{$descriptor}";
+            $there = @stat($path);
+            if ($wanted !== false && $there !== false && $there['ino'] === $wanted['ino'] && $there['dev'] === $wanted['dev']) {
+                return $path;
+            }
+        }
+
+        return '';
+    }
+
+    private function reason(): string
+    {
+        $message = error_get_last()['message'] ?? 'unknown error';
+        error_clear_last();
+
+        return preg_replace('/^f\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/', '', $message) ?? $message;
+    }
+}

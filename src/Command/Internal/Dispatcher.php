@@ -1,0 +1,534 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\LauncherException;
+use Spindle\Command\Output;
+use Spindle\Command\RetryPolicy;
+
+/**
+ * What all runs of a pool share: its launcher, the commands that it has, and what follows from each frame it sends.
+ */
+final class Dispatcher
+{
+    /** Input up to this size travels with the command, in bytes. */
+    private const INLINE = 1 << 16;
+
+    /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
+    private const DEATHS = 3;
+
+    public readonly CaptureStore $store;
+    private ?Launcher $launcher = null;
+
+    /** @var array<int, Ticket> handed to the launcher and without an outcome, by id */
+    private array $tickets = [];
+
+    /** @var array<int, string> watchers of the pauses before retries, by the ticket's id */
+    private array $retries = [];
+
+    /** @var array<int, Ticket> those that pause before a retry */
+    private array $paused = [];
+
+    /** @var array<string, string|null> what the launcher has for an environment */
+    private array $environment = [];
+
+    private int $id = 0;
+    private int $lane = 0;
+    private int $deaths = 0;
+    private int $capacity = \PHP_INT_MAX;
+    private string $means = '';
+    private string $unsent = '';
+    private readonly LoggerInterface $logger;
+
+    public function __construct(
+        private int $concurrency,
+        public readonly RetryPolicy $retry,
+        public readonly CommandPoolOptions $options,
+    ) {
+        $this->store = new CaptureStore($options->temporaryDirectory);
+        $this->logger = $options->logger ?? new NullLogger();
+    }
+
+    public function concurrency(): int
+    {
+        return $this->concurrency;
+    }
+
+    /** @throws LauncherException when the launcher has not the descriptors for so many */
+    public function resize(int $concurrency): void
+    {
+        if ($concurrency > $this->capacity) {
+            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity, $this->means);
+        }
+        $this->concurrency = $concurrency;
+        $this->launcher?->send($this->configuration());
+    }
+
+    /**
+     * A new lane: the launcher starts waiting commands of different lanes in turn. Call it once for each run.
+     *
+     * @throws LauncherException when the launcher can't be started
+     */
+    public function lane(): int
+    {
+        if ($this->launcher === null) {
+            $this->start();
+        }
+        // Only what the system or putenv() set: under FPM, a request's own variables must not reach commands.
+        $environment = getenv(null, true);
+        if ($environment !== $this->environment) {
+            $this->environment = $environment;
+            $this->launcher?->send($this->environmentFrame());
+        }
+
+        return ++$this->lane;
+    }
+
+    /** Takes charge of a command. It is on its way when {@see flush()} is called, or earlier. */
+    public function submit(int $lane, mixed $key, Command $command, TicketOwner $owner): Ticket
+    {
+        $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
+        $ticket = new Ticket($id, $lane, $key, $command, $owner);
+        $this->dispatch($ticket);
+
+        return $ticket;
+    }
+
+    public function flush(): void
+    {
+        if ($this->unsent !== '') {
+            $frames = $this->unsent;
+            $this->unsent = '';
+            $this->launcher?->send($frames);
+        }
+    }
+
+    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launcher not taken. */
+    public function unsent(): int
+    {
+        return \strlen($this->unsent) + ($this->launcher?->unsent() ?? 0);
+    }
+
+    /** Ends the command's process tree, or takes it from the queue; its owner gets a cancelled result. */
+    public function cancel(Ticket $ticket): void
+    {
+        if ($ticket->cancelled) {
+            return;
+        }
+        $ticket->cancelled = true;
+        if (isset($this->paused[$ticket->id])) {
+            EventLoop::cancel($this->retries[$ticket->id]);
+            unset($this->retries[$ticket->id], $this->paused[$ticket->id]);
+            $this->settle($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before its next attempt'));
+
+            return;
+        }
+        $ticket->feeder?->stop();
+        $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
+        $this->flush();
+    }
+
+    public function cancelAll(): void
+    {
+        foreach ($this->tickets + $this->paused as $ticket) {
+            $this->cancel($ticket);
+        }
+    }
+
+    /** Ends the launcher and with it all commands; their owners are told. */
+    public function close(): void
+    {
+        $launcher = $this->launcher;
+        $this->launcher = null;
+        $launcher?->close();
+        $this->loseAll(LauncherException::closed(...));
+    }
+
+    private function start(): void
+    {
+        $weak = \WeakReference::create($this);
+        $this->launcher = new Launcher(
+            $this->options,
+            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
+                $weak->get()?->receive($type, $job, $bytes, $at, $length);
+            },
+            static function (string $how) use ($weak): void {
+                $weak->get()?->launcherDied($how);
+            },
+        );
+        $this->environment = getenv(null, true);
+        $this->launcher->send($this->configuration() . $this->environmentFrame());
+        $this->logger->debug('The launcher was started');
+    }
+
+    private function configuration(): string
+    {
+        return Protocol::frame(Protocol::CONFIGURE, 0, pack('Ve', $this->concurrency, $this->options->grace));
+    }
+
+    private function environmentFrame(): string
+    {
+        $variables = [];
+        foreach ($this->environment as $name => $value) {
+            $variables[] = "{$name}={$value}";
+        }
+
+        return Protocol::frame(Protocol::ENVIRONMENT, 0, implode("\0", $variables));
+    }
+
+    private function dispatch(Ticket $ticket): void
+    {
+        if ($this->launcher === null) {
+            $this->start();
+        }
+        if ($this->tickets === []) {
+            $this->launcher?->expectFrames(true);
+        }
+        $this->tickets[$ticket->id] = $ticket;
+        $ticket->stdout = new Capture($this->store);
+        $ticket->stderr = new Capture($this->store);
+        $this->unsent .= $this->runFrame($ticket);
+    }
+
+    private function runFrame(Ticket $ticket): string
+    {
+        $command = $ticket->command;
+        $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT) | $this->target($ticket, $command->stderr, Protocol::STDERR);
+
+        $line = $command->line ?? '';
+        $arguments = $command->line === null ? $command->arguments : ShellLine::split($line) ?? [];
+
+        $changes = [];
+        foreach ($command->environment as $name => $value) {
+            $changes[] = $value === null ? (string) $name : "{$name}={$value}";
+        }
+
+        $inline = '';
+        if (\is_string($command->input) && \strlen($command->input) <= self::INLINE) {
+            $flags |= Protocol::INPUT_INLINE;
+            $inline = $command->input;
+        } elseif ($command->input !== null) {
+            $flags |= Protocol::INPUT_FOLLOWS;
+            $this->feed($ticket);
+        }
+
+        $directory = $command->directory ?? '';
+        if ($directory === '' || $directory[0] !== '/') {
+            $directory = rtrim(getcwd() . "/{$directory}", '/') . ($directory === '' && getcwd() === '/' ? '/' : '');
+        }
+        $strings = implode("\0", [$directory, $line, ...$changes, ...$arguments]);
+
+        return Protocol::frame(Protocol::RUN, $ticket->id, pack(
+            'VveeVV',
+            $ticket->lane,
+            $flags,
+            $command->timeout ?? 0.0,
+            $command->idleTimeout ?? 0.0,
+            \count($changes),
+            \strlen($strings),
+        ) . $strings . $inline);
+    }
+
+    /** @return int the flags that say so to the launcher */
+    private function target(Ticket $ticket, mixed $target, int $type): int
+    {
+        $isError = $type === Protocol::STDERR;
+        if ($target === Output::Capture) {
+            return 0;
+        }
+        if ($target === Output::Inherit) {
+            return $isError ? Protocol::INHERIT_STDERR : Protocol::INHERIT_STDOUT;
+        }
+        if ($target === Output::Discard) {
+            return $isError ? Protocol::DISCARD_STDERR : Protocol::DISCARD_STDOUT;
+        }
+        /** @var \Closure(string): void|resource $target */
+        $ticket->sinks[$type] ??= new Sink(
+            $target,
+            function (int $bytes) use ($ticket): void {
+                $this->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
+            },
+            fn (\Throwable $thrown) => $this->fail($ticket, $thrown),
+        );
+
+        return $isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT;
+    }
+
+    private function feed(Ticket $ticket): void
+    {
+        /** @var string|resource|iterable<mixed, string> $input */
+        $input = $ticket->command->input;
+        $ticket->feeder = new Feeder(
+            $input,
+            fn (string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
+            fn () => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
+            fn (\Throwable $thrown) => $this->fail($ticket, $thrown),
+        );
+    }
+
+    /** Something on this side of the command failed: it is ended, and its outcome is that failure. */
+    private function fail(Ticket $ticket, \Throwable $thrown): void
+    {
+        if ($thrown instanceof CaptureFailed) {
+            $ticket->error ??= $thrown->getMessage();
+        } else {
+            $ticket->thrown ??= $thrown;
+        }
+        if (isset($this->tickets[$ticket->id])) {
+            $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
+            $this->flush();
+        }
+    }
+
+    private function receive(int $type, int $job, string $bytes, int $at, int $length): void
+    {
+        if ($type === Protocol::READY) {
+            /** @var array{pid: int, capacity: int} $ready */
+            $ready = unpack('Vpid/Vcapacity', $bytes, $at);
+            $this->capacity = $ready['capacity'];
+            $this->means = substr($bytes, $at + 8, $length - 8);
+            $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+
+            return;
+        }
+        if ($type === Protocol::FAILED) {
+            $this->launcherFailed(LauncherException::failed(substr($bytes, $at, $length)));
+
+            return;
+        }
+        if ($type === Protocol::REFUSED) {
+            /** @var array{wanted: int, capacity: int} $refused */
+            $refused = unpack('Vwanted/Vcapacity', $bytes, $at);
+            $this->launcherFailed(LauncherException::tooManyAtOnce($refused['wanted'], $refused['capacity'], substr($bytes, $at + 8, $length - 8)));
+
+            return;
+        }
+        $ticket = $this->tickets[$job] ?? null;
+        if ($ticket === null) {
+            return;
+        }
+        try {
+            match ($type) {
+                Protocol::EXITED => $this->exited($ticket, $bytes, $at, $length),
+                Protocol::STDOUT, Protocol::STDERR => $this->output($ticket, $type, substr($bytes, $at, $length)),
+                Protocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
+                Protocol::INPUT_TAKEN => $ticket->feeder?->taken(self::number($bytes, $at)),
+                default => null,
+            };
+        } catch (CaptureFailed $failed) {
+            $this->fail($ticket, $failed);
+        }
+    }
+
+    private static function number(string $bytes, int $at): int
+    {
+        /** @var array{1: int} $number */
+        $number = unpack('V', $bytes, $at);
+
+        return $number[1];
+    }
+
+    private function output(Ticket $ticket, int $type, string $bytes): void
+    {
+        if (isset($ticket->sinks[$type])) {
+            $ticket->sinks[$type]->write($bytes);
+        } elseif ($ticket->error === null) {
+            ($type === Protocol::STDOUT ? $ticket->stdout : $ticket->stderr)->append($bytes);
+        }
+    }
+
+    private function exited(Ticket $ticket, string $bytes, int $at, int $length): void
+    {
+        /** @var array{ending: int, code: int, signal: int, start: float, duration: float, out: int} $exit */
+        $exit = unpack('Cending/lcode/lsignal/estart/eduration/Vout', $bytes, $at);
+        $from = $at + 29;
+        try {
+            if ($ticket->error === null) {
+                $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
+                $ticket->stderr->finish(substr($bytes, $from + $exit['out'], $length - 29 - $exit['out']));
+            }
+        } catch (CaptureFailed $failed) {
+            $ticket->error = $failed->getMessage();
+        }
+        ++$ticket->attempts;
+        $ending = $exit['ending'];
+        $result = $this->result(
+            $ticket,
+            $exit['code'] < 0 ? null : $exit['code'],
+            $exit['signal'] === 0 ? null : $exit['signal'],
+            ($ending & (Protocol::TIMED_OUT | Protocol::IDLE)) !== 0,
+            $exit['start'],
+            $exit['duration'],
+            match ($ending) {
+                Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s)",
+                Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s)",
+                Protocol::CANCELLED => 'cancelled',
+                default => null,
+            },
+        );
+        $this->drain($ticket, $result);
+    }
+
+    private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
+    {
+        $code = \ord($bytes[$at + 1]);
+        if ($code === 0) {
+            $this->drain($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before it was started'));
+
+            return;
+        }
+        ++$ticket->attempts;
+        $program = $ticket->command->arguments[0] ?? '/bin/sh';
+        $this->drain($ticket, $this->result(
+            $ticket,
+            $code,
+            null,
+            false,
+            microtime(true),
+            0.0,
+            "could not be started: '{$program}': " . substr($bytes, $at + 2, $length - 2),
+        ));
+    }
+
+    private function result(Ticket $ticket, ?int $code, ?int $signal, bool $timedOut, float $start, float $duration, ?string $error): CommandResult
+    {
+        return new CommandResult(
+            $ticket->key,
+            $ticket->command,
+            $code,
+            $signal,
+            $timedOut,
+            $ticket->cancelled,
+            $ticket->error ?? $error,
+            $start,
+            $duration,
+            $ticket->attempts,
+            $ticket->stdout,
+            $ticket->stderr,
+        );
+    }
+
+    /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
+    private function drain(Ticket $ticket, CommandResult $result): void
+    {
+        $ticket->feeder?->stop();
+        $this->deaths = 0;
+        $left = \count($ticket->sinks);
+        if ($left === 0) {
+            $this->conclude($ticket, $result);
+
+            return;
+        }
+        foreach ($ticket->sinks as $sink) {
+            $sink->whenDrained(function () use ($ticket, $result, &$left): void {
+                if (--$left === 0) {
+                    $this->conclude($ticket, $ticket->error === null || $ticket->error === $result->error ? $result : $result->withError($ticket->error));
+                }
+            });
+        }
+    }
+
+    private function conclude(Ticket $ticket, CommandResult $result): void
+    {
+        $this->forget($ticket);
+        if ($ticket->thrown !== null) {
+            $ticket->owner->lost($ticket, $ticket->thrown);
+
+            return;
+        }
+        if (!$ticket->cancelled && $ticket->isRepeatable() && $this->retry->wants($result)) {
+            $this->retryLater($ticket, $result);
+
+            return;
+        }
+        $this->settle($ticket, $result);
+    }
+
+    private function settle(Ticket $ticket, CommandResult $result): void
+    {
+        if ($this->options->logger !== null) {
+            $this->logger->debug('Ended: {result}', ['result' => $result->describe()]);
+        }
+        $ticket->owner->finished($ticket, $result);
+    }
+
+    private function retryLater(Ticket $ticket, CommandResult $result): void
+    {
+        $delay = $this->retry->delayAfter($ticket->attempts);
+        $this->logger->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
+        $this->paused[$ticket->id] = $ticket;
+        $this->retries[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
+            unset($this->paused[$ticket->id], $this->retries[$ticket->id]);
+            $this->dispatch($ticket);
+            $this->flush();
+        });
+    }
+
+    private function forget(Ticket $ticket): void
+    {
+        unset($this->tickets[$ticket->id]);
+        if ($this->tickets === []) {
+            $this->launcher?->expectFrames(false);
+        }
+    }
+
+    private function launcherFailed(LauncherException $why): void
+    {
+        $launcher = $this->launcher;
+        $this->launcher = null;
+        $launcher?->close();
+        $this->loseAll(static fn (): LauncherException => $why);
+    }
+
+    private function launcherDied(string $how): void
+    {
+        $this->launcher = null;
+        $this->unsent = '';
+        $this->logger->debug('The launcher died: {how}', ['how' => $how]);
+        if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
+            $this->loseAll(static fn (array $keys): LauncherException => LauncherException::died($how, $keys));
+
+            return;
+        }
+        $tickets = $this->tickets;
+        $this->tickets = [];
+        foreach ($tickets as $ticket) {
+            if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
+                $this->drain($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled'));
+            } elseif ($ticket->isRepeatable()) {
+                $this->dispatch($ticket);
+            } else {
+                $ticket->feeder?->stop();
+                $ticket->owner->lost($ticket, LauncherException::died("{$how}; the command's input can't be read twice", [$ticket->key]));
+            }
+        }
+        $this->flush();
+    }
+
+    /** @param \Closure(list<mixed>): LauncherException $reason */
+    private function loseAll(\Closure $reason): void
+    {
+        foreach ($this->retries as $watcher) {
+            EventLoop::cancel($watcher);
+        }
+        $tickets = $this->tickets + $this->paused;
+        $this->tickets = $this->paused = $this->retries = [];
+        $this->unsent = '';
+        if ($tickets === []) {
+            return;
+        }
+        $exception = $reason(array_values(array_map(static fn (Ticket $ticket): mixed => $ticket->key, $tickets)));
+        foreach ($tickets as $ticket) {
+            $ticket->feeder?->stop();
+            $ticket->owner->lost($ticket, $exception);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/**
+ * Sends a command's input to the launcher, never more ahead of what the command has read than the window.
+ */
+final class Feeder
+{
+    private const PIECE = 1 << 16;
+
+    private int $untaken = 0;
+    private bool $stopped = false;
+
+    /** @var Suspension<mixed>|null */
+    private ?Suspension $waiting = null;
+
+    /**
+     * @param string|resource|iterable<mixed, string> $source
+     * @param \Closure(string): void                  $send   a piece
+     * @param \Closure(): void                        $end    after the last
+     * @param \Closure(\Throwable): void              $failed when the source throws; nothing more is sent
+     */
+    public function __construct(
+        private readonly mixed $source,
+        private readonly \Closure $send,
+        private readonly \Closure $end,
+        private readonly \Closure $failed,
+    ) {
+        EventLoop::queue($this->feed(...));
+    }
+
+    public function taken(int $bytes): void
+    {
+        if ($bytes === 0xFFFFFFFF) {
+            $this->stop();
+
+            return;
+        }
+        $this->untaken -= $bytes;
+        if ($this->untaken < Protocol::INPUT_WINDOW) {
+            $this->wake();
+        }
+    }
+
+    /** The command takes no more: the source is left where it stands. */
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->wake();
+    }
+
+    private function feed(): void
+    {
+        try {
+            foreach ($this->pieces() as $piece) {
+                for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::PIECE) {
+                    $part = $size <= self::PIECE ? $piece : substr($piece, $at, self::PIECE);
+                    $this->untaken += \strlen($part);
+                    ($this->send)($part);
+                    if ($this->untaken >= Protocol::INPUT_WINDOW) {
+                        $this->wait();
+                    }
+                }
+                // @phpstan-ignore if.alwaysFalse (changes while wait() suspends)
+                if ($this->stopped) {
+                    return;
+                }
+            }
+            if (!$this->stopped) {
+                ($this->end)();
+            }
+        } catch (\Throwable $thrown) {
+            if (!$this->stopped) {
+                ($this->failed)($thrown);
+            }
+        }
+    }
+
+    /** @return iterable<mixed, string> */
+    private function pieces(): iterable
+    {
+        $source = $this->source;
+
+        return match (true) {
+            \is_string($source) => [$source],
+            \is_resource($source) => $this->read($source),
+            is_iterable($source) => $this->check($source),
+            default => throw new \ValueError("The command's input is a stream that was closed"),
+        };
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return \Generator<int, string>
+     */
+    private function read(mixed $stream): \Generator
+    {
+        // A regular file is always ready and epoll-like drivers refuse it; all else may have to be waited for.
+        $isFile = ((fstat($stream)['mode'] ?? 0) & 0o170000) === 0o100000 || @fstat($stream) === false;
+        while (!feof($stream)) {
+            if (!$isFile) {
+                $this->awaitReadable($stream);
+            }
+            if ($this->stopped) {
+                return;
+            }
+            $piece = fread($stream, self::PIECE);
+            if ($piece === false) {
+                throw new \RuntimeException("The stream given as a command's input can't be read");
+            }
+            if ($piece !== '') {
+                yield $piece;
+            }
+        }
+    }
+
+    /**
+     * @param iterable<mixed, mixed> $source
+     *
+     * @return \Generator<int, string>
+     */
+    private function check(iterable $source): \Generator
+    {
+        foreach ($source as $piece) {
+            if (!\is_string($piece)) {
+                throw new \ValueError(\sprintf("A command's input must yield strings, not %s", get_debug_type($piece)));
+            }
+            yield $piece;
+        }
+    }
+
+    /** @param resource $stream */
+    private function awaitReadable(mixed $stream): void
+    {
+        $watcher = EventLoop::onReadable($stream, function (): void {
+            $this->wake();
+        });
+        try {
+            $this->wait();
+        } finally {
+            EventLoop::cancel($watcher);
+        }
+    }
+
+    private function wait(): void
+    {
+        if ($this->stopped) {
+            return;
+        }
+        $this->waiting = EventLoop::getSuspension();
+        $this->waiting->suspend();
+    }
+
+    private function wake(): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = null;
+        $waiting?->resume();
+    }
+}

@@ -1,0 +1,246 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\Internal\Launcher\ProcessTree;
+use Spindle\Command\LauncherException;
+
+/**
+ * A pool's end of its launcher: starts the process, carries frames both ways, notices its death.
+ */
+final class Launcher
+{
+    /** A longer frame than the launcher ever sends means that something else speaks, in bytes. */
+    private const LONGEST = 64 << 20;
+
+    private const READ_SIZE = 1 << 16;
+
+    private readonly string $token;
+    private readonly int $pid;
+    private readonly int $owner;
+
+    /** @var resource */
+    private readonly mixed $process;
+
+    /** @var resource */
+    private readonly mixed $in;
+
+    /** @var resource */
+    private readonly mixed $out;
+
+    private readonly string $reading;
+    private ?string $writing = null;
+    private string $unsent = '';
+    private string $received = '';
+    private bool $closed = false;
+
+    /**
+     * @param \Closure(int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset, length
+     * @param \Closure(string): void                     $died  how it died
+     *
+     * @throws LauncherException when the process can't be started
+     */
+    public function __construct(CommandPoolOptions $options, private readonly \Closure $frame, private readonly \Closure $died)
+    {
+        $this->owner = (int) getmypid();
+        $this->token = bin2hex(random_bytes(8));
+        $command = [
+            PhpBinary::find($options->php), ...PhpBinary::options(),
+            __DIR__ . '/Launcher/main.php', $this->token, (string) $this->owner, $options->start->value,
+        ];
+        [$this->process, $pipes] = self::open($command);
+        [$this->in, $this->out] = $pipes;
+        $this->pid = proc_get_status($this->process)['pid'];
+        stream_set_blocking($this->in, false);
+        stream_set_blocking($this->out, false);
+        stream_set_read_buffer($this->out, 0);
+        stream_set_write_buffer($this->in, 0);
+        // The callback holds no strong reference: a pool that nobody holds is to end.
+        $weak = \WeakReference::create($this);
+        $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
+            $weak->get()?->read();
+        }));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** Keeps the event loop running while there is something to wait for. */
+    public function expectFrames(bool $expect): void
+    {
+        $expect ? EventLoop::reference($this->reading) : EventLoop::unreference($this->reading);
+    }
+
+    /** Sends frames in order; what the pipe does not take now follows as soon as it does. */
+    public function send(string $frames): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->unsent .= $frames;
+        if ($this->writing === null) {
+            $this->write();
+        }
+    }
+
+    public function unsent(): int
+    {
+        return \strlen($this->unsent);
+    }
+
+    /**
+     * Closes the pipes, upon which the launcher ends all that it started and then itself; returns when it has.
+     * In a fork of the process that started it, only the copies are closed.
+     */
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        EventLoop::cancel($this->reading);
+        if ($this->writing !== null) {
+            EventLoop::cancel($this->writing);
+        }
+        fclose($this->in);
+        fclose($this->out);
+        if ($this->owner === getmypid()) {
+            proc_close($this->process);
+        }
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @return array{resource, array{resource, resource}}
+     *
+     * @throws LauncherException
+     */
+    private static function open(array $command): array
+    {
+        $null = ['file', '/dev/null', 'r+'];
+        $stdout = @fopen('php://stdout', 'w');
+        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
+        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+            // Sockets, locks and files of this process are no business of the launcher or its commands. The directory's
+            // own descriptor is closed by now, so its link is gone.
+            if ((int) $descriptor > 3 && is_link("/proc/self/fd/{$descriptor}")) {
+                $descriptors[(int) $descriptor] = $null;
+            }
+        }
+        if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
+            $descriptors[2] = $null;
+        }
+        $restore = self::withDefaultChildSignal();
+        try {
+            error_clear_last();
+            $process = @proc_open($command, $descriptors, $pipes, null, null);
+        } finally {
+            $restore();
+        }
+        if ($process === false) {
+            throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
+        }
+
+        /** @var array{resource, resource} $pipes */
+        return [$process, $pipes];
+    }
+
+    /**
+     * A process that ignores SIGCHLD hands that on, and its children's children vanish unseen.
+     *
+     * @return \Closure(): void what restores the present handler
+     */
+    private static function withDefaultChildSignal(): \Closure
+    {
+        if (!\function_exists('pcntl_signal_get_handler')) {
+            return static fn () => null;
+        }
+        $handler = pcntl_signal_get_handler(\SIGCHLD);
+        if ($handler !== \SIG_IGN) {
+            return static fn () => null;
+        }
+        pcntl_signal(\SIGCHLD, \SIG_DFL);
+
+        return static fn () => pcntl_signal(\SIGCHLD, $handler);
+    }
+
+    private function read(): void
+    {
+        $bytes = @fread($this->out, self::READ_SIZE);
+        if ($bytes === '' || $bytes === false) {
+            if (feof($this->out)) {
+                $this->bury();
+            }
+
+            return;
+        }
+        if ($this->received !== '') {
+            $bytes = $this->received . $bytes;
+        }
+        $at = 0;
+        $size = \strlen($bytes);
+        while ($size - $at >= Protocol::HEADER) {
+            /** @var array{length: int, type: int, job: int} $header */
+            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
+            if ($header['length'] < 5 || $header['length'] > self::LONGEST) {
+                posix_kill($this->pid, \SIGKILL);
+                $this->bury('it wrote something that is no frame: ' . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE));
+
+                return;
+            }
+            if ($size - $at - 4 < $header['length']) {
+                break;
+            }
+            $payload = $at + Protocol::HEADER;
+            $at += 4 + $header['length'];
+            ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+        }
+        $this->received = $at === $size ? '' : substr($bytes, $at);
+    }
+
+    private function write(): void
+    {
+        $written = $this->unsent === '' ? 0 : @fwrite($this->in, $this->unsent);
+        if ($written === false) {
+            // Its death is noticed by reading, after what it still had to say.
+            $this->unsent = '';
+            $written = 0;
+        }
+        $this->unsent = (string) substr($this->unsent, $written);
+        if ($this->unsent === '') {
+            if ($this->writing !== null) {
+                EventLoop::cancel($this->writing);
+                $this->writing = null;
+            }
+        } elseif ($this->writing === null) {
+            $weak = \WeakReference::create($this);
+            $this->writing = EventLoop::onWritable($this->in, static function () use ($weak): void {
+                $weak->get()?->write();
+            });
+        }
+    }
+
+    /** Ends what a dead launcher has left running, and says how it died. */
+    private function bury(?string $how = null): void
+    {
+        $status = proc_get_status($this->process);
+        for ($i = 0; $status['running'] && $i < 100; ++$i) {
+            usleep(1000); // its descriptors are closed a moment before it is gone
+            $status = proc_get_status($this->process);
+        }
+        $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
+        ProcessTree::kill(
+            fn (): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
+            posix_kill(...),
+        );
+        $this->close();
+        ($this->died)($how);
+    }
+}

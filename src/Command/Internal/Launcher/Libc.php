@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/**
+ * The C library's calls that starting and watching a process take, through FFI.
+ *
+ * Opaque structures are given more room than any libc needs (glibc: 336 and 80 bytes, musl: 336 and 80).
+ */
+final class Libc
+{
+    public const EINTR = 4;
+    public const EAGAIN = 11;
+    public const SIGKILL = 9;
+
+    private const DECLARATIONS = <<<'C'
+        typedef struct { char opaque[1024]; } spawn_actions;
+        typedef struct { char opaque[1024]; } spawn_attributes;
+        typedef struct { char opaque[256]; } signal_set;
+        int posix_spawn(int *pid, const char *path, spawn_actions *actions, spawn_attributes *attributes, const void *argv, const void *envp);
+        int posix_spawn_file_actions_init(spawn_actions *);
+        int posix_spawn_file_actions_adddup2(spawn_actions *, int, int);
+        int posix_spawn_file_actions_destroy(spawn_actions *);
+        int posix_spawnattr_init(spawn_attributes *);
+        int posix_spawnattr_setflags(spawn_attributes *, short);
+        int posix_spawnattr_setpgroup(spawn_attributes *, int);
+        int posix_spawnattr_setsigmask(spawn_attributes *, const signal_set *);
+        int posix_spawnattr_setsigdefault(spawn_attributes *, const signal_set *);
+        int sigemptyset(signal_set *);
+        int sigfillset(signal_set *);
+        int sigaddset(signal_set *, int);
+        int sigprocmask(int how, const signal_set *, signal_set *);
+        void *signal(int, void *);
+        int signalfd(int, const signal_set *, int);
+        int pipe2(int *, int);
+        int open(const char *, int, ...);
+        int fcntl(int, int, ...);
+        int close(int);
+        long read(int, void *, unsigned long);
+        long write(int, const char *, unsigned long);
+        int epoll_create1(int);
+        int epoll_ctl(int, int, int, const char *);
+        int epoll_wait(int, void *, int, int);
+        int poll(void *, unsigned long, int);
+        int waitpid(int, int *, int);
+        int waitid(int, unsigned, void *, int);
+        int kill(int, int);
+        int getppid(void);
+        int setsid(void);
+        int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
+        long syscall(long, ...);
+        char *strerror(int);
+        int *__errno_location(void);
+        C;
+
+    /** @var LibcFunctions the functions above */
+    public readonly object $functions;
+
+    private readonly \FFI $ffi;
+
+    public function __construct()
+    {
+        $this->ffi = \FFI::cdef(self::DECLARATIONS);
+        /** @var LibcFunctions $functions FFI offers the declared functions as its methods */
+        $functions = $this->ffi;
+        $this->functions = $functions;
+    }
+
+    public function new(string $type): \FFI\CData
+    {
+        return $this->ffi->new($type) ?? throw new \LogicException("Can't allocate {$type}");
+    }
+
+    /** Where an array begins. */
+    public function address(\FFI\CData $array): int
+    {
+        return $this->ffi->cast('uint64_t', \FFI::addr($array))->cdata ?? 0;
+    }
+
+    /** The error of the last call that failed. */
+    public function errno(): int
+    {
+        return $this->functions->__errno_location()[0];
+    }
+
+    public function message(int $error): string
+    {
+        return $this->functions->strerror($error);
+    }
+}

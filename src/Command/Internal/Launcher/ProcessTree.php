@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+use Spindle\Command\Internal\Protocol;
+
+/**
+ * Finds in /proc the live processes that descend from commands.
+ *
+ * A process belongs to a command when its environment carries the command's marker, when it is in the command's process
+ * group, or when its parent belongs to it. The first holds after setsid() and after its parents have died; only a
+ * process that leaves the group, outlives its parents and clears its environment is not found by it, and where the
+ * launcher is a subreaper, that one is still found as a descendant of the launcher when the pool ends.
+ */
+final class ProcessTree
+{
+    /** The job that a process below $ancestor belongs to when no command claims it. */
+    public const UNCLAIMED = 0;
+
+    /**
+     * @param array<int, int> $roots    job by the pid of its process
+     * @param int             $ancestor the launcher's pid: what descends from it is found, claimed or not
+     *
+     * @return array<int, int> job by pid, the roots included, zombies left out
+     */
+    public static function find(string $token, array $roots, int $ancestor): array
+    {
+        $parents = $jobs = [];
+        $since = self::startOf($ancestor);
+        foreach (scandir('/proc') ?: [] as $entry) {
+            $pid = (int) $entry;
+            if ($pid <= 1 || $pid === $ancestor || ($stat = self::stat($pid)) === null) {
+                continue;
+            }
+            [$state, $parent, $group, $session, $start] = $stat;
+            if ($state === 'Z' || $state === 'X' || $start < $since) {
+                continue;
+            }
+            $parents[$pid] = $parent;
+            $job = $roots[$pid] ?? self::marked($pid, $token) ?? $roots[$group]
+                ?? ($session === $ancestor && $roots === [] ? self::UNCLAIMED : null);
+            if ($job !== null) {
+                $jobs[$pid] = $job;
+            }
+        }
+
+        $found = [];
+        foreach ($parents as $pid => $_) {
+            $job = self::claim($pid, $parents, $jobs, $ancestor);
+            if ($job !== null) {
+                $found[$pid] = $job;
+            }
+        }
+
+        return $found;
+    }
+
+    /**
+     * Kills them all: stopped first, until no more are found, so that none can start another meanwhile.
+     *
+     * @param \Closure(): list<int> $find
+     * @param \Closure(int, int): void $kill pid and signal
+     */
+    public static function kill(\Closure $find, \Closure $kill): void
+    {
+        $stopped = [];
+        do {
+            $new = array_diff($find(), $stopped);
+            foreach ($new as $pid) {
+                $kill($pid, 19); // SIGSTOP
+                $stopped[] = $pid;
+            }
+        } while ($new !== []);
+        foreach ($stopped as $pid) {
+            $kill($pid, 9);
+        }
+    }
+
+    /** @return array{string, int, int, int, int}|null state, parent, process group, session and start (in clock ticks since boot) */
+    private static function stat(int $pid): ?array
+    {
+        $stat = @file_get_contents("/proc/{$pid}/stat");
+        if ($stat === false) {
+            return null;
+        }
+        // The name, in parentheses, may hold anything.
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+
+        return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
+    }
+
+    private static function startOf(int $pid): int
+    {
+        return self::stat($pid)[4] ?? 0;
+    }
+
+    private static function marked(int $pid, string $token): ?int
+    {
+        $environment = @file_get_contents("/proc/{$pid}/environ");
+        $marker = "\0" . Protocol::MARKER . "={$token}.";
+        $at = $environment === false ? false : strpos("\0{$environment}", $marker);
+
+        return $at === false ? null : (int) substr("\0{$environment}", $at + \strlen($marker), 10);
+    }
+
+    /**
+     * @param array<int, int> $parents
+     * @param array<int, int> $jobs
+     */
+    private static function claim(int $pid, array $parents, array $jobs, int $ancestor): ?int
+    {
+        for ($seen = []; !isset($seen[$pid]); $pid = $parents[$pid]) {
+            $seen[$pid] = true;
+            if (isset($jobs[$pid])) {
+                return $jobs[$pid];
+            }
+            if (($parents[$pid] ?? null) === $ancestor) {
+                return self::UNCLAIMED;
+            }
+            if (!isset($parents[$pid])) {
+                return null;
+            }
+        }
+
+        return null;
+    }
+}

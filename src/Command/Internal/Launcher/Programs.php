@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/**
+ * Where commands start from: the program's file, looked up as execvp does, and the working directory.
+ */
+final class Programs
+{
+    /** What the shell searches when PATH is not set. */
+    public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+    private static string $directory = '';
+
+    /** @throws StartFailure */
+    public static function find(string $program, string $path): string
+    {
+        $denied = false;
+        foreach (explode(':', $path) as $directory) {
+            $file = ($directory === '' ? '.' : $directory) . "/{$program}";
+            clearstatcache(true, $file);
+            if (is_file($file)) {
+                if (is_executable($file)) {
+                    return $file;
+                }
+                $denied = true;
+            }
+        }
+
+        throw $denied
+            ? new StartFailure(126, "Permission denied: no executable file '{$program}' in PATH ({$path})")
+            : new StartFailure(127, "No such program in PATH ({$path})");
+    }
+
+    /**
+     * Makes the directory the current one, which the next process inherits. The launcher does it itself, rather than
+     * the child, so that a bad directory can be told from a missing program.
+     *
+     * @throws StartFailure
+     */
+    public static function enter(string $directory): void
+    {
+        if ($directory === self::$directory) {
+            return;
+        }
+        if (!@chdir($directory)) {
+            clearstatcache(true, $directory);
+
+            throw new StartFailure(126, "Can't enter the working directory '{$directory}': " . match (true) {
+                !file_exists($directory) => 'No such directory',
+                !is_dir($directory) => 'Not a directory',
+                default => 'Permission denied',
+            });
+        }
+        self::$directory = $directory;
+    }
+}

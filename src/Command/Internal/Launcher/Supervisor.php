@@ -1,0 +1,492 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+use Spindle\Command\Internal\Protocol;
+
+/**
+ * The launcher's own logic, whatever starts the processes: which job is next, when one is over its time, how its tree is
+ * ended, what the pool is told. It ends when the pool does, and everything that it started ends before it.
+ */
+final class Supervisor
+{
+    /** Frames may pile up to this size, in bytes, before jobs are neither started nor heard. */
+    private const BACKLOG = 4 << 20;
+
+    /** Captured output leaves in pieces of at least this size, in bytes. */
+    private const PIECE = 1 << 16;
+
+    /** Of the grace that jobs get to end, at most this remains, in seconds, when the pool itself is gone. */
+    private const LAST_GRACE = 0.5;
+
+    /** Between two looks at what is left of an ended job: at first and at most, in nanoseconds. */
+    private const FIRST_LOOK = 1_000_000;
+    private const LAST_LOOK = 50_000_000;
+
+    private readonly Backend $backend;
+    private int $concurrency = 0;
+    private float $grace = 2.0;
+
+    /** @var array<int, non-empty-array<int, Job>> waiting, by lane and id; the lane whose turn it is comes first */
+    private array $queue = [];
+
+    /** @var array<int, int> lane by the id of a waiting job */
+    private array $laneOf = [];
+
+    /** @var array<int, Job> started and not yet reported, by id */
+    private array $running = [];
+
+    /** @var array<int, Job> of the running ones: ended, their own process gone */
+    private array $lingering = [];
+
+    /** No time limit is reached before this, on the monotonic clock; 0 when none is known. */
+    private int $deadline = 0;
+    private int $lookAt = 0;
+    private int $look = self::FIRST_LOOK;
+
+    private string $received = '';
+    private string $backlog = '';
+    private bool $exhausted = false;
+    private bool $poolGone = false;
+
+    /** @param \Closure(self): Backend $backend */
+    public function __construct(\Closure $backend, private readonly string $token)
+    {
+        $this->backend = $backend($this);
+    }
+
+    /** Works until the pool is gone, then ends what is left. */
+    public function run(): void
+    {
+        $this->tell(Protocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
+        while (!$this->poolGone) {
+            $this->flush();
+            $starting = $this->startNext();
+            $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
+            $this->enforceLimits();
+        }
+        $this->endEverything();
+    }
+
+    public function received(string $bytes): void
+    {
+        $bytes = $this->received . $bytes;
+        $at = 0;
+        $size = \strlen($bytes);
+        while ($size - $at >= Protocol::HEADER) {
+            /** @var array{length: int, type: int, job: int} $header */
+            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
+            if ($size - $at - 4 < $header['length']) {
+                break;
+            }
+            $this->obey($header['type'], $header['job'], substr($bytes, $at + Protocol::HEADER, $header['length'] - 5));
+            $at += 4 + $header['length'];
+        }
+        $this->received = $at === $size ? '' : substr($bytes, $at);
+    }
+
+    public function poolGone(): void
+    {
+        $this->poolGone = true;
+    }
+
+    public function output(Job $job, bool $isError, string $bytes): void
+    {
+        if ($job->idleTimeout > 0) {
+            $job->lastOutput = hrtime(true);
+        }
+        if (($job->flags & ($isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT)) !== 0) {
+            $this->tell($isError ? Protocol::STDERR : Protocol::STDOUT, $job->id, $bytes);
+            $before = $job->untaken;
+            $job->untaken += \strlen($bytes);
+            if ($job->untaken > Protocol::OUTPUT_WINDOW && $before <= Protocol::OUTPUT_WINDOW) {
+                $this->backend->listen($job, false);
+            }
+        } elseif ($isError) {
+            $job->stderr .= $bytes;
+            if (\strlen($job->stderr) >= self::PIECE) {
+                $this->tell(Protocol::STDERR, $job->id, $job->stderr);
+                $job->stderr = '';
+            }
+        } else {
+            $job->stdout .= $bytes;
+            if (\strlen($job->stdout) >= self::PIECE) {
+                $this->tell(Protocol::STDOUT, $job->id, $job->stdout);
+                $job->stdout = '';
+            }
+        }
+    }
+
+    public function inputTaken(Job $job, int $bytes): void
+    {
+        if (($job->flags & Protocol::INPUT_FOLLOWS) !== 0) {
+            $this->tell(Protocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
+        }
+    }
+
+    /** The job has closed its standard input, or ended: what follows is not wanted. */
+    public function inputRefused(Job $job): void
+    {
+        $job->inputFollows = false;
+        $this->inputTaken($job, 0xFFFFFFFF);
+    }
+
+    /** The job's own process is over; -1 and a signal, or an exit code and 0. Its output has been reported. */
+    public function exited(Job $job, int $exitCode, int $signal): void
+    {
+        $job->pid = 0;
+        $job->exitCode = $exitCode;
+        $job->signal = $signal;
+        $job->ended = hrtime(true);
+        $this->exhausted = false;
+        if ($job->ending === 0) {
+            $this->report($job);
+        } else {
+            $this->lingering[$job->id] = $job;
+            $this->lookAt = 1;
+        }
+    }
+
+    /** A descendant of some job, adopted by this process, is over. */
+    public function orphanEnded(): void
+    {
+        if ($this->lingering !== []) {
+            $this->lookAt = 1;
+        }
+        $this->exhausted = false;
+    }
+
+    private function obey(int $type, int $id, string $payload): void
+    {
+        match ($type) {
+            Protocol::RUN => $this->enqueue($id, $payload),
+            Protocol::INPUT => $this->input($id, $payload, true),
+            Protocol::INPUT_END => $this->input($id, '', false),
+            Protocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
+            Protocol::CANCEL => $this->cancel($id),
+            Protocol::CONFIGURE => $this->configure($payload),
+            Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
+            default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
+        };
+    }
+
+    private function enqueue(int $id, string $payload): void
+    {
+        /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int} $head */
+        $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings', $payload);
+        $strings = explode("\0", substr($payload, 30, $head['strings']));
+        $this->laneOf[$id] = $head['lane'];
+        $this->queue[$head['lane']][$id] = new Job(
+            $id,
+            $head['flags'],
+            $head['timeout'],
+            $head['idle'],
+            $strings[0],
+            $head['changes'] === 0 ? [] : \array_slice($strings, 2, $head['changes']),
+            \array_slice($strings, 2 + $head['changes']),
+            $strings[1],
+            substr($payload, 30 + $head['strings']),
+        );
+    }
+
+    private function configure(string $payload): void
+    {
+        /** @var array{concurrency: int, grace: float} $settings */
+        $settings = unpack('Vconcurrency/egrace', $payload);
+        $capacity = $this->backend->capacity();
+        if ($settings['concurrency'] > $capacity) {
+            $this->tell(Protocol::REFUSED, 0, pack('VV', $settings['concurrency'], $capacity) . $this->backend->name());
+            $this->queue = $this->laneOf = [];
+        }
+        $this->concurrency = min($settings['concurrency'], $capacity);
+        $this->grace = $settings['grace'];
+    }
+
+    private function input(int $id, string $bytes, bool $follows): void
+    {
+        $job = $this->running[$id] ?? $this->queue[$this->laneOf[$id] ?? 0][$id] ?? null;
+        if ($job === null || !$job->inputFollows) {
+            return;
+        }
+        $job->input .= $bytes;
+        $job->inputFollows = $follows;
+        $this->backend->feed($job);
+    }
+
+    private function outputTaken(int $id, string $payload): void
+    {
+        $job = $this->running[$id] ?? null;
+        if ($job === null) {
+            return;
+        }
+        $before = $job->untaken;
+        /** @var array{bytes: int} $taken */
+        $taken = unpack('Vbytes', $payload);
+        $job->untaken -= $taken['bytes'];
+        if ($before > Protocol::OUTPUT_WINDOW && $job->untaken <= Protocol::OUTPUT_WINDOW) {
+            $this->backend->listen($job, true);
+        }
+    }
+
+    private function cancel(int $id): void
+    {
+        if (isset($this->laneOf[$id])) {
+            $this->dequeue($this->laneOf[$id], $id);
+            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', Protocol::CANCELLED, 0));
+        } elseif (isset($this->running[$id]) && $this->running[$id]->ending === 0) {
+            $this->end([$this->running[$id]], Protocol::CANCELLED);
+        }
+    }
+
+    /** @return bool whether the next one may start at once */
+    private function startNext(): bool
+    {
+        if (!$this->mayStart()) {
+            return false;
+        }
+        $lane = array_key_first($this->queue);
+        \assert($lane !== null);
+        $id = array_key_first($this->queue[$lane]);
+        $job = $this->dequeue($lane, $id);
+        $job->startedAt = microtime(true);
+        $job->started = $job->lastOutput = hrtime(true);
+        try {
+            if (!$this->startOrFallBack($job)) {
+                if ($this->running === []) {
+                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)');
+                }
+                $this->exhausted = true;
+                $this->queue = [$lane => [$id => $job] + ($this->queue[$lane] ?? [])] + $this->queue;
+                $this->laneOf[$id] = $lane;
+
+                return false;
+            }
+        } catch (StartFailure $failure) {
+            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', 0, $failure->exitCode) . $failure->getMessage());
+
+            return $this->mayStart();
+        }
+        $this->running[$id] = $job;
+        if ($job->timeout > 0) {
+            $this->expect($job->started + (int) ($job->timeout * 1e9));
+        }
+        if ($job->idleTimeout > 0) {
+            $this->expect($job->started + (int) ($job->idleTimeout * 1e9));
+        }
+
+        return $this->mayStart();
+    }
+
+    /** Takes the job from its lane, and puts the lane behind the others. */
+    private function dequeue(int $lane, int $id): Job
+    {
+        $jobs = $this->queue[$lane];
+        $job = $jobs[$id];
+        unset($this->queue[$lane], $this->laneOf[$id]); // first, so that the next line copies nothing
+        unset($jobs[$id]);
+        if ($jobs !== []) {
+            $this->queue[$lane] = $jobs;
+        }
+
+        return $job;
+    }
+
+    private function mayStart(): bool
+    {
+        return $this->queue !== [] && \count($this->running) < $this->concurrency
+            && !$this->exhausted && \strlen($this->backlog) <= self::BACKLOG;
+    }
+
+    /** A shell line that was split but can't be started goes to the shell, which has its own words for the reason. */
+    private function startOrFallBack(Job $job): bool
+    {
+        try {
+            return $this->backend->start($job);
+        } catch (StartFailure $failure) {
+            if ($job->line === '' || $job->arguments === []) {
+                throw $failure;
+            }
+            $job->arguments = [];
+
+            return $this->backend->start($job);
+        }
+    }
+
+    private function expect(int $deadline): void
+    {
+        if ($this->deadline === 0 || $deadline < $this->deadline) {
+            $this->deadline = $deadline;
+        }
+    }
+
+    private function nextDeadline(): int
+    {
+        return $this->lookAt === 0 || ($this->deadline !== 0 && $this->deadline < $this->lookAt)
+            ? $this->deadline
+            : $this->lookAt;
+    }
+
+    private function enforceLimits(): void
+    {
+        if ($this->deadline === 0 && $this->lookAt === 0) {
+            return;
+        }
+        $now = hrtime(true);
+        if ($this->deadline !== 0 && $this->deadline <= $now) {
+            $this->endOverdue($now);
+        }
+        if ($this->lookAt !== 0 && $this->lookAt <= $now) {
+            $this->lookForSurvivors($now);
+        }
+    }
+
+    private function endOverdue(int $now): void
+    {
+        // The deadline was the earliest of all; the next one is found on the way, and is too early at worst.
+        $this->deadline = 0;
+        $timedOut = $idle = $kill = [];
+        foreach ($this->running as $job) {
+            if ($job->ending !== 0) {
+                if ($job->killAt <= $now) {
+                    $kill[$job->id] = true;
+                    $job->killAt = $now + 1_000_000_000;
+                }
+                $this->expect($job->killAt);
+
+                continue;
+            }
+            $timeout = $job->timeout > 0 ? $job->started + (int) ($job->timeout * 1e9) : \PHP_INT_MAX;
+            $silence = $job->idleTimeout > 0 ? $job->lastOutput + (int) ($job->idleTimeout * 1e9) : \PHP_INT_MAX;
+            if ($timeout <= $now) {
+                $timedOut[] = $job;
+            } elseif ($silence <= $now) {
+                $idle[] = $job;
+            } elseif (min($timeout, $silence) !== \PHP_INT_MAX) {
+                $this->expect(min($timeout, $silence));
+            }
+        }
+        $this->end($timedOut, Protocol::TIMED_OUT);
+        $this->end($idle, Protocol::IDLE);
+        $this->kill($kill);
+    }
+
+    /** @param list<Job> $jobs */
+    private function end(array $jobs, int $reason): void
+    {
+        if ($jobs === []) {
+            return;
+        }
+        $ids = [];
+        foreach ($jobs as $job) {
+            $job->ending = $reason;
+            $job->killAt = hrtime(true) + (int) ($this->grace * 1e9);
+            $this->expect($job->killAt);
+            $ids[$job->id] = true;
+        }
+        $this->terminate($this->processesOf($ids));
+    }
+
+    /** @param list<int> $pids */
+    private function terminate(array $pids): void
+    {
+        foreach ([15, 18] as $signal) { // TERM; and CONT, for a stopped process takes no other signal
+            foreach ($pids as $pid) {
+                posix_kill($pid, $signal);
+            }
+        }
+    }
+
+    /** @param array<int, true> $ids */
+    private function kill(array $ids): void
+    {
+        if ($ids !== []) {
+            ProcessTree::kill(fn (): array => $this->processesOf($ids), posix_kill(...));
+        }
+    }
+
+    /**
+     * @param array<int, true> $ids
+     *
+     * @return list<int>
+     */
+    private function processesOf(array $ids): array
+    {
+        return array_keys(array_filter($this->tree(), static fn (int $job): bool => isset($ids[$job])));
+    }
+
+    /** @return array<int, int> job by pid */
+    private function tree(): array
+    {
+        $roots = [];
+        foreach ($this->running as $job) {
+            if ($job->pid > 0) {
+                $roots[$job->pid] = $job->id;
+            }
+        }
+
+        return ProcessTree::find($this->token, $roots, (int) getmypid());
+    }
+
+    private function lookForSurvivors(int $now): void
+    {
+        $alive = array_flip($this->tree());
+        $left = false;
+        foreach ($this->lingering as $id => $job) {
+            if (isset($alive[$id])) {
+                $left = true;
+            } else {
+                unset($this->lingering[$id]);
+                $this->report($job);
+            }
+        }
+        // Adopted orphans announce their end; where there is no adoption, the looks get rarer.
+        $this->look = $left ? min($this->look * 2, self::LAST_LOOK) : self::FIRST_LOOK;
+        $this->lookAt = $left ? $now + $this->look : 0;
+    }
+
+    private function report(Job $job): void
+    {
+        unset($this->running[$job->id]);
+        $this->tell(Protocol::EXITED, $job->id, pack(
+            'CllddV',
+            $job->ending,
+            $job->exitCode,
+            $job->signal,
+            $job->startedAt,
+            ($job->ended - $job->started) / 1e9,
+            \strlen($job->stdout),
+        ) . $job->stdout . $job->stderr);
+    }
+
+    private function tell(int $type, int $job, string $payload): void
+    {
+        $this->backlog .= Protocol::frame($type, $job, $payload);
+    }
+
+    private function flush(): void
+    {
+        if ($this->backlog !== '') {
+            $this->backlog = $this->backend->send($this->backlog);
+        }
+    }
+
+    private function endEverything(): void
+    {
+        if ($this->backend->isDeserted()) {
+            return;
+        }
+        $everything = fn (): array => array_keys($this->tree());
+        $this->terminate($everything());
+        $killAt = hrtime(true) + (int) (min($this->grace, self::LAST_GRACE) * 1e9);
+        for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
+            $now = hrtime(true);
+            if ($now >= $killAt) {
+                ProcessTree::kill($everything, posix_kill(...));
+            }
+            $this->backlog = '';
+            $this->backend->wait($now + $pause, true);
+        }
+    }
+}

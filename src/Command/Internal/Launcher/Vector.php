@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/**
+ * A NULL-terminated array of C strings, as exec takes its arguments and its environment; its memory is used again.
+ *
+ * The strings lie end to end in one block and their addresses are computed in PHP, so that filling it takes two copies
+ * whatever the number of strings.
+ */
+final class Vector
+{
+    public \FFI\CData $pointers;
+    private \FFI\CData $strings;
+    private int $size = 0;
+    private int $count = 0;
+    private int $address = 0;
+
+    public function __construct(private readonly Libc $libc)
+    {
+        $this->reserve(1 << 16, 1 << 10);
+    }
+
+    /** @param list<string> $values without NUL bytes, but for a first one that is padded with them */
+    public function fill(array $values): void
+    {
+        $block = implode("\0", $values) . "\0";
+        $this->reserve(\strlen($block), \count($values) + 1);
+        $addresses = [];
+        $at = $this->address;
+        foreach ($values as $value) {
+            $addresses[] = $at;
+            $at += \strlen($value) + 1;
+        }
+        $addresses[] = 0;
+        \FFI::memcpy($this->strings, $block, \strlen($block));
+        $packed = pack('Q*', ...$addresses);
+        \FFI::memcpy($this->pointers, $packed, \strlen($packed));
+    }
+
+    /** @param string $value no longer than the first value that it was filled with */
+    public function replaceFirst(string $value): void
+    {
+        \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);
+    }
+
+    private function reserve(int $size, int $count): void
+    {
+        if ($size > $this->size) {
+            $this->size = $size;
+            $this->strings = $this->libc->new("char[{$size}]");
+            $this->address = $this->libc->address($this->strings);
+        }
+        if ($count > $this->count) {
+            $this->count = $count;
+            $this->pointers = $this->libc->new("uint64_t[{$count}]");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * The launcher: a process that starts and watches the commands of one pool, for as long as the pool lives.
+ *
+ * Arguments: the pool's token, its process id, and how to start processes: auto, posix_spawn or proc_open.
+ * Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
+ */
+
+use Spindle\Command\Internal\Launcher\ProcOpenBackend;
+use Spindle\Command\Internal\Launcher\SpawnBackend;
+use Spindle\Command\Internal\Launcher\Supervisor;
+use Spindle\Command\Internal\Protocol;
+
+// Not the autoloader: this process stays small and starts in milliseconds.
+foreach (['Backend', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'SpawnBackend', 'StartFailure', 'Supervisor', 'Vector'] as $class) {
+    require __DIR__ . "/{$class}.php";
+}
+require \dirname(__DIR__) . '/Protocol.php';
+
+set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
+    if ((error_reporting() & $level) === 0) {
+        return false;
+    }
+
+    throw new ErrorException($message, 0, $level, $file, $line);
+});
+
+/** @var list<string> $argv */
+[, $token, $pool, $means] = $argv;
+
+try {
+    $supervisor = new Supervisor(
+        static fn (Supervisor $supervisor) => $means !== 'proc_open' && extension_loaded('FFI')
+            ? new SpawnBackend($supervisor, $token, (int) $pool)
+            : new ProcOpenBackend($supervisor, $token),
+        $token,
+    );
+    $supervisor->run();
+} catch (Throwable $failure) {
+    fwrite(STDOUT, Protocol::frame(Protocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
+    exit(1);
+}

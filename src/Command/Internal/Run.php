@@ -1,0 +1,265 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+use Spindle\Command\HaltPolicy;
+use Spindle\Command\RunSummary;
+
+/**
+ * One call of run() or runInOrder(): pulls commands from the caller's iterable and hands results to the caller's loop.
+ *
+ * The input is pulled in a callback of the event loop, so that an input that suspends holds up no result. Commands whose
+ * results the caller has not taken never exceed the window: the pool's concurrency plus the lookahead.
+ */
+final class Run implements TicketOwner
+{
+    /** A pull, and a row of results, gives way to the event loop after this time, in nanoseconds. */
+    private const SLICE = 1_000_000;
+
+    /** @var array<int, Ticket> without an outcome, by id */
+    private array $tickets = [];
+
+    /** @var \SplQueue<CommandResult> to be taken by the caller */
+    private \SplQueue $ready;
+
+    /** @var array<int, CommandResult> in order: those whose turn has not come, by id */
+    private array $early = [];
+
+    /** @var \SplQueue<int> in order: ids in the order of the input */
+    private \SplQueue $order;
+
+    /** @var \Iterator<mixed, mixed> */
+    private readonly \Iterator $input;
+
+    private readonly int $lane;
+    private bool $rewound = false;
+    private bool $inputEnded = false;
+    private bool $pulling = false;
+    private bool $halted = false;
+    private bool $left = false;
+    private int $untaken = 0;
+    private int $succeeded = 0;
+    private int $failed = 0;
+    private int $gaveWay = 0;
+    private ?\Throwable $failure = null;
+
+    /** @var Suspension<mixed>|null */
+    private ?Suspension $waiting = null;
+
+    /** @param iterable<mixed, Command> $commands */
+    public function __construct(
+        private readonly Dispatcher $dispatcher,
+        iterable $commands,
+        private readonly bool $inOrder,
+    ) {
+        $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
+        $this->ready = new \SplQueue();
+        $this->order = new \SplQueue();
+        $this->lane = $dispatcher->lane();
+    }
+
+    /** @return \Generator<mixed, CommandResult, mixed, RunSummary> */
+    public function results(?Cancellation $cancellation): \Generator
+    {
+        $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
+            $this->failure ??= $cancelled;
+            $this->abandon();
+            $this->wake();
+        });
+        try {
+            $cancellation?->throwIfRequested();
+            while (($result = $this->take()) !== null) {
+                yield $result->key => $result;
+                --$this->untaken;
+            }
+
+            return new RunSummary($this->succeeded, $this->failed, $this->halted);
+        } finally {
+            $this->left = true;
+            $this->abandon();
+            if ($subscription !== null) {
+                $cancellation?->unsubscribe($subscription);
+            }
+        }
+    }
+
+    public function finished(Ticket $ticket, CommandResult $result): void
+    {
+        unset($this->tickets[$ticket->id]);
+        if ($this->left) {
+            return;
+        }
+        $result->succeeded() ? ++$this->succeeded : ++$this->failed;
+        if ($this->inOrder) {
+            $this->early[$ticket->id] = $result;
+            while (!$this->order->isEmpty() && isset($this->early[$this->order->bottom()])) {
+                $id = $this->order->dequeue();
+                $this->ready->enqueue($this->early[$id]);
+                unset($this->early[$id]);
+            }
+        } else {
+            $this->ready->enqueue($result);
+        }
+        $this->considerHalt();
+        $this->wake();
+    }
+
+    public function lost(Ticket $ticket, \Throwable $reason): void
+    {
+        unset($this->tickets[$ticket->id]);
+        --$this->untaken;
+        $this->failure ??= $reason;
+        $this->abandon();
+        $this->wake();
+    }
+
+    /** Takes the next result, waiting for it; null when there will be none. Throws what ended the run, after all results. */
+    private function take(): ?CommandResult
+    {
+        while (true) {
+            $now = hrtime(true);
+            if (!$this->ready->isEmpty()) {
+                if ($now - $this->gaveWay < self::SLICE) {
+                    return $this->ready->dequeue();
+                }
+                // The caller's loop body took a while: see to the pool before the next one.
+                $this->gaveWay = $now;
+                $this->pullSoon();
+                $suspension = EventLoop::getSuspension();
+                EventLoop::defer(static fn () => $suspension->resume());
+                $suspension->suspend();
+
+                continue;
+            }
+            if ($this->tickets === [] && !$this->pulling && ($this->inputEnded || $this->failure !== null)) {
+                return $this->failure === null ? $this->takeEarly() : throw $this->failure;
+            }
+            $this->pullSoon();
+            $this->waiting = EventLoop::getSuspension();
+            $this->waiting->suspend();
+            $this->gaveWay = hrtime(true);
+        }
+    }
+
+    /** In order, when a command before it has no outcome, a result's turn never comes; it is not withheld for that. */
+    private function takeEarly(): ?CommandResult
+    {
+        return array_shift($this->early);
+    }
+
+    private function pullSoon(): void
+    {
+        if ($this->pulling || $this->inputEnded || $this->room() <= intdiv($this->lookahead(), 2)) {
+            return;
+        }
+        $this->pulling = true;
+        EventLoop::queue($this->pull(...));
+    }
+
+    private function room(): int
+    {
+        return $this->dispatcher->store->isFull()
+            ? 0
+            : $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
+    }
+
+    private function lookahead(): int
+    {
+        return $this->dispatcher->options->halt === null ? $this->dispatcher->options->lookahead : 0;
+    }
+
+    private function pull(): void
+    {
+        // Runs as soon as the input suspends, so that what was pulled before does not wait for it.
+        EventLoop::queue($this->dispatcher->flush(...));
+        $end = hrtime(true) + self::SLICE;
+        try {
+            while (!$this->inputEnded && $this->room() > 0) {
+                $this->pullOne();
+                if (hrtime(true) > $end && !$this->ready->isEmpty()) {
+                    break;
+                }
+            }
+        } catch (\Throwable $thrown) {
+            $this->inputEnded = true;
+            $this->failure ??= $thrown;
+        } finally {
+            $this->pulling = false;
+            $this->dispatcher->flush();
+        }
+        if (!$this->ready->isEmpty() || $this->inputEnded || $this->failure !== null) {
+            $this->wake();
+        }
+    }
+
+    private function pullOne(): void
+    {
+        if ($this->rewound) {
+            $this->input->next();
+        } else {
+            $this->input->rewind();
+            $this->rewound = true;
+        }
+        // @phpstan-ignore booleanOr.leftAlwaysFalse (the input may have suspended, and the run ended meanwhile)
+        if ($this->inputEnded || !$this->input->valid()) {
+            $this->inputEnded = true;
+
+            return;
+        }
+        $command = $this->input->current();
+        if (!$command instanceof Command) {
+            throw new \ValueError(\sprintf('The input of a pool must yield %s, not %s', Command::class, get_debug_type($command)));
+        }
+        $ticket = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
+        $this->tickets[$ticket->id] = $ticket;
+        ++$this->untaken;
+        if ($this->inOrder) {
+            $this->order->enqueue($ticket->id);
+        }
+        // What can start now is sent now, for the input may block; what has to wait for a slot may wait here as well.
+        if (\count($this->tickets) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
+            $this->dispatcher->flush();
+        }
+    }
+
+    private function considerHalt(): void
+    {
+        $halt = $this->dispatcher->options->halt;
+        if ($halt === null || $this->halted || !$halt->isReached($this->succeeded, $this->failed)) {
+            return;
+        }
+        $this->halted = true;
+        $this->inputEnded = true;
+        if ($halt->now) {
+            $this->cancelAll();
+        }
+    }
+
+    private function abandon(): void
+    {
+        $this->inputEnded = true;
+        $this->cancelAll();
+    }
+
+    private function cancelAll(): void
+    {
+        foreach ($this->tickets as $ticket) {
+            $this->dispatcher->cancel($ticket);
+        }
+    }
+
+    private function wake(): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = null;
+        $waiting?->resume();
+    }
+}

@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+
+/**
+ * Hands a command's output to a callback or a stream, piece by piece and in order, while others go on.
+ *
+ * The target may suspend; what it has not taken is bounded by the launcher's window, which each taken piece reopens.
+ */
+final class Sink
+{
+    /** @var \SplQueue<string> */
+    private \SplQueue $pieces;
+    private bool $delivering = false;
+    private bool $broken = false;
+
+    /** @var (\Closure(): void)|null */
+    private ?\Closure $drained = null;
+
+    /**
+     * @param \Closure(string): void|resource $target
+     * @param \Closure(int): void             $taken  told the bytes that were
+     * @param \Closure(\Throwable): void      $failed told once, upon which nothing more is delivered
+     */
+    public function __construct(private readonly mixed $target, private readonly \Closure $taken, private readonly \Closure $failed)
+    {
+        $this->pieces = new \SplQueue();
+    }
+
+    public function write(string $bytes): void
+    {
+        if ($this->broken) {
+            ($this->taken)(\strlen($bytes));
+
+            return;
+        }
+        $this->pieces->enqueue($bytes);
+        if (!$this->delivering) {
+            $this->delivering = true;
+            EventLoop::queue($this->deliver(...));
+        }
+    }
+
+    /** @param \Closure(): void $then called when all that was written is delivered, at once if it is */
+    public function whenDrained(\Closure $then): void
+    {
+        if ($this->delivering) {
+            $this->drained = $then;
+        } else {
+            $then();
+        }
+    }
+
+    private function deliver(): void
+    {
+        try {
+            while (!$this->pieces->isEmpty()) {
+                $bytes = $this->pieces->dequeue();
+                if (!$this->broken) {
+                    if ($this->target instanceof \Closure) {
+                        ($this->target)($bytes);
+                    } else {
+                        $this->copy($bytes);
+                    }
+                }
+                ($this->taken)(\strlen($bytes));
+            }
+        } catch (\Throwable $thrown) {
+            $this->broken = true;
+            $this->pieces = new \SplQueue();
+            ($this->failed)($thrown);
+        } finally {
+            $this->delivering = false;
+        }
+        $drained = $this->drained;
+        $this->drained = null;
+        if ($drained !== null) {
+            $drained();
+        }
+    }
+
+    private function copy(string $bytes): void
+    {
+        $stream = $this->target;
+        \assert(\is_resource($stream) || \is_object($stream) === false);
+        while ($bytes !== '') {
+            if (!\is_resource($stream)) {
+                throw new CaptureFailed("Can't write its output: the stream given for it is closed");
+            }
+            error_clear_last();
+            $written = @fwrite($stream, $bytes);
+            if ($written === false || ($written === 0 && error_get_last() !== null)) {
+                throw new CaptureFailed("Can't write its output to the stream given for it: " . (error_get_last()['message'] ?? 'unknown error'));
+            }
+            $bytes = (string) substr($bytes, $written);
+            if ($bytes !== '') {
+                $this->awaitWritable($stream);
+            }
+        }
+    }
+
+    /** @param resource $stream */
+    private function awaitWritable(mixed $stream): void
+    {
+        $suspension = EventLoop::getSuspension();
+        $watcher = EventLoop::onWritable($stream, static function (string $watcher) use ($suspension): void {
+            EventLoop::cancel($watcher);
+            $suspension->resume();
+        });
+        try {
+            $suspension->suspend();
+        } finally {
+            EventLoop::cancel($watcher);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+/**
+ * Which failures are tried again, how often, and after which pause. A command that was cancelled, that could not be
+ * started, or whose input can't be read twice is not.
+ */
+final class RetryPolicy
+{
+    /**
+     * @param int             $retries    further attempts after the first; 0 for none
+     * @param bool|list<int>  $onExit     after an exit code other than 0: any, none, or these
+     * @param bool            $onSignal   after a death by signal
+     * @param bool            $onTimeout  after a timeout or an idle timeout
+     * @param float           $delay      seconds before the first retry; 0 for none
+     * @param float           $factor     what each further delay is multiplied with
+     * @param float           $maxDelay   seconds that a delay never exceeds
+     * @param float           $jitter     share of a delay that is random: at 1.0 it is any length up to the whole
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public readonly int $retries,
+        public readonly bool|array $onExit = true,
+        public readonly bool $onSignal = true,
+        public readonly bool $onTimeout = true,
+        public readonly float $delay = 0.1,
+        public readonly float $factor = 2.0,
+        public readonly float $maxDelay = 60.0,
+        public readonly float $jitter = 0.5,
+    ) {
+        if ($retries < 0) {
+            throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
+        }
+        if ($delay < 0 || $factor < 1 || $maxDelay < 0 || $jitter < 0 || $jitter > 1) {
+            throw new \ValueError('A retry policy takes delays of 0 or more seconds, a factor of 1 or more and a jitter from 0 to 1');
+        }
+    }
+
+    public function wants(CommandResult $result): bool
+    {
+        if ($result->attempts > $this->retries || $result->cancelled || $result->succeeded()) {
+            return false;
+        }
+        if ($result->timedOut) {
+            return $this->onTimeout;
+        }
+        if ($result->error !== null) {
+            return false;
+        }
+        if ($result->signal !== null) {
+            return $this->onSignal;
+        }
+
+        return \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true);
+    }
+
+    /**
+     * @param int $attempts attempts made so far, at least 1
+     *
+     * @return float seconds before the next; exponential backoff with jitter
+     *
+     * @see https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+     */
+    public function delayAfter(int $attempts): float
+    {
+        $delay = min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1));
+
+        return $delay * (1 - $this->jitter * random_int(0, 1_000_000) / 1_000_000);
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+use Fidry\CpuCoreCounter\CpuCoreCounter;
+
+/**
+ * The CPUs that this process may really use: the smaller of its affinity mask and the CPU quota of its cgroups, v1 and v2.
+ *
+ * A quota is rounded up. What runs on the CPUs are processes: with a quota of 1.5, one of them leaves a third of the
+ * quota unused, while two use all of it and the kernel makes them take turns.
+ *
+ * Each call reads a few small files below /proc and /sys; a caller that asks often keeps the answer.
+ */
+final readonly class CpuCount
+{
+    /**
+     * @param string $root the folder that holds proc/ and sys/
+     * @param CpuCoreCounter|null $counter asked where the affinity mask can't be read, as on macOS
+     */
+    public function __construct(
+        private string $root = '/',
+        private ?CpuCoreCounter $counter = null,
+    ) {}
+
+    /** At least 1. */
+    public function usable(): int
+    {
+        $cpus = $this->affinity() ?? ($this->counter ?? new CpuCoreCounter())->getCountWithFallback(1);
+        $quota = (new CgroupCpuQuota($this->root))->cpus();
+
+        return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));
+    }
+
+    /** The mask of a machine with room for hot-plugged CPUs names CPUs that don't exist: only those online count. */
+    private function affinity(): ?int
+    {
+        $status = $this->read('proc/self/status');
+        if (preg_match('/^Cpus_allowed_list:\s*([\d,-]+)$/m', $status, $match) !== 1) {
+            return null;
+        }
+        $allowed = self::parseList($match[1]);
+        $online = self::parseList(trim($this->read('sys/devices/system/cpu/online')));
+
+        return \count($online === [] ? $allowed : array_intersect_key($allowed, $online));
+    }
+
+    private function read(string $path): string
+    {
+        return (string) @file_get_contents(rtrim($this->root, '/') . '/' . $path);
+    }
+
+    /**
+     * A kernel's CPU list such as "0-3,8".
+     *
+     * @return array<int, true>
+     */
+    private static function parseList(string $list): array
+    {
+        preg_match_all('/(\d+)(?:-(\d+))?/', $list, $ranges, PREG_SET_ORDER);
+        $cpus = [];
+        foreach ($ranges as $range) {
+            $cpus += array_fill_keys(range((int) $range[1], (int) ($range[2] ?? $range[1])), true);
+        }
+
+        return $cpus;
+    }
+}

@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPat\Selector\Selector;
+use PHPat\Test\Attributes\TestRule;
+use PHPat\Test\Builder\Rule;
+use PHPat\Test\PHPat;
+
+/** Which namespace may use which; PHPStan checks it (composer stan). */
+final class Boundaries
+{
+    private const CAPABILITIES = ['Command', 'Worker', 'Postgres', 'Http', 'Remote', 'Cli'];
+
+    /** What a capability may know of the others, beyond nothing. */
+    private const MAY_USE = [
+        'Remote' => ['Worker', 'Command', 'Http'],
+        'Cli' => self::CAPABILITIES,
+    ];
+
+    /** @return iterable<string, Rule> */
+    #[TestRule]
+    public function internalsAreUsedOnlyInside(): iterable
+    {
+        foreach (self::CAPABILITIES as $capability) {
+            yield $capability => PHPat::rule()
+                ->classes(Selector::inNamespace('Spindle'))
+                ->excluding(Selector::inNamespace("Spindle\\{$capability}"), Selector::inNamespace('Spindle\Tests'))
+                ->shouldNot()->dependOn()
+                ->classes(Selector::inNamespace("Spindle\\{$capability}\\Internal"))
+                ->because("Spindle\\{$capability}\\Internal is the machinery of Spindle\\{$capability} alone");
+        }
+    }
+
+    /** @return iterable<string, Rule> */
+    #[TestRule]
+    public function capabilitiesDoNotKnowEachOther(): iterable
+    {
+        foreach (self::CAPABILITIES as $capability) {
+            $others = array_diff(self::CAPABILITIES, [$capability], self::MAY_USE[$capability] ?? []);
+            if ($others !== []) {
+                yield $capability => PHPat::rule()
+                    ->classes(Selector::inNamespace("Spindle\\{$capability}"))
+                    ->shouldNot()->dependOn()
+                    ->classes(...self::namespaces($others))
+                    ->because('a capability stands on its own; Remote and Cli are where they meet');
+            }
+        }
+    }
+
+    #[TestRule]
+    public function whatIsSharedKnowsNoCapability(): Rule
+    {
+        return PHPat::rule()
+            ->classes(Selector::inNamespace('Spindle\Internal'), Selector::classname('/^Spindle\\\\[^\\\\]+$/', true))
+            ->shouldNot()->dependOn()
+            ->classes(...self::namespaces(self::CAPABILITIES))
+            ->because('all capabilities stand on it');
+    }
+
+    #[TestRule]
+    public function theLibraryKnowsNeitherItsTestsNorItsBenchmarks(): Rule
+    {
+        return PHPat::rule()
+            ->classes(Selector::inNamespace('Spindle'))
+            ->excluding(Selector::inNamespace('Spindle\Tests'), Selector::inNamespace('Spindle\Bench'))
+            ->shouldNot()->dependOn()
+            ->classes(Selector::inNamespace('Spindle\Tests'), Selector::inNamespace('Spindle\Bench'))
+            ->because('neither is there where Spindle is installed');
+    }
+
+    /**
+     * @param array<string> $capabilities
+     * @return list<\PHPat\Selector\SelectorInterface>
+     */
+    private static function namespaces(array $capabilities): array
+    {
+        return array_values(array_map(
+            static fn(string $capability) => Selector::inNamespace("Spindle\\{$capability}"),
+            $capabilities,
+        ));
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Process\Process;
+
+/** PHPStan holds src/ to the boundaries; this shows that it would notice. */
+final class BoundariesTest extends TestCase
+{
+    /** By the class that is used, the namespaces of classes that may not use it and of those that may. */
+    private const USES = [
+        'Spindle\Command\Internal\Frame' => [
+            ['Spindle', 'Spindle\Internal', 'Spindle\Worker', 'Spindle\Remote', 'Spindle\Cli', 'Spindle\Bench'],
+            ['Spindle\Command', 'Spindle\Command\Internal\Launcher', 'Spindle\Tests\Unit'],
+        ],
+        'Spindle\Command\Pool' => [
+            ['Spindle', 'Spindle\Internal', 'Spindle\Worker', 'Spindle\Postgres\Internal', 'Spindle\Http'],
+            ['Spindle\Command\Internal', 'Spindle\Remote', 'Spindle\Cli', 'Spindle\Bench'],
+        ],
+        'Spindle\Postgres\Pool' => [
+            ['Spindle', 'Spindle\Internal', 'Spindle\Command', 'Spindle\Remote'],
+            ['Spindle\Postgres', 'Spindle\Cli'],
+        ],
+        'Spindle\Cli\Program' => [
+            ['Spindle', 'Spindle\Internal', 'Spindle\Command', 'Spindle\Remote'],
+            ['Spindle\Cli\Internal'],
+        ],
+        'Spindle\Internal\Clock' => [
+            [],
+            ['Spindle', 'Spindle\Command', 'Spindle\Http\Internal'],
+        ],
+        'Spindle\Tests\Scale' => [
+            ['Spindle', 'Spindle\Command', 'Spindle\Internal'],
+            ['Spindle\Bench'],
+        ],
+    ];
+
+    public function testAUseThatIsNotAllowedIsReportedAndNoOther(): void
+    {
+        $folder = sys_get_temp_dir() . '/spindle-boundaries-' . bin2hex(random_bytes(6));
+        mkdir($folder);
+        $expected = self::writeUses($folder);
+
+        $report = self::analyse($folder);
+        (new Process(['rm', '-rf', $folder]))->mustRun();
+
+        preg_match_all('/^\S+:\d+:(\S+) should not depend on (\S+)$/m', $report, $violations, PREG_SET_ORDER);
+        $reported = array_values(array_unique(array_map(
+            static fn(array $violation): string => "{$violation[1]} uses {$violation[2]}",
+            $violations,
+        )));
+        sort($reported);
+        self::assertSame($expected, $reported, $report);
+    }
+
+    /** @return list<string> what has to be reported */
+    private static function writeUses(string $folder): array
+    {
+        $violations = [];
+        foreach (self::USES as $used => [$forbidden, $allowed]) {
+            self::declare($folder, $used, '');
+            foreach ([...$forbidden, ...$allowed] as $namespace) {
+                $user = "{$namespace}\\Uses" . strtr($used, ['\\' => '']);
+                self::declare($folder, $user, "public function use(\\{$used} \$used): void {}");
+                if (\in_array($namespace, $forbidden, true)) {
+                    $violations[] = "{$user} uses {$used}";
+                }
+            }
+        }
+        sort($violations);
+
+        return $violations;
+    }
+
+    private static function declare(string $folder, string $class, string $body): void
+    {
+        [$namespace, $name] = [substr($class, 0, (int) strrpos($class, '\\')), substr((string) strrchr($class, '\\'), 1)];
+        file_put_contents("{$folder}/" . strtr($class, '\\', '.') . '.php', "<?php\nnamespace {$namespace};\nfinal class {$name} { {$body} }\n");
+    }
+
+    private static function analyse(string $folder): string
+    {
+        $project = \dirname(__DIR__, 2);
+        $configuration = "{$folder}/phpstan.neon";
+        file_put_contents($configuration, <<<NEON
+            includes:
+            	- {$project}/vendor/phpat/phpat/extension.neon
+            parameters:
+            	customRulesetUsed: true
+            	paths: [{$folder}]
+            	tmpDir: {$folder}/cache
+            services:
+            	- { class: Spindle\Tests\Architecture\Boundaries, tags: [phpat.test] }
+            NEON);
+
+        $phpstan = new Process(
+            [PHP_BINARY, 'vendor/bin/phpstan', 'analyse', '--no-progress', '--error-format=raw', '-c', $configuration],
+            $project,
+        );
+        $phpstan->run();
+
+        return $phpstan->getOutput() . $phpstan->getErrorOutput();
+    }
+}

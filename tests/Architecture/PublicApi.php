@@ -1,0 +1,194 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+/** What users of src/ may rely on, as text: all that is not below an Internal namespace, as reflection sees it. */
+final class PublicApi
+{
+    public const SNAPSHOT = __DIR__ . '/../../public-api.txt';
+
+    public static function describe(): string
+    {
+        return implode("\n", array_map(self::describeClass(...), self::classes()));
+    }
+
+    /** @return list<\ReflectionClass<object>> sorted by name */
+    private static function classes(): array
+    {
+        $root = \dirname(__DIR__, 2) . '/src/';
+        $classes = [];
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($root)) as $file) {
+            \assert($file instanceof \SplFileInfo);
+            $path = substr($file->getPathname(), \strlen($root));
+            if ($file->getExtension() !== 'php' || preg_match('~(^|/)Internal/~', $path) === 1) {
+                continue;
+            }
+            $name = 'Spindle\\' . strtr(substr($path, 0, -\strlen('.php')), '/', '\\');
+            if (!class_exists($name) && !interface_exists($name) && !trait_exists($name)) {
+                throw new \LogicException("src/{$path} does not declare {$name}");
+            }
+            $classes[$name] = new \ReflectionClass($name);
+        }
+        ksort($classes);
+
+        return array_values($classes);
+    }
+
+    /** @param \ReflectionClass<object> $class */
+    private static function describeClass(\ReflectionClass $class): string
+    {
+        $members = [
+            ...self::constants($class),
+            ...($class->isEnum() ? [] : self::properties($class)),
+            ...self::methods($class),
+        ];
+
+        return self::heading($class) . "\n" . implode('', array_map(static fn(string $m): string => "    {$m}\n", $members));
+    }
+
+    /** @param \ReflectionClass<object> $class */
+    private static function heading(\ReflectionClass $class): string
+    {
+        $parent = $class->getParentClass();
+        $parents = $parent === false ? [] : [$parent->getName()];
+        $interfaces = array_diff($class->getInterfaceNames(), ['UnitEnum', 'BackedEnum', 'Stringable', 'Traversable']);
+        sort($interfaces);
+
+        return match (true) {
+            $class->isEnum() => "enum {$class->getName()}" . self::backing($class->getName()),
+            $class->isInterface() => "interface {$class->getName()}",
+            $class->isTrait() => "trait {$class->getName()}",
+            default => implode(' ', [...\Reflection::getModifierNames($class->getModifiers()), "class {$class->getName()}"]),
+        }
+        . ($parents === [] ? '' : ' extends ' . implode(', ', $parents))
+        . ($interfaces === [] ? '' : ($class->isInterface() ? ' extends ' : ' implements ') . implode(', ', $interfaces));
+    }
+
+    private static function backing(string $enum): string
+    {
+        \assert(enum_exists($enum));
+        $type = (new \ReflectionEnum($enum))->getBackingType();
+
+        return $type === null ? '' : ": {$type}";
+    }
+
+    /**
+     * @param \ReflectionClass<object> $class
+     * @return list<string> in the order of the source, which is an enum's order of cases too
+     */
+    private static function constants(\ReflectionClass $class): array
+    {
+        $lines = [];
+        foreach ($class->getReflectionConstants(\ReflectionClassConstant::IS_PUBLIC) as $constant) {
+            if (!self::isOurs($constant->getDeclaringClass())) {
+                continue;
+            }
+            $value = $constant->getValue();
+            $lines[] = match (true) {
+                !$constant->isEnumCase() => "const {$constant->getName()} = " . self::value($value),
+                $value instanceof \BackedEnum => "case {$constant->getName()} = " . self::value($value->value),
+                default => "case {$constant->getName()}",
+            };
+        }
+
+        return $lines;
+    }
+
+    /**
+     * @param \ReflectionClass<object> $class
+     * @return list<string>
+     */
+    private static function properties(\ReflectionClass $class): array
+    {
+        $lines = [];
+        foreach ($class->getProperties(\ReflectionProperty::IS_PUBLIC) as $property) {
+            if (!self::isOurs($property->getDeclaringClass())) {
+                continue;
+            }
+            $modifiers = ['public', ...($property->isStatic() ? ['static'] : []), ...($property->isReadOnly() ? ['readonly'] : [])];
+            $default = $property->hasDefaultValue() && $property->getDefaultValue() !== null
+                ? ' = ' . self::value($property->getDefaultValue())
+                : '';
+            $lines[] = implode(' ', [...$modifiers, ...self::type($property->getType()), "\${$property->getName()}"]) . $default;
+        }
+        sort($lines);
+
+        return $lines;
+    }
+
+    /**
+     * @param \ReflectionClass<object> $class
+     * @return list<string>
+     */
+    private static function methods(\ReflectionClass $class): array
+    {
+        $lines = [];
+        foreach ($class->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
+            if (!self::isOurs($method->getDeclaringClass()) || ($class->isEnum() && $method->isInternal())) {
+                continue;
+            }
+            $modifiers = implode(' ', array_diff(
+                \Reflection::getModifierNames($method->getModifiers()),
+                $class->isInterface() ? ['abstract'] : [],
+            ));
+            $parameters = implode(', ', array_map(self::parameter(...), $method->getParameters()));
+            $return = implode('', self::type($method->getReturnType()));
+            $lines[] = "{$modifiers} function {$method->getName()}({$parameters})" . ($return === '' ? '' : ": {$return}");
+        }
+        sort($lines);
+
+        return $lines;
+    }
+
+    private static function parameter(\ReflectionParameter $parameter): string
+    {
+        $name = ($parameter->isPassedByReference() ? '&' : '') . ($parameter->isVariadic() ? '...' : '') . "\${$parameter->getName()}";
+        $default = match (true) {
+            !$parameter->isDefaultValueAvailable() => '',
+            $parameter->isDefaultValueConstant() => ' = ' . self::constantName((string) $parameter->getDefaultValueConstantName()),
+            default => ' = ' . self::value($parameter->getDefaultValue()),
+        };
+
+        return implode(' ', [...self::type($parameter->getType()), $name]) . $default;
+    }
+
+    /** Reflection puts the namespace before a global constant that was written without a backslash. */
+    private static function constantName(string $name): string
+    {
+        return str_contains($name, '::') || \defined($name) ? $name : substr((string) strrchr($name, '\\'), 1);
+    }
+
+    /** @return list<string> none without a type */
+    private static function type(?\ReflectionType $type): array
+    {
+        return $type === null ? [] : [(string) $type];
+    }
+
+    private static function value(mixed $value): string
+    {
+        return match (true) {
+            $value === null => 'null',
+            $value === [] => '[]',
+            \is_array($value) => '[' . implode(', ', array_map(
+                static fn(int|string $key, mixed $item): string => var_export($key, true) . ' => ' . self::value($item),
+                array_keys($value),
+                $value,
+            )) . ']',
+            $value instanceof \UnitEnum => '\\' . $value::class . '::' . $value->name,
+            \is_object($value) => 'new \\' . $value::class,
+            default => addcslashes(var_export($value, true), "\0..\37"),
+        };
+    }
+
+    /**
+     * Inherited from an Internal class it is public all the same; inherited from another package it is not ours to promise.
+     *
+     * @param \ReflectionClass<object> $class
+     */
+    private static function isOurs(\ReflectionClass $class): bool
+    {
+        return str_starts_with($class->getName(), 'Spindle\\');
+    }
+}

@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Docs;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Process\Process;
+
+final class CodeBlocksTest extends TestCase
+{
+    /** Fences whose content is only looked at. */
+    private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'mermaid', 'c'];
+
+    private Workplace $workplace;
+
+    protected function setUp(): void
+    {
+        $this->workplace = new Workplace();
+    }
+
+    protected function tearDown(): void
+    {
+        $this->workplace->remove();
+    }
+
+    /** @return iterable<string, array{CodeBlock, list<CodeBlock>}> */
+    public static function blocks(): iterable
+    {
+        foreach (self::pages() as $page) {
+            $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
+            $files = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->file !== null));
+            foreach ($blocks as $block) {
+                if ($block->file === null && !\in_array($block->language, self::NOT_CODE, true)) {
+                    yield "{$page}:{$block->line}" => [$block, $files];
+                }
+            }
+        }
+    }
+
+    /** @param list<CodeBlock> $files */
+    #[DataProvider('blocks')]
+    public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files): void
+    {
+        foreach ($files as $file) {
+            $this->workplace->put((string) $file->file, $file->content);
+        }
+
+        match ($block->language) {
+            'php' => $this->runPhp($block),
+            'console' => $this->runConsole($block),
+            default => self::fail(
+                "A block of \"{$block->language}\" is not run: make it php or console, or one of " . implode(', ', self::NOT_CODE),
+            ),
+        };
+    }
+
+    private function runPhp(CodeBlock $block): void
+    {
+        $opening = match (true) {
+            str_starts_with($block->content, '<?php') => '',
+            str_contains($block->content, 'declare(') => '<?php ',
+            default => '<?php declare(strict_types=1); ',
+        };
+        $file = $this->workplace->put('block.php', $opening . $block->content);
+        if ($block->skipped !== null) {
+            self::assertExit(0, $this->workplace->lint($file));
+
+            return;
+        }
+
+        $process = $this->workplace->php($file);
+        self::assertExit($block->exitStatus, $process);
+        self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
+    }
+
+    private function runConsole(CodeBlock $block): void
+    {
+        $commands = $block->commands();
+        self::assertNotSame([], $commands, 'A console block shows at least one line that begins with "$ "');
+        if ($block->skipped !== null) {
+            return;
+        }
+
+        foreach ($commands as $number => [$command, $expected]) {
+            $process = $this->workplace->shell($command);
+            self::assertExit($number === \count($commands) - 1 ? $block->exitStatus : 0, $process);
+            if ($expected !== '') {
+                ExpectedOutput::assertMatches($expected, $process->getOutput(), "Output of: {$command}");
+            }
+        }
+    }
+
+    private static function assertExit(int $expected, Process $process): void
+    {
+        self::assertSame(
+            $expected,
+            $process->getExitCode(),
+            "{$process->getCommandLine()}\n{$process->getOutput()}{$process->getErrorOutput()}",
+        );
+    }
+
+    /** @return list<string> below the project's folder */
+    private static function pages(): array
+    {
+        $pages = ['README.md'];
+        $docs = Workplace::project() . '/docs';
+        if (is_dir($docs)) {
+            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($docs)) as $file) {
+                \assert($file instanceof \SplFileInfo);
+                if ($file->getExtension() === 'md') {
+                    $pages[] = substr($file->getPathname(), \strlen(Workplace::project()) + 1);
+                }
+            }
+        }
+        sort($pages);
+
+        return $pages;
+    }
+}

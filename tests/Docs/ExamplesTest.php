@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Docs;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+final class ExamplesTest extends TestCase
+{
+    private Workplace $workplace;
+
+    protected function setUp(): void
+    {
+        $this->workplace = new Workplace();
+    }
+
+    protected function tearDown(): void
+    {
+        $this->workplace->remove();
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function examples(): iterable
+    {
+        foreach ((array) glob(Workplace::project() . '/examples/*.php') as $file) {
+            yield basename((string) $file) => [(string) $file];
+        }
+    }
+
+    /** Beside NAME.php, NAME.out holds the output, where it is always the same; see ExpectedOutput for its wildcards. */
+    #[DataProvider('examples')]
+    public function testAnExampleRuns(string $file): void
+    {
+        $process = $this->workplace->php($file);
+
+        self::assertSame(0, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
+        $expected = (string) preg_replace('/\.php$/', '.out', $file);
+        if (is_file($expected)) {
+            ExpectedOutput::assertMatches((string) file_get_contents($expected), $process->getOutput(), 'Standard output');
+        }
+    }
+}

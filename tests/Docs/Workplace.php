@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Docs;
+
+use Symfony\Component\Process\Process;
+
+/** A temporary folder in which docs and examples run as they would in a project that has Spindle installed. */
+final readonly class Workplace
+{
+    private const DEADLINE = 60.0;
+
+    public string $folder;
+
+    public function __construct()
+    {
+        $this->folder = sys_get_temp_dir() . '/spindle-docs-' . bin2hex(random_bytes(6));
+        mkdir($this->folder);
+        symlink(self::project() . '/vendor', "{$this->folder}/vendor");
+    }
+
+    public static function project(): string
+    {
+        return \dirname(__DIR__, 2);
+    }
+
+    public function put(string $name, string $content): string
+    {
+        $path = "{$this->folder}/{$name}";
+        is_dir(\dirname($path)) || mkdir(\dirname($path), recursive: true);
+        file_put_contents($path, $content);
+
+        return $path;
+    }
+
+    /** Standard error is part of the output, as in a terminal. */
+    public function shell(string $line): Process
+    {
+        return $this->run(['sh', '-c', "exec 2>&1\n{$line}"]);
+    }
+
+    /** With all errors shown and the autoloader at hand. */
+    public function php(string $file): Process
+    {
+        return $this->run([
+            PHP_BINARY,
+            '-d', 'error_reporting=-1',
+            '-d', 'display_errors=stderr',
+            '-d', 'log_errors=0',
+            '-d', 'html_errors=0',
+            '-d', 'auto_prepend_file=' . self::project() . '/vendor/autoload.php',
+            $file,
+        ]);
+    }
+
+    public function lint(string $file): Process
+    {
+        return $this->run([PHP_BINARY, '-l', $file]);
+    }
+
+    /** @param list<string> $command */
+    private function run(array $command): Process
+    {
+        $environment = [
+            'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
+            'NO_COLOR' => '1',
+            'COLUMNS' => '80',
+        ];
+        $process = new Process($command, $this->folder, $environment, timeout: self::DEADLINE);
+        $process->run();
+
+        return $process;
+    }
+
+    public function remove(): void
+    {
+        unlink("{$this->folder}/vendor");
+        (new Process(['rm', '-rf', $this->folder]))->mustRun();
+    }
+}

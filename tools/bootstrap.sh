@@ -1,0 +1,98 @@
+# Sourced by ./test and ./demo: installs what they need and what is missing, and says so. POSIX sh.
+
+# Each as EXTENSION:DEBIAN-PACKAGE; what Debian's php-cli always has is not listed.
+php_extensions='dom:php-xml mbstring:php-mbstring xml:php-xml xmlwriter:php-xml'
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+die() {
+    say "error: $*"
+    [ -z "${log:-}" ] || rm -f "$log"
+    exit 1
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Arguments are further commands that have to be there, as COMMAND:DEBIAN-PACKAGE.
+bootstrap() {
+    packages=$(missing_packages "$@")
+    if [ -n "$packages" ]; then
+        # shellcheck disable=SC2086
+        install_packages $packages
+        missing=$(missing_packages "$@")
+        [ -z "$missing" ] || die "with$packages installed,$missing is still missing: is $(command -v php) another PHP?"
+    fi
+    php -r 'exit((int) (PHP_VERSION_ID < 80200));' ||
+        die "PHP 8.2 or newer is needed, $(command -v php) is PHP $(php -r 'echo PHP_VERSION;')"
+    install_vendor
+}
+
+# The Debian packages for what is missing, each once, each after a blank.
+missing_packages() {
+    {
+        if have php; then
+            loaded=" $(php -m | tr '[:upper:]\n' '[:lower:] ')"
+            for pair in $php_extensions; do
+                case $loaded in
+                    *" ${pair%%:*} "*) ;;
+                    *) echo "${pair#*:}" ;;
+                esac
+            done
+        else
+            printf '%s\n' php-cli php-mbstring php-xml
+        fi
+        for pair in composer:composer "$@"; do
+            have "${pair%%:*}" || echo "${pair#*:}"
+        done
+        # Composer unpacks archives with one of these.
+        have unzip || have 7zz || have 7z || { have php && php -r 'exit((int) !extension_loaded("zip"));'; } || echo unzip
+    } | awk '!seen[$0]++ { printf " %s", $0 }'
+}
+
+install_packages() {
+    have apt-get || die "missing here: $* (the names of Debian's packages), and there is no apt-get to install them with"
+    as_root=
+    if [ "$(id -u)" -ne 0 ]; then
+        have sudo || die "missing here: $*; run this as root, or install sudo or these packages first"
+        as_root=sudo
+    fi
+
+    say "Installing Debian packages: $*"
+    logged apt_get install --yes --no-install-recommends "$@" ||
+        { logged apt_get update && logged apt_get install --yes --no-install-recommends "$@"; } ||
+        die "apt-get could not install $*: $(cat "$log")"
+    forget_log
+}
+
+apt_get() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# Also when composer.json is newer than what was installed, and when that was installed for another PHP.
+install_vendor() {
+    installed=vendor/composer/installed.json
+    if [ -f "$installed" ] && [ ! composer.json -nt "$installed" ] && php vendor/autoload.php >/dev/null 2>&1; then
+        return
+    fi
+
+    say 'Installing the Composer packages into vendor/'
+    logged env COMPOSER_ALLOW_SUPERUSER=1 composer update --no-interaction --no-progress ||
+        die "Composer could not install the packages: $(cat "$log")"
+    forget_log
+    touch "$installed"
+}
+
+# Runs "$@" without input and with its output in a file, $log.
+logged() {
+    log=${log:-$(mktemp)}
+    "$@" </dev/null >"$log" 2>&1
+}
+
+forget_log() {
+    rm -f "$log"
+    log=
+}
