@@ -25,6 +25,8 @@ final class Dispatcher
     /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
     private const DEATHS = 3;
 
+    private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
+
     public readonly CaptureStore $store;
     private ?Launcher $launcher = null;
 
@@ -371,7 +373,7 @@ final class Dispatcher
                 Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s)",
                 Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s)",
                 Protocol::CANCELLED => 'cancelled',
-                default => null,
+                default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
             },
         );
         $this->drain($ticket, $result);

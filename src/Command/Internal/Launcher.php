@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\Internal\Launcher\ProcessTree;
+use Spindle\Command\Internal\Launcher\Signals;
 use Spindle\Command\LauncherException;
 
 /**
@@ -190,7 +191,7 @@ final class Launcher
             /** @var array{length: int, type: int, job: int} $header */
             $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
             if ($header['length'] < 5 || $header['length'] > self::LONGEST) {
-                posix_kill($this->pid, \SIGKILL);
+                Signals::send($this->pid, 9);
                 $this->bury('it wrote something that is no frame: ' . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE));
 
                 return;
@@ -238,7 +239,7 @@ final class Launcher
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
         ProcessTree::kill(
             fn (): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
-            posix_kill(...),
+            Signals::send(...),
         );
         $this->close();
         ($this->died)($how);

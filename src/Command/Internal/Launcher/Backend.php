@@ -15,9 +15,6 @@ interface Backend
     /** Commands that may run at once before descriptors run out. */
     public function capacity(): int;
 
-    /** Whether each job leads a process group of its own, and orphans of jobs become the launcher's own children. */
-    public function ownsGroups(): bool;
-
     /** @param list<string> $environment `NAME=value`, what every job starts from */
     public function useEnvironment(array $environment): void;
 
@@ -47,8 +44,7 @@ interface Backend
     /** Stops or starts hearing of the job's output. */
     public function listen(Job $job, bool $listen): void;
 
-    /** Sends the signal to the job's process, and to its process group if it has its own. */
-    public function signal(Job $job, int $signal): void;
+    public function signal(int $pid, int $signal): void;
 
     /** Whether nothing that was started here is left. */
     public function isDeserted(): bool;

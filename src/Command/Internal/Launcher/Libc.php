@@ -47,6 +47,7 @@ final class Libc
         int waitpid(int, int *, int);
         int waitid(int, unsigned, void *, int);
         int kill(int, int);
+        int getrlimit(int, void *);
         int getppid(void);
         int setsid(void);
         int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);

@@ -65,6 +65,8 @@ interface LibcFunctions
 
     public function kill(int $pid, int $signal): int;
 
+    public function getrlimit(int $resource, \FFI\CData $limits): int;
+
     public function getppid(): int;
 
     public function setsid(): int;

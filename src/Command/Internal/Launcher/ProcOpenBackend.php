@@ -1,0 +1,461 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+use Spindle\Command\Internal\Protocol;
+
+/**
+ * Starts processes with PHP's own proc_open and waits in stream_select: what is left where FFI is not.
+ *
+ * Each child holds one more pipe, whose end of file announces its exit; with pcntl, SIGCHLD interrupts the wait as well,
+ * for a child whose descendants keep that pipe open. Where neither can tell, a look every now and then does, while
+ * commands run (docs/decisions/0003-without-ffi.md). Children share the launcher's process group, so that trees are
+ * found in /proc; orphans that have left them are only found by their environment.
+ */
+final class ProcOpenBackend implements Backend
+{
+    private const EXIT_PIPE = 3;
+    private const READ_SIZE = 1 << 16;
+
+    /** stream_select takes no descriptor from here on. */
+    private const SELECTABLE = 1024;
+
+    /** Descriptors that the launcher has of its own, and some to spare. */
+    private const RESERVED = 24;
+
+    /** A string of this size, in bytes, or longer, exec refuses (MAX_ARG_STRLEN: 32 pages). */
+    private const ARGUMENT_LIMIT = 131072;
+
+    /** Between two looks for exits that nothing announced, in nanoseconds. */
+    private const LOOK_WITH_PCNTL = 1_000_000_000;
+    private const LOOK_WITHOUT = 100_000_000;
+    private const FIRST_LOOK = 1_000_000;
+
+    /** @var array<string, string> */
+    private array $variables = [];
+
+    /** @var array<int, Job> by id */
+    private array $jobs = [];
+
+    /** @var array<int, Job> of them: their exit pipe is closed, their process was still there */
+    private array $exiting = [];
+
+    /** @var array<int, array{exitcode: int, signaled: bool, termsig: int}> known already, by the job's id */
+    private array $statuses = [];
+
+    /** @var array<int, resource> what is read, by the stream's number */
+    private array $reads = [];
+
+    /** @var array<int, resource> what waits to be written */
+    private array $writes = [];
+
+    /** @var array<int, array{Job, int}> whose stream it is, and the child's descriptor, by the stream's number */
+    private array $of = [];
+
+    private int $look = self::FIRST_LOOK;
+    private int $open = 0;
+    private bool $childEnded = false;
+    private bool $everStarted = false;
+
+    public function __construct(private readonly Supervisor $supervisor, private readonly string $token)
+    {
+        foreach ([\STDIN, \STDOUT] as $stream) {
+            stream_set_blocking($stream, false);
+        }
+        stream_set_read_buffer(\STDIN, 0);
+        stream_set_write_buffer(\STDOUT, 0);
+        if (\function_exists('posix_setsid')) {
+            posix_setsid();
+        }
+        if (\function_exists('pcntl_signal')) {
+            $this->takeSignals();
+        }
+    }
+
+    public function name(): string
+    {
+        return 'proc_open';
+    }
+
+    public function capacity(): int
+    {
+        return intdiv($this->descriptors(), 3);
+    }
+
+    public function useEnvironment(array $environment): void
+    {
+        $this->variables = [];
+        foreach ($environment as $variable) {
+            [$name, $value] = explode('=', $variable, 2);
+            $this->variables[$name] = $value;
+        }
+    }
+
+    public function start(Job $job): bool
+    {
+        $command = $job->arguments === [] ? $job->line : $this->checked($job);
+        $descriptors = $this->descriptorsOf($job);
+        if ($this->open + \count($descriptors) > $this->descriptors()) {
+            return false;
+        }
+        Programs::enter($job->directory);
+        error_clear_last();
+        $process = @proc_open($command, $descriptors, $pipes, null, $this->environmentOf($job));
+        if ($process === false) {
+            return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
+        }
+        $this->everStarted = true;
+        $status = proc_get_status($process);
+        $job->pid = $status['pid'];
+        $job->process = $process;
+        $job->pipes = $pipes;
+        $this->jobs[$job->id] = $job;
+        $this->open += \count($pipes);
+        foreach ($pipes as $descriptor => $pipe) {
+            stream_set_blocking($pipe, false);
+            $this->of[(int) $pipe] = [$job, $descriptor];
+            if ($descriptor !== 0) {
+                stream_set_read_buffer($pipe, 0);
+                $this->reads[(int) $pipe] = $pipe;
+            }
+        }
+        if (isset($pipes[0])) {
+            stream_set_write_buffer($pipes[0], 0);
+            $this->feed($job);
+        }
+        if (!$status['running']) {
+            // Asking for the pid has taken the exit of one that is over already, and before PHP 8.3 that is told once.
+            $this->statuses[$job->id] = $status;
+            $this->exiting[$job->id] = $job;
+            $this->look = 0;
+        }
+
+        return true;
+    }
+
+    public function wait(int $deadline, bool $onlyPool): void
+    {
+        $now = hrtime(true);
+        $look = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
+            $this->exiting !== [] => $this->look,
+            \function_exists('pcntl_signal') => self::LOOK_WITH_PCNTL,
+            default => self::LOOK_WITHOUT,
+        };
+        $until = $deadline === 0 ? $look : min($deadline, $look);
+        $left = max(0, $until - $now);
+        $reads = $onlyPool ? [\STDIN] : [\STDIN, ...$this->reads];
+        $writes = $onlyPool ? [] : $this->writes;
+        if ($onlyPool && $deadline !== 1) {
+            $writes[] = \STDOUT;
+        }
+        $none = null;
+        $count = $until === \PHP_INT_MAX
+            ? @stream_select($reads, $writes, $none, null)
+            : @stream_select($reads, $writes, $none, intdiv($left, 1_000_000_000), intdiv($left % 1_000_000_000, 1000) + 1);
+        if (\function_exists('pcntl_signal_dispatch')) {
+            pcntl_signal_dispatch();
+        }
+        $exits = [];
+        if ($count !== false && $count > 0) {
+            $exits = $this->handle($reads, $writes);
+        }
+        $this->takeExits($exits, $count === 0 && $until === $look);
+    }
+
+    public function send(string $bytes): string
+    {
+        $written = @fwrite(\STDOUT, $bytes);
+        if ($written === false) {
+            $this->supervisor->poolGone();
+
+            return '';
+        }
+        if ($written < \strlen($bytes)) {
+            $this->writes[(int) \STDOUT] = \STDOUT;
+        } else {
+            unset($this->writes[(int) \STDOUT]);
+        }
+
+        return (string) substr($bytes, $written);
+    }
+
+    public function feed(Job $job): void
+    {
+        $pipe = $job->pipes[0] ?? null;
+        if ($pipe === null) {
+            return;
+        }
+        if ($job->input !== '') {
+            $written = @fwrite($pipe, $job->input);
+            if ($written === false) {
+                $job->input = '';
+                $this->supervisor->inputRefused($job);
+                $this->close($job, 0);
+
+                return;
+            }
+            $job->input = (string) substr($job->input, $written);
+            if ($written > 0) {
+                $this->supervisor->inputTaken($job, $written);
+            }
+        }
+        if ($job->input !== '') {
+            $this->writes[(int) $pipe] = $pipe;
+        } elseif ($job->inputFollows) {
+            unset($this->writes[(int) $pipe]);
+        } else {
+            $this->close($job, 0);
+        }
+    }
+
+    public function listen(Job $job, bool $listen): void
+    {
+        foreach ([1, 2] as $descriptor) {
+            $pipe = $job->pipes[$descriptor] ?? null;
+            if ($pipe !== null && $listen) {
+                $this->reads[(int) $pipe] = $pipe;
+            } elseif ($pipe !== null) {
+                unset($this->reads[(int) $pipe]);
+            }
+        }
+    }
+
+    public function signal(int $pid, int $signal): void
+    {
+        Signals::send($pid, $signal);
+    }
+
+    public function isDeserted(): bool
+    {
+        return !$this->everStarted;
+    }
+
+    /** Signals that a handler takes are default ones again after exec, as ignored and blocked ones are not. */
+    private function takeSignals(): void
+    {
+        pcntl_sigprocmask(\SIG_SETMASK, []);
+        pcntl_signal(\SIGPIPE, static fn () => null);
+        pcntl_signal(\SIGCHLD, function (): void {
+            $this->childEnded = true;
+        }, false);
+        foreach ([\SIGTERM, \SIGINT, \SIGHUP] as $signal) {
+            pcntl_signal($signal, function (): void {
+                $this->supervisor->poolGone();
+            }, false);
+        }
+    }
+
+    private function descriptors(): int
+    {
+        $limit = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE) : self::SELECTABLE;
+
+        return max(0, min(\is_int($limit) ? $limit : self::SELECTABLE, self::SELECTABLE) - self::RESERVED);
+    }
+
+    /**
+     * What exec would refuse is refused here, for proc_open tells of it as of a command that ended with 127.
+     *
+     * @return list<string>
+     *
+     * @throws StartFailure
+     */
+    private function checked(Job $job): array
+    {
+        $arguments = $job->arguments;
+        foreach ($arguments as $argument) {
+            if (\strlen($argument) >= self::ARGUMENT_LIMIT) {
+                throw new StartFailure(126, 'Argument list too long');
+            }
+        }
+        if (!str_contains($arguments[0], '/')) {
+            $arguments[0] = Programs::find($arguments[0], $this->environmentOf($job)['PATH'] ?? Programs::DEFAULT_PATH);
+
+            return $arguments;
+        }
+        Programs::enter($job->directory);
+        clearstatcache(true, $arguments[0]);
+        if (!file_exists($arguments[0])) {
+            throw new StartFailure(127, 'No such file or directory');
+        }
+        if (!is_file($arguments[0]) || !is_executable($arguments[0])) {
+            throw new StartFailure(126, 'Permission denied');
+        }
+
+        return $arguments;
+    }
+
+    /** @return array<int, list<string>|resource> */
+    private function descriptorsOf(Job $job): array
+    {
+        $flags = $job->flags;
+        $null = ['file', '/dev/null', 'r+'];
+        $descriptors = [
+            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0 ? ['pipe', 'r'] : $null,
+            ['pipe', 'w'],
+            ['pipe', 'w'],
+            self::EXIT_PIPE => ['pipe', 'w'],
+        ];
+        if (($flags & Protocol::DISCARD_STDOUT) !== 0) {
+            $descriptors[1] = $null;
+        } elseif (($flags & Protocol::INHERIT_STDOUT) !== 0) {
+            $descriptors[1] = fopen('php://fd/3', 'w') ?: $null;
+        }
+        if (($flags & Protocol::DISCARD_STDERR) !== 0) {
+            $descriptors[2] = $null;
+        } elseif (($flags & Protocol::INHERIT_STDERR) !== 0) {
+            $descriptors[2] = \STDERR;
+        }
+
+        return $descriptors;
+    }
+
+    /** @return array<string, string> */
+    private function environmentOf(Job $job): array
+    {
+        $variables = $this->variables;
+        foreach ($job->changes as $change) {
+            [$name, $value] = explode('=', $change, 2) + [1 => null];
+            if ($value === null) {
+                unset($variables[$name]);
+            } else {
+                $variables[$name] = $value;
+            }
+        }
+        $variables[Protocol::MARKER] = "{$this->token}.{$job->id}";
+
+        return $variables;
+    }
+
+    /** @throws StartFailure */
+    private function refused(string $message): bool
+    {
+        if (preg_match('/Too many open files|Resource temporarily unavailable|Cannot allocate memory/i', $message) === 1) {
+            return false;
+        }
+
+        throw new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
+    }
+
+    /**
+     * @param array<resource> $reads
+     * @param array<resource> $writes
+     *
+     * @return array<int, Job> those whose exit pipe was closed
+     */
+    private function handle(array $reads, array $writes): array
+    {
+        $exits = [];
+        foreach ($reads as $stream) {
+            if ($stream === \STDIN) {
+                $this->receive();
+
+                continue;
+            }
+            [$job, $descriptor] = $this->of[(int) $stream] ?? [null, 0];
+            if ($job === null) {
+                continue;
+            }
+            if ($descriptor === self::EXIT_PIPE) {
+                $this->close($job, $descriptor);
+                $exits[$job->id] = $job;
+            } else {
+                $this->read($job, $descriptor, false);
+            }
+        }
+        foreach ($writes as $stream) {
+            if (isset($this->of[(int) $stream])) {
+                $this->feed($this->of[(int) $stream][0]);
+            }
+        }
+
+        return $exits;
+    }
+
+    private function receive(): void
+    {
+        $bytes = @fread(\STDIN, self::READ_SIZE);
+        if ($bytes !== '' && $bytes !== false) {
+            $this->supervisor->received($bytes);
+        } elseif (feof(\STDIN)) {
+            $this->supervisor->poolGone();
+        }
+    }
+
+    /**
+     * @param array<int, Job> $announced
+     * @param bool            $look whether it is time to look at all of them
+     */
+    private function takeExits(array $announced, bool $look): void
+    {
+        $candidates = $announced + $this->exiting;
+        if ($look || ($this->childEnded && $candidates === [])) {
+            $candidates = $this->jobs;
+        }
+        $this->childEnded = false;
+        foreach ($candidates as $id => $job) {
+            if ($job->process === null) {
+                continue;
+            }
+            if (isset($this->statuses[$id])) {
+                $status = $this->statuses[$id];
+                unset($this->statuses[$id], $this->exiting[$id]);
+                $this->exited($job, $status);
+
+                continue;
+            }
+            // Its descriptors are closed a moment before a process can be waited for.
+            for ($i = 0; ($status = proc_get_status($job->process))['running'] && isset($announced[$id]) && $i < 20; ++$i) {
+                continue;
+            }
+            if (!$status['running']) {
+                unset($this->exiting[$id]);
+                $this->exited($job, $status);
+            } elseif (isset($announced[$id])) {
+                $this->exiting[$id] = $job;
+                $this->look = self::FIRST_LOOK;
+            }
+        }
+        if ($look) {
+            $this->look = min(max(self::FIRST_LOOK, $this->look * 2), 50 * self::FIRST_LOOK);
+        }
+    }
+
+    /** @param array{exitcode: int, signaled: bool, termsig: int} $status */
+    private function exited(Job $job, array $status): void
+    {
+        unset($this->jobs[$job->id]);
+        foreach ([1, 2] as $descriptor) {
+            if (isset($job->pipes[$descriptor])) {
+                $this->read($job, $descriptor, true);
+            }
+        }
+        foreach (array_keys($job->pipes) as $descriptor) {
+            $this->close($job, $descriptor);
+        }
+        \assert(\is_resource($job->process));
+        proc_close($job->process);
+        $job->process = null;
+        $this->supervisor->exited($job, $status['signaled'] ? -1 : $status['exitcode'], $status['signaled'] ? $status['termsig'] : 0);
+    }
+
+    private function read(Job $job, int $descriptor, bool $last): void
+    {
+        $pipe = $job->pipes[$descriptor];
+        $bytes = @fread($pipe, self::READ_SIZE);
+        if ($bytes !== '' && $bytes !== false) {
+            $this->supervisor->output($job, $descriptor === 2, $bytes);
+        } elseif (!$last && feof($pipe)) {
+            $this->close($job, $descriptor);
+        }
+    }
+
+    private function close(Job $job, int $descriptor): void
+    {
+        $pipe = $job->pipes[$descriptor];
+        unset($this->reads[(int) $pipe], $this->writes[(int) $pipe], $this->of[(int) $pipe], $job->pipes[$descriptor]);
+        fclose($pipe);
+        --$this->open;
+    }
+}

@@ -122,14 +122,10 @@ final class SpawnBackend implements Backend
 
     public function capacity(): int
     {
-        $limit = posix_getrlimit()['soft openfiles'] ?? 1024;
-
-        return $limit === 'unlimited' ? \PHP_INT_MAX : max(0, intdiv((int) $limit - 24, 2));
-    }
-
-    public function ownsGroups(): bool
-    {
-        return true;
+        $limit = $this->libc->new('uint64_t[2]');
+        $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
+        // Two for each command, and some for the launcher itself; RLIM_INFINITY reads as -1.
+        return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
     }
 
     public function useEnvironment(array $environment): void
@@ -260,11 +256,9 @@ final class SpawnBackend implements Backend
         }
     }
 
-    public function signal(Job $job, int $signal): void
+    public function signal(int $pid, int $signal): void
     {
-        if ($job->pid > 0) {
-            $this->c->kill(-$job->pid, $signal);
-        }
+        $this->c->kill($pid, $signal);
     }
 
     public function isDeserted(): bool

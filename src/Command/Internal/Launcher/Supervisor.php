@@ -393,7 +393,7 @@ final class Supervisor
     {
         foreach ([15, 18] as $signal) { // TERM; and CONT, for a stopped process takes no other signal
             foreach ($pids as $pid) {
-                posix_kill($pid, $signal);
+                $this->backend->signal($pid, $signal);
             }
         }
     }
@@ -402,7 +402,7 @@ final class Supervisor
     private function kill(array $ids): void
     {
         if ($ids !== []) {
-            ProcessTree::kill(fn (): array => $this->processesOf($ids), posix_kill(...));
+            ProcessTree::kill(fn (): array => $this->processesOf($ids), $this->backend->signal(...));
         }
     }
 
@@ -483,7 +483,7 @@ final class Supervisor
         for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
             $now = hrtime(true);
             if ($now >= $killAt) {
-                ProcessTree::kill($everything, posix_kill(...));
+                ProcessTree::kill($everything, $this->backend->signal(...));
             }
             $this->backlog = '';
             $this->backend->wait($now + $pause, true);

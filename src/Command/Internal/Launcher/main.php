@@ -9,13 +9,14 @@ declare(strict_types=1);
  * Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
  */
 
+use Spindle\Command\Internal\Launcher\Backend;
 use Spindle\Command\Internal\Launcher\ProcOpenBackend;
 use Spindle\Command\Internal\Launcher\SpawnBackend;
 use Spindle\Command\Internal\Launcher\Supervisor;
 use Spindle\Command\Internal\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
-foreach (['Backend', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'SpawnBackend', 'StartFailure', 'Supervisor', 'Vector'] as $class) {
+foreach (['Backend', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'StartFailure', 'Supervisor', 'Vector'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
 require \dirname(__DIR__) . '/Protocol.php';
@@ -31,13 +32,26 @@ set_error_handler(static function (int $level, string $message, string $file, in
 /** @var list<string> $argv */
 [, $token, $pool, $means] = $argv;
 
+$backend = static function (Supervisor $supervisor) use ($token, $pool, $means): Backend {
+    if ($means !== 'proc_open' && extension_loaded('FFI')) {
+        try {
+            return new SpawnBackend($supervisor, $token, (int) $pool);
+        } catch (FFI\Exception $missing) {
+            // A libc without one of the functions, as on macOS.
+            if ($means === 'posix_spawn') {
+                throw $missing;
+            }
+        }
+    }
+    if ($means === 'posix_spawn') {
+        throw new RuntimeException("posix_spawn was asked for and ext-ffi can't be loaded by this PHP: install or enable it, or use StartMethod::Auto");
+    }
+
+    return new ProcOpenBackend($supervisor, $token);
+};
+
 try {
-    $supervisor = new Supervisor(
-        static fn (Supervisor $supervisor) => $means !== 'proc_open' && extension_loaded('FFI')
-            ? new SpawnBackend($supervisor, $token, (int) $pool)
-            : new ProcOpenBackend($supervisor, $token),
-        $token,
-    );
+    $supervisor = new Supervisor($backend, $token);
     $supervisor->run();
 } catch (Throwable $failure) {
     fwrite(STDOUT, Protocol::frame(Protocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
