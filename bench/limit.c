@@ -2,10 +2,11 @@
  * The rate at which this machine starts a program, has its output and its exit: what a pool of commands is measured
  * against. posix_spawn, one pipe for each output, one epoll instance, SIGCHLD through a signalfd; as little else as can be.
  *
- *     limit COUNT CONCURRENCY PROGRAM [ARGUMENT...]
+ *     limit COUNT CONCURRENCY PROGRAM [ARGUMENT...]     an argument {} becomes the command's number
+ *     limit COUNT CONCURRENCY - < LINES                 each line by sh -c
  *
- * An argument {} becomes the command's number. Prints the commands per second, and the median time in microseconds from
- * a start to its reaped exit.
+ * Prints the commands per second, the median time in microseconds from a start to its reaped exit, the bytes that came
+ * through standard output, and the number of commands that did not exit with 0.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +24,15 @@
 
 extern char **environ;
 
-struct job { pid_t pid; int out, err; double started; };
+enum { OUT, ERR };
+
+struct job { pid_t pid; int ends[2]; double started; };
+
+static struct job *jobs;
+static int concurrency, epoll, null;
+static long long bytes;
+static char buffer[65536];
+static posix_spawnattr_t attributes;
 
 static double now(void)
 {
@@ -44,67 +53,110 @@ static void fail(const char *what)
     exit(1);
 }
 
-int main(int argc, char **argv)
+static char **read_lines(int count)
 {
-    if (argc < 4) {
-        fprintf(stderr, "usage: limit COUNT CONCURRENCY PROGRAM [ARGUMENT...]\n");
-        return 255;
+    char **lines = calloc(count, sizeof *lines);
+    for (int i = 0; i < count; i++) {
+        size_t size = 0;
+        ssize_t length = getline(&lines[i], &size, stdin);
+        if (length < 0) {
+            fprintf(stderr, "limit: %d lines expected, %d read\n", count, i);
+            exit(255);
+        }
+        if (length && lines[i][length - 1] == '\n') lines[i][length - 1] = 0;
     }
-    int count = atoi(argv[1]), concurrency = atoi(argv[2]), started = 0, ended = 0;
-    struct job *jobs = calloc(concurrency, sizeof *jobs);
-    double *times = calloc(count, sizeof *times);
-    char number[16], buffer[65536];
-    char **command = argv + 3;
-    int slot = -1;
-    for (int i = 0; command[i]; i++) if (!strcmp(command[i], "{}")) slot = i;
+    return lines;
+}
 
-    sigset_t none, all, mask;
-    sigemptyset(&none); sigfillset(&all); sigemptyset(&mask); sigaddset(&mask, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &mask, NULL);
-    int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), epoll = epoll_create1(EPOLL_CLOEXEC);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct epoll_event event = { .events = EPOLLIN, .data.fd = signals }, events[64];
-    epoll_ctl(epoll, EPOLL_CTL_ADD, signals, &event);
-
-    posix_spawnattr_t attributes;
+/* Its own process group, a clean signal mask and default handlers: what a pool gives its commands. */
+static void set_attributes(void)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
+}
+
+static void start(struct job *job, char **command)
+{
+    int pipes[2][2];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, null, 0);
+    for (int end = OUT; end <= ERR; end++) {
+        if (pipe2(pipes[end], O_CLOEXEC)) fail("pipe2");
+        fcntl(pipes[end][0], F_SETFL, O_NONBLOCK);
+        posix_spawn_file_actions_adddup2(&actions, pipes[end][1], end + 1);
+    }
+    job->started = now();
+    errno = posix_spawnp(&job->pid, command[0], &actions, &attributes, command, environ);
+    if (errno) fail(command[0]);
+    posix_spawn_file_actions_destroy(&actions);
+    for (int end = OUT; end <= ERR; end++) {
+        close(pipes[end][1]);
+        job->ends[end] = pipes[end][0];
+        struct epoll_event event = { .events = EPOLLIN, .data.u64 = (job - jobs) * 2 + end };
+        epoll_ctl(epoll, EPOLL_CTL_ADD, job->ends[end], &event);
+    }
+}
+
+/* Once for an event; until there is no more after the exit. */
+static void take(struct job *job, int end, int ended)
+{
+    if (job->ends[end] < 0) return;
+    ssize_t length;
+    do {
+        length = read(job->ends[end], buffer, sizeof buffer);
+        if (length > 0 && end == OUT) bytes += length;
+    } while (ended && length > 0);
+    if (length == 0 || ended) {
+        close(job->ends[end]);
+        job->ends[end] = -1;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fprintf(stderr, "usage: limit COUNT CONCURRENCY PROGRAM [ARGUMENT...] | -\n");
+        return 255;
+    }
+    int count = atoi(argv[1]), started = 0, ended = 0, failed = 0, slot = -1;
+    concurrency = atoi(argv[2]);
+    jobs = calloc(concurrency, sizeof *jobs);
+    double *times = calloc(count, sizeof *times);
+    char number[16], *shell[] = { "/bin/sh", "-c", NULL, NULL }, **command = argv + 3;
+    char **lines = strcmp(command[0], "-") ? NULL : read_lines(count);
+    for (int i = 0; command[i]; i++) if (!strcmp(command[i], "{}")) slot = i;
+
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct epoll_event event = { .events = EPOLLIN, .data.u64 = -1 }, events[64];
+    epoll_ctl(epoll, EPOLL_CTL_ADD, signals, &event);
+    set_attributes();
 
     double begin = now();
     while (ended < count) {
         for (int i = 0; i < concurrency && started < count; i++) {
             if (jobs[i].pid) continue;
-            int out[2], err[2];
-            if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) fail("pipe2");
-            fcntl(out[0], F_SETFL, O_NONBLOCK);
-            fcntl(err[0], F_SETFL, O_NONBLOCK);
-            posix_spawn_file_actions_t actions;
-            posix_spawn_file_actions_init(&actions);
-            posix_spawn_file_actions_adddup2(&actions, null, 0);
-            posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-            posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+            if (lines) { shell[2] = lines[started]; command = shell; }
             if (slot >= 0) { snprintf(number, sizeof number, "%d", started); command[slot] = number; }
-            jobs[i].started = now();
-            errno = posix_spawnp(&jobs[i].pid, command[0], &actions, &attributes, command, environ);
-            if (errno) fail(command[0]);
-            posix_spawn_file_actions_destroy(&actions);
-            close(out[1]); close(err[1]);
-            jobs[i].out = out[0]; jobs[i].err = err[0];
-            event.data.fd = out[0]; epoll_ctl(epoll, EPOLL_CTL_ADD, out[0], &event);
-            event.data.fd = err[0]; epoll_ctl(epoll, EPOLL_CTL_ADD, err[0], &event);
+            start(&jobs[i], command);
             started++;
         }
         int ready = epoll_wait(epoll, events, 64, -1), child = 0;
         for (int e = 0; e < ready; e++) {
-            if (events[e].data.fd == signals) child = 1;
-            else for (int i = 0; i < concurrency; i++) {
-                if (!jobs[i].pid) continue;
-                int *fd = jobs[i].out == events[e].data.fd ? &jobs[i].out : jobs[i].err == events[e].data.fd ? &jobs[i].err : NULL;
-                if (fd && read(*fd, buffer, sizeof buffer) == 0) { close(*fd); *fd = -1; }
-            }
+            if (events[e].data.u64 == (uint64_t)-1) child = 1;
+            else take(&jobs[events[e].data.u64 / 2], events[e].data.u64 % 2, 0);
         }
         if (!child) continue;
         while (read(signals, buffer, sizeof(struct signalfd_siginfo) * 16) > 0) continue;
@@ -112,18 +164,16 @@ int main(int argc, char **argv)
         for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
             for (int i = 0; i < concurrency; i++) {
                 if (jobs[i].pid != pid) continue;
-                int ends[2] = { jobs[i].out, jobs[i].err };
-                for (int k = 0; k < 2; k++) if (ends[k] >= 0) {
-                    while (read(ends[k], buffer, sizeof buffer) > 0) continue;
-                    close(ends[k]);
-                }
+                take(&jobs[i], OUT, 1);
+                take(&jobs[i], ERR, 1);
                 times[ended++] = now() - jobs[i].started;
+                failed += status != 0;
                 jobs[i].pid = 0;
             }
         }
     }
     double elapsed = now() - begin;
     qsort(times, count, sizeof *times, compare);
-    printf("%.1f %.0f\n", count / elapsed, times[count / 2] * 1e6);
+    printf("%.1f %.0f %lld %d\n", count / elapsed, times[count / 2] * 1e6, bytes, failed);
     return 0;
 }

@@ -19,7 +19,7 @@ final class Command
      * @param string|null                $line        what the shell gets, or null for a program
      * @param float|null                 $timeout     seconds that one attempt may take
      * @param float|null                 $idleTimeout seconds that it may write nothing
-     * @param array<string, string|null> $environment changes: a value to set, null to remove
+     * @param array<array-key, string|null> $environment changes: a value to set, null to remove
      * @param string|null                $directory   null for the current one
      * @param string|resource|iterable<mixed, string>|null $input
      * @param Output|\Closure(string): void|resource $stdout
@@ -35,8 +35,7 @@ final class Command
         public readonly mixed $input = null,
         public readonly mixed $stdout = Output::Capture,
         public readonly mixed $stderr = Output::Capture,
-    ) {
-    }
+    ) {}
 
     /**
      * A program and its arguments, each passed on byte for byte: no shell ever sees them.
@@ -99,16 +98,15 @@ final class Command
     /**
      * Changes variables against this process's environment; repeated calls add up.
      *
-     * @param array<string, string|null> $variables by name; null removes a variable
+     * @param array<array-key, string|null> $variables by name; null removes a variable
      *
      * @throws \ValueError when a name is empty or holds `=` or NUL, or a value holds NUL
      */
     public function withEnvironment(array $variables): self
     {
         foreach ($variables as $name => $value) {
-            $name = (string) $name;
-            if (preg_match(self::VARIABLE_NAME, $name) !== 1) {
-                throw new \ValueError(\sprintf("'%s' can't name an environment variable: it must not be empty or hold '=' or NUL", addcslashes($name, "\0..\37\177..\377")));
+            if (preg_match(self::VARIABLE_NAME, (string) $name) !== 1) {
+                throw new \ValueError(\sprintf("'%s' can't name an environment variable: it must not be empty or hold '=' or NUL", addcslashes((string) $name, "\0..\37\177..\377")));
             }
             if ($value !== null && str_contains($value, "\0")) {
                 throw self::nul("The environment variable {$name}", $value);
@@ -176,7 +174,7 @@ final class Command
     public function toString(): string
     {
         return $this->line ?? implode(' ', array_map(
-            static fn (string $argument): string => preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1
+            static fn(string $argument): string => preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1
                 ? $argument
                 : "'" . str_replace("'", "'\\''", $argument) . "'",
             $this->arguments,

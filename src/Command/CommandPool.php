@@ -69,7 +69,7 @@ final class CommandPool
     }
 
     /**
-     * As {@see run()}, but in the order of the input: a result that is early waits for those before it.
+     * As {@see Run()}, but in the order of the input: a result that is early waits for those before it.
      *
      * @template TKey
      *
@@ -97,7 +97,7 @@ final class CommandPool
     {
         $cancellation?->throwIfRequested();
         $execution = new Execution();
-        $ticket = $this->dispatcher->submit($this->dispatcher->lane(), 0, $command, $execution);
+        $ticket = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
         $this->dispatcher->flush();
         $cancelled = null;
         $subscription = $cancellation?->subscribe(function (CancelledException $exception) use ($ticket, &$cancelled): void {
@@ -107,8 +107,8 @@ final class CommandPool
         try {
             $result = $execution->wait();
         } finally {
-            if ($subscription !== null) {
-                $cancellation?->unsubscribe($subscription);
+            if ($cancellation !== null && $subscription !== null) {
+                $cancellation->unsubscribe($subscription);
             }
         }
 
@@ -124,6 +124,25 @@ final class CommandPool
     public function resize(int $concurrency): void
     {
         $this->dispatcher->resize(self::atLeastOne($concurrency));
+    }
+
+    /**
+     * How many commands can run at once for want of descriptors; starts the launcher if it has not been.
+     *
+     * @throws LauncherException
+     */
+    public function capacity(): int
+    {
+        return $this->dispatcher->capacity();
+    }
+
+    /**
+     * Starts nothing more in the runs that are under way: their inputs end, what waits for a slot or a retry is
+     * cancelled, and what runs finishes. The pool stays usable.
+     */
+    public function drain(): void
+    {
+        $this->dispatcher->drain();
     }
 
     /** Ends all commands of all runs; their results are yielded as cancelled. The pool stays usable. */

@@ -38,8 +38,7 @@ final class CommandResult
         public readonly int $attempts,
         private readonly Capture $output,
         private readonly Capture $errors,
-    ) {
-    }
+    ) {}
 
     /** Whether it ran to its own end and exited with 0. */
     public function succeeded(): bool
@@ -97,11 +96,23 @@ final class CommandResult
     /** @internal a copy that says what became of its output */
     public function withError(string $error): self
     {
-        // @phpstan-ignore argument.type (the same properties, but for one)
-        return new self(...['error' => $error] + get_object_vars($this));
+        return new self(
+            $this->key,
+            $this->command,
+            $this->exitCode,
+            $this->signal,
+            $this->timedOut,
+            $this->cancelled,
+            $error,
+            $this->startedAt,
+            $this->duration,
+            $this->attempts,
+            $this->output,
+            $this->errors,
+        );
     }
 
-    /** @return array<string, mixed> without the output, which may be large or secret */
+    /** @return array<array-key, mixed> without the output, which may be large or secret */
     public function __debugInfo(): array
     {
         return ['output' => "{$this->output->length()} bytes", 'errors' => "{$this->errors->length()} bytes"]

@@ -76,10 +76,9 @@ final class HaltPolicy
     public function isReached(int $succeeded, int $failed): bool
     {
         $events = $this->onSuccess ? $succeeded : $failed;
-        if ($this->count !== null) {
-            return $events >= $this->count;
-        }
 
-        return $events >= self::MINIMUM && $events >= $this->share * ($succeeded + $failed);
+        return $this->share === null
+            ? $events >= $this->count
+            : $events >= self::MINIMUM && $events >= $this->share * ($succeeded + $failed);
     }
 }

@@ -16,6 +16,5 @@ final class RunSummary
         public readonly int $succeeded,
         public readonly int $failed,
         public readonly bool $halted,
-    ) {
-    }
+    ) {}
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Spindle\Command\SpoolException;
+
 /**
  * What a command wrote to one of its outputs: in memory while it is small, else in an unlinked temporary file.
  */
@@ -17,9 +19,7 @@ final class Capture
     private int $held = 0;
     private int $length = 0;
 
-    public function __construct(private readonly CaptureStore $store)
-    {
-    }
+    public function __construct(private readonly CaptureStore $store) {}
 
     public function __destruct()
     {
@@ -32,7 +32,7 @@ final class Capture
      * The last piece of a command's output, which mostly is all of it. It is not counted against the store's limit,
      * for it is no larger than the launcher's piece.
      *
-     * @throws CaptureFailed
+     * @throws SpoolException
      */
     public function finish(string $bytes): void
     {
@@ -44,7 +44,7 @@ final class Capture
         }
     }
 
-    /** @throws CaptureFailed when a file is needed and can't be written; what is there stays */
+    /** @throws SpoolException when a file is needed and can't be written; what is there stays */
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
@@ -87,7 +87,8 @@ final class Capture
 
             return $this->file;
         }
-        $stream = fopen('php://memory', 'w+') ?: throw new \LogicException("php://memory can't be opened");
+        $stream = fopen('php://memory', 'w+');
+        \assert($stream !== false);
         fwrite($stream, $this->bytes);
         rewind($stream);
 

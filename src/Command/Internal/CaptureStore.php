@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Spindle\Command\Internal\Launcher\Files;
+use Spindle\Command\SpoolException;
+
 /**
  * Where a pool's captured output is kept: how much of it may be in memory, and the files for the rest.
  *
@@ -22,9 +25,7 @@ final class CaptureStore
     private int $held = 0;
     private int $files = 0;
 
-    public function __construct(private readonly ?string $directory)
-    {
-    }
+    public function __construct(private readonly ?string $directory) {}
 
     public function isFull(): bool
     {
@@ -51,7 +52,7 @@ final class CaptureStore
     /**
      * @return resource
      *
-     * @throws CaptureFailed
+     * @throws SpoolException
      */
     public function open(): mixed
     {
@@ -61,7 +62,7 @@ final class CaptureStore
         $file = @fopen($path, 'x+');
         umask($mask);
         if ($file === false) {
-            throw new CaptureFailed("Can't keep its output in a temporary file in {$directory}: " . $this->reason());
+            throw SpoolException::inDirectory($directory);
         }
         unlink($path);
         stream_set_write_buffer($file, 0);
@@ -73,14 +74,14 @@ final class CaptureStore
     /**
      * @param resource $file
      *
-     * @throws CaptureFailed
+     * @throws SpoolException
      */
     public function write(mixed $file, string $bytes): void
     {
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
             $written = @fwrite($file, $left);
             if ($written === false || $written === 0) {
-                throw new CaptureFailed("Can't keep its output in a temporary file in " . ($this->directory ?? sys_get_temp_dir()) . ': ' . $this->reason());
+                throw SpoolException::inDirectory($this->directory ?? sys_get_temp_dir());
             }
         }
     }
@@ -89,7 +90,7 @@ final class CaptureStore
     public function pathOf(mixed $file): string
     {
         $wanted = fstat($file);
-        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+        foreach (Files::in('/proc/self/fd') as $descriptor) {
             $path = "/proc/self/fd/{$descriptor}";
             $there = @stat($path);
             if ($wanted !== false && $there !== false && $there['ino'] === $wanted['ino'] && $there['dev'] === $wanted['dev']) {
@@ -98,13 +99,5 @@ final class CaptureStore
         }
 
         return '';
-    }
-
-    private function reason(): string
-    {
-        $message = error_get_last()['message'] ?? 'unknown error';
-        error_clear_last();
-
-        return preg_replace('/^f\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/', '', $message) ?? $message;
     }
 }

@@ -7,12 +7,14 @@ namespace Spindle\Command\Internal;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\LauncherException;
 use Spindle\Command\Output;
 use Spindle\Command\RetryPolicy;
+use Spindle\Command\SpoolException;
 
 /**
  * What all runs of a pool share: its launcher, the commands that it has, and what follows from each frame it sends.
@@ -42,11 +44,17 @@ final class Dispatcher
     /** @var array<string, string|null> what the launcher has for an environment */
     private array $environment = [];
 
+    /** @var \WeakMap<TicketOwner, true> that may have commands here */
+    private \WeakMap $owners;
+
     private int $id = 0;
     private int $lane = 0;
     private int $deaths = 0;
     private int $capacity = \PHP_INT_MAX;
     private string $means = '';
+
+    /** @var Suspension<mixed>|null */
+    private ?Suspension $waitingForReady = null;
     private string $unsent = '';
     private readonly LoggerInterface $logger;
 
@@ -55,6 +63,7 @@ final class Dispatcher
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
+        $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->logger = $options->logger ?? new NullLogger();
     }
@@ -75,12 +84,13 @@ final class Dispatcher
     }
 
     /**
-     * A new lane: the launcher starts waiting commands of different lanes in turn. Call it once for each run.
+     * Opens a lane for one run: the launcher starts waiting commands of different lanes in turn.
      *
      * @throws LauncherException when the launcher can't be started
      */
-    public function lane(): int
+    public function open(TicketOwner $owner): int
     {
+        $this->owners[$owner] = true;
         if ($this->launcher === null) {
             $this->start();
         }
@@ -98,7 +108,7 @@ final class Dispatcher
     public function submit(int $lane, mixed $key, Command $command, TicketOwner $owner): Ticket
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
-        $ticket = new Ticket($id, $lane, $key, $command, $owner);
+        $ticket = new Ticket($id, $lane, $key, $command, $owner, $this->store);
         $this->dispatch($ticket);
 
         return $ticket;
@@ -126,16 +136,54 @@ final class Dispatcher
             return;
         }
         $ticket->cancelled = true;
-        if (isset($this->paused[$ticket->id])) {
-            EventLoop::cancel($this->retries[$ticket->id]);
-            unset($this->retries[$ticket->id], $this->paused[$ticket->id]);
-            $this->settle($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before its next attempt'));
-
+        if ($this->takeFromPause($ticket)) {
             return;
         }
         $ticket->feeder?->stop();
         $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
         $this->flush();
+    }
+
+    /** Takes the command back unless it runs; the attempt that runs is its last. Sent by {@see flush()}. */
+    public function withdraw(Ticket $ticket): void
+    {
+        $ticket->final = true;
+        if (isset($this->paused[$ticket->id])) {
+            $ticket->cancelled = true;
+            $this->takeFromPause($ticket);
+        } elseif (isset($this->tickets[$ticket->id])) {
+            $this->unsent .= Protocol::frame(Protocol::WITHDRAW, $ticket->id);
+        }
+    }
+
+    public function drain(): void
+    {
+        foreach ($this->owners as $owner => $_) {
+            $owner->drain();
+        }
+    }
+
+    /**
+     * How many commands the launcher has descriptors for; waits for it to start.
+     *
+     * @throws LauncherException
+     */
+    public function capacity(): int
+    {
+        if ($this->launcher === null) {
+            $this->start();
+        }
+        if ($this->means === '') {
+            $this->launcher?->expectFrames(true);
+            $this->waitingForReady = EventLoop::getSuspension();
+            try {
+                $this->waitingForReady->suspend();
+            } finally {
+                $this->launcher?->expectFrames($this->tickets !== []);
+            }
+        }
+
+        return $this->capacity;
     }
 
     public function cancelAll(): void
@@ -152,6 +200,18 @@ final class Dispatcher
         $this->launcher = null;
         $launcher?->close();
         $this->loseAll(LauncherException::closed(...));
+    }
+
+    private function takeFromPause(Ticket $ticket): bool
+    {
+        if (!isset($this->paused[$ticket->id])) {
+            return false;
+        }
+        EventLoop::cancel($this->retries[$ticket->id]);
+        unset($this->retries[$ticket->id], $this->paused[$ticket->id]);
+        $this->settle($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before its next attempt'));
+
+        return true;
     }
 
     private function start(): void
@@ -195,8 +255,6 @@ final class Dispatcher
             $this->launcher?->expectFrames(true);
         }
         $this->tickets[$ticket->id] = $ticket;
-        $ticket->stdout = new Capture($this->store);
-        $ticket->stderr = new Capture($this->store);
         $this->unsent .= $this->runFrame($ticket);
     }
 
@@ -210,7 +268,7 @@ final class Dispatcher
 
         $changes = [];
         foreach ($command->environment as $name => $value) {
-            $changes[] = $value === null ? (string) $name : "{$name}={$value}";
+            $changes[] = $value === null ? $name : "{$name}={$value}";
         }
 
         $inline = '';
@@ -258,7 +316,7 @@ final class Dispatcher
             function (int $bytes) use ($ticket): void {
                 $this->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
             },
-            fn (\Throwable $thrown) => $this->fail($ticket, $thrown),
+            fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
 
         return $isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT;
@@ -270,16 +328,16 @@ final class Dispatcher
         $input = $ticket->command->input;
         $ticket->feeder = new Feeder(
             $input,
-            fn (string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
-            fn () => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
-            fn (\Throwable $thrown) => $this->fail($ticket, $thrown),
+            fn(string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
+            fn() => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
+            fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
     }
 
     /** Something on this side of the command failed: it is ended, and its outcome is that failure. */
     private function fail(Ticket $ticket, \Throwable $thrown): void
     {
-        if ($thrown instanceof CaptureFailed) {
+        if ($thrown instanceof SpoolException) {
             $ticket->error ??= $thrown->getMessage();
         } else {
             $ticket->thrown ??= $thrown;
@@ -297,6 +355,8 @@ final class Dispatcher
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
             $this->capacity = $ready['capacity'];
             $this->means = substr($bytes, $at + 8, $length - 8);
+            $this->waitingForReady?->resume();
+            $this->waitingForReady = null;
             $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
 
             return;
@@ -325,7 +385,7 @@ final class Dispatcher
                 Protocol::INPUT_TAKEN => $ticket->feeder?->taken(self::number($bytes, $at)),
                 default => null,
             };
-        } catch (CaptureFailed $failed) {
+        } catch (SpoolException $failed) {
             $this->fail($ticket, $failed);
         }
     }
@@ -357,7 +417,7 @@ final class Dispatcher
                 $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
                 $ticket->stderr->finish(substr($bytes, $from + $exit['out'], $length - 29 - $exit['out']));
             }
-        } catch (CaptureFailed $failed) {
+        } catch (SpoolException $failed) {
             $ticket->error = $failed->getMessage();
         }
         ++$ticket->attempts;
@@ -376,20 +436,21 @@ final class Dispatcher
                 default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
             },
         );
-        $this->drain($ticket, $result);
+        $this->finish($ticket, $result);
     }
 
     private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
     {
         $code = \ord($bytes[$at + 1]);
         if ($code === 0) {
-            $this->drain($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before it was started'));
+            $ticket->cancelled = true;
+            $this->finish($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before it was started'));
 
             return;
         }
         ++$ticket->attempts;
         $program = $ticket->command->arguments[0] ?? '/bin/sh';
-        $this->drain($ticket, $this->result(
+        $this->finish($ticket, $this->result(
             $ticket,
             $code,
             null,
@@ -419,7 +480,7 @@ final class Dispatcher
     }
 
     /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
-    private function drain(Ticket $ticket, CommandResult $result): void
+    private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
         $this->deaths = 0;
@@ -446,7 +507,7 @@ final class Dispatcher
 
             return;
         }
-        if (!$ticket->cancelled && $ticket->isRepeatable() && $this->retry->wants($result)) {
+        if (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
             $this->retryLater($ticket, $result);
 
             return;
@@ -469,6 +530,7 @@ final class Dispatcher
         $this->paused[$ticket->id] = $ticket;
         $this->retries[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
             unset($this->paused[$ticket->id], $this->retries[$ticket->id]);
+            $ticket->begin();
             $this->dispatch($ticket);
             $this->flush();
         });
@@ -487,7 +549,7 @@ final class Dispatcher
         $launcher = $this->launcher;
         $this->launcher = null;
         $launcher?->close();
-        $this->loseAll(static fn (): LauncherException => $why);
+        $this->loseAll(static fn(): LauncherException => $why);
     }
 
     private function launcherDied(string $how): void
@@ -496,7 +558,7 @@ final class Dispatcher
         $this->unsent = '';
         $this->logger->debug('The launcher died: {how}', ['how' => $how]);
         if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
-            $this->loseAll(static fn (array $keys): LauncherException => LauncherException::died($how, $keys));
+            $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;
         }
@@ -504,8 +566,9 @@ final class Dispatcher
         $this->tickets = [];
         foreach ($tickets as $ticket) {
             if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
-                $this->drain($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled'));
+                $this->finish($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled'));
             } elseif ($ticket->isRepeatable()) {
+                $ticket->begin();
                 $this->dispatch($ticket);
             } else {
                 $ticket->feeder?->stop();
@@ -524,10 +587,12 @@ final class Dispatcher
         $tickets = $this->tickets + $this->paused;
         $this->tickets = $this->paused = $this->retries = [];
         $this->unsent = '';
+        $this->waitingForReady?->throw($reason([]));
+        $this->waitingForReady = null;
         if ($tickets === []) {
             return;
         }
-        $exception = $reason(array_values(array_map(static fn (Ticket $ticket): mixed => $ticket->key, $tickets)));
+        $exception = $reason(array_values(array_map(static fn(Ticket $ticket): mixed => $ticket->key, $tickets)));
         foreach ($tickets as $ticket) {
             $ticket->feeder?->stop();
             $ticket->owner->lost($ticket, $exception);

@@ -33,6 +33,8 @@ final class Execution implements TicketOwner
         $this->waiting?->resume();
     }
 
+    public function drain(): void {}
+
     public function lost(Ticket $ticket, \Throwable $reason): void
     {
         $this->failure = $reason;

@@ -67,7 +67,6 @@ final class Feeder
                         $this->wait();
                     }
                 }
-                // @phpstan-ignore if.alwaysFalse (changes while wait() suspends)
                 if ($this->stopped) {
                     return;
                 }

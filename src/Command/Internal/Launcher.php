@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\Internal\Launcher\Files;
 use Spindle\Command\Internal\Launcher\ProcessTree;
 use Spindle\Command\Internal\Launcher\Signals;
 use Spindle\Command\LauncherException;
@@ -128,7 +129,7 @@ final class Launcher
         $null = ['file', '/dev/null', 'r+'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+        foreach (Files::in('/proc/self/fd') as $descriptor) {
             // Sockets, locks and files of this process are no business of the launcher or its commands. The directory's
             // own descriptor is closed by now, so its link is gone.
             if ((int) $descriptor > 3 && is_link("/proc/self/fd/{$descriptor}")) {
@@ -161,15 +162,17 @@ final class Launcher
     private static function withDefaultChildSignal(): \Closure
     {
         if (!\function_exists('pcntl_signal_get_handler')) {
-            return static fn () => null;
+            return static fn() => null;
         }
         $handler = pcntl_signal_get_handler(\SIGCHLD);
         if ($handler !== \SIG_IGN) {
-            return static fn () => null;
+            return static fn() => null;
         }
         pcntl_signal(\SIGCHLD, \SIG_DFL);
 
-        return static fn () => pcntl_signal(\SIGCHLD, $handler);
+        return static function () use ($handler): void {
+            pcntl_signal(\SIGCHLD, $handler);
+        };
     }
 
     private function read(): void
@@ -214,7 +217,7 @@ final class Launcher
             $this->unsent = '';
             $written = 0;
         }
-        $this->unsent = (string) substr($this->unsent, $written);
+        $this->unsent = substr($this->unsent, $written);
         if ($this->unsent === '') {
             if ($this->writing !== null) {
                 EventLoop::cancel($this->writing);
@@ -238,7 +241,7 @@ final class Launcher
         }
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
         ProcessTree::kill(
-            fn (): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
+            fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
             Signals::send(...),
         );
         $this->close();

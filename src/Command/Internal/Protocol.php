@@ -25,6 +25,7 @@ final class Protocol
     public const INPUT_END = 5;
     public const CANCEL = 6;
     public const OUTPUT_TAKEN = 7;
+    public const WITHDRAW = 8;
 
     // From the launcher to the pool.
     public const READY = 16;
@@ -63,6 +64,6 @@ final class Protocol
 
     public static function frame(int $type, int $job, string $payload = ''): string
     {
-        return \pack('VCV', \strlen($payload) + 5, $type, $job) . $payload;
+        return pack('VCV', \strlen($payload) + 5, $type, $job) . $payload;
     }
 }

@@ -10,7 +10,6 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
-use Spindle\Command\HaltPolicy;
 use Spindle\Command\RunSummary;
 
 /**
@@ -54,7 +53,7 @@ final class Run implements TicketOwner
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
 
-    /** @param iterable<mixed, Command> $commands */
+    /** @param iterable<mixed, mixed> $commands meant to be {@see Command}s, which is checked as they come */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         iterable $commands,
@@ -63,7 +62,7 @@ final class Run implements TicketOwner
         $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
         $this->ready = new \SplQueue();
         $this->order = new \SplQueue();
-        $this->lane = $dispatcher->lane();
+        $this->lane = $dispatcher->open($this);
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> */
@@ -112,6 +111,16 @@ final class Run implements TicketOwner
         $this->wake();
     }
 
+    public function drain(): void
+    {
+        $this->inputEnded = true;
+        foreach ($this->tickets as $ticket) {
+            $this->dispatcher->withdraw($ticket);
+        }
+        $this->dispatcher->flush();
+        $this->wake();
+    }
+
     public function lost(Ticket $ticket, \Throwable $reason): void
     {
         unset($this->tickets[$ticket->id]);
@@ -134,12 +143,13 @@ final class Run implements TicketOwner
                 $this->gaveWay = $now;
                 $this->pullSoon();
                 $suspension = EventLoop::getSuspension();
-                EventLoop::defer(static fn () => $suspension->resume());
+                EventLoop::defer(static fn() => $suspension->resume());
                 $suspension->suspend();
 
                 continue;
             }
-            if ($this->tickets === [] && !$this->pulling && ($this->inputEnded || $this->failure !== null)) {
+            // Once the input counts as ended, a pull that waits for it is not waited for.
+            if ($this->tickets === [] && $this->inputEnded) {
                 return $this->failure === null ? $this->takeEarly() : throw $this->failure;
             }
             $this->pullSoon();
@@ -208,7 +218,7 @@ final class Run implements TicketOwner
             $this->input->rewind();
             $this->rewound = true;
         }
-        // @phpstan-ignore booleanOr.leftAlwaysFalse (the input may have suspended, and the run ended meanwhile)
+        // The input may have suspended, and the run ended meanwhile.
         if ($this->inputEnded || !$this->input->valid()) {
             $this->inputEnded = true;
 
@@ -237,10 +247,7 @@ final class Run implements TicketOwner
             return;
         }
         $this->halted = true;
-        $this->inputEnded = true;
-        if ($halt->now) {
-            $this->cancelAll();
-        }
+        $halt->now ? $this->abandon() : $this->drain();
     }
 
     private function abandon(): void

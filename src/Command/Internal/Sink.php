@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Command\SpoolException;
 
 /**
  * Hands a command's output to a callback or a stream, piece by piece and in order, while others go on.
@@ -86,17 +87,16 @@ final class Sink
     private function copy(string $bytes): void
     {
         $stream = $this->target;
-        \assert(\is_resource($stream) || \is_object($stream) === false);
         while ($bytes !== '') {
             if (!\is_resource($stream)) {
-                throw new CaptureFailed("Can't write its output: the stream given for it is closed");
+                throw SpoolException::closedStream();
             }
             error_clear_last();
             $written = @fwrite($stream, $bytes);
             if ($written === false || ($written === 0 && error_get_last() !== null)) {
-                throw new CaptureFailed("Can't write its output to the stream given for it: " . (error_get_last()['message'] ?? 'unknown error'));
+                throw SpoolException::onStream();
             }
-            $bytes = (string) substr($bytes, $written);
+            $bytes = substr($bytes, $written);
             if ($bytes !== '') {
                 $this->awaitWritable($stream);
             }

@@ -20,6 +20,9 @@ final class Ticket
     public ?\Throwable $thrown = null;
     public bool $cancelled = false;
 
+    /** The attempt that runs is the last one, whatever becomes of it. */
+    public bool $final = false;
+
     /** @var array<int, Sink> where streamed output goes, by the frame's type */
     public array $sinks = [];
     public ?Feeder $feeder = null;
@@ -31,7 +34,16 @@ final class Ticket
         public readonly mixed $key,
         public readonly Command $command,
         public readonly TicketOwner $owner,
+        private readonly CaptureStore $store,
     ) {
+        $this->begin();
+    }
+
+    /** Forgets the output of an attempt before. */
+    public function begin(): void
+    {
+        $this->stdout = new Capture($this->store);
+        $this->stderr = new Capture($this->store);
     }
 
     /** Whether another attempt would read the same input. */

@@ -11,6 +11,9 @@ interface TicketOwner
 {
     public function finished(Ticket $ticket, CommandResult $result): void;
 
+    /** Whoever waits is to hand out no more commands; those that run are waited for. */
+    public function drain(): void;
+
     /** There is no outcome: the launcher died, or a callback for its output threw. */
     public function lost(Ticket $ticket, \Throwable $reason): void;
 }

@@ -64,9 +64,7 @@ final class Libc
     public function __construct()
     {
         $this->ffi = \FFI::cdef(self::DECLARATIONS);
-        /** @var LibcFunctions $functions FFI offers the declared functions as its methods */
-        $functions = $this->ffi;
-        $this->functions = $functions;
+        $this->functions = $this->asFunctions();
     }
 
     public function new(string $type): \FFI\CData
@@ -74,10 +72,22 @@ final class Libc
         return $this->ffi->new($type) ?? throw new \LogicException("Can't allocate {$type}");
     }
 
+    /** @return Integers */
+    public function integers(string $type): object
+    {
+        // @phpstan-ignore return.type (an array of integers in C is accessed like one in PHP)
+        return $this->new($type);
+    }
+
     /** Where an array begins. */
     public function address(\FFI\CData $array): int
     {
-        return $this->ffi->cast('uint64_t', \FFI::addr($array))->cdata ?? 0;
+        $address = $this->integers('uint64_t[1]');
+        $pointer = \FFI::addr($array);
+        // @phpstan-ignore argument.type (an array in C, whatever its type)
+        \FFI::memcpy($address, \FFI::addr($pointer), 8);
+
+        return $address[0];
     }
 
     /** The error of the last call that failed. */
@@ -89,5 +99,12 @@ final class Libc
     public function message(int $error): string
     {
         return $this->functions->strerror($error);
+    }
+
+    /** @return LibcFunctions */
+    private function asFunctions(): object
+    {
+        // @phpstan-ignore return.type (FFI offers the declared functions as its methods)
+        return $this->ffi;
     }
 }

@@ -9,7 +9,7 @@ namespace Spindle\Command\Internal\Launcher;
  */
 interface LibcFunctions
 {
-    public function posix_spawn(\FFI\CData $pid, string $path, \FFI\CData $actions, \FFI\CData $attributes, \FFI\CData $argv, \FFI\CData $envp): int;
+    public function posix_spawn(Integers $pid, string $path, \FFI\CData $actions, \FFI\CData $attributes, \FFI\CData $argv, \FFI\CData $envp): int;
 
     public function posix_spawn_file_actions_init(\FFI\CData $actions): int;
 
@@ -39,7 +39,7 @@ interface LibcFunctions
 
     public function signalfd(int $descriptor, \FFI\CData $set, int $flags): int;
 
-    public function pipe2(\FFI\CData $ends, int $flags): int;
+    public function pipe2(Integers $ends, int $flags): int;
 
     public function open(string $path, int $flags): int;
 
@@ -59,13 +59,13 @@ interface LibcFunctions
 
     public function poll(\FFI\CData $descriptors, int $count, int $milliseconds): int;
 
-    public function waitpid(int $pid, \FFI\CData $status, int $options): int;
+    public function waitpid(int $pid, Integers $status, int $options): int;
 
     public function waitid(int $of, int $id, \FFI\CData $information, int $options): int;
 
     public function kill(int $pid, int $signal): int;
 
-    public function getrlimit(int $resource, \FFI\CData $limits): int;
+    public function getrlimit(int $resource, Integers $limits): int;
 
     public function getppid(): int;
 
@@ -77,6 +77,5 @@ interface LibcFunctions
 
     public function strerror(int $error): string;
 
-    /** @return \ArrayAccess<int, int> */
-    public function __errno_location(): \ArrayAccess;
+    public function __errno_location(): Integers;
 }

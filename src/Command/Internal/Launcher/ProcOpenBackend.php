@@ -88,7 +88,7 @@ final class ProcOpenBackend implements Backend
     {
         $this->variables = [];
         foreach ($environment as $variable) {
-            [$name, $value] = explode('=', $variable, 2);
+            [$name, $value] = explode('=', $variable, 2) + [1 => ''];
             $this->variables[$name] = $value;
         }
     }
@@ -144,7 +144,7 @@ final class ProcOpenBackend implements Backend
             default => self::LOOK_WITHOUT,
         };
         $until = $deadline === 0 ? $look : min($deadline, $look);
-        $left = max(0, $until - $now);
+        $left = (int) max(0, $until - $now);
         $reads = $onlyPool ? [\STDIN] : [\STDIN, ...$this->reads];
         $writes = $onlyPool ? [] : $this->writes;
         if ($onlyPool && $deadline !== 1) {
@@ -178,7 +178,7 @@ final class ProcOpenBackend implements Backend
             unset($this->writes[(int) \STDOUT]);
         }
 
-        return (string) substr($bytes, $written);
+        return substr($bytes, $written);
     }
 
     public function feed(Job $job): void
@@ -196,7 +196,7 @@ final class ProcOpenBackend implements Backend
 
                 return;
             }
-            $job->input = (string) substr($job->input, $written);
+            $job->input = substr($job->input, $written);
             if ($written > 0) {
                 $this->supervisor->inputTaken($job, $written);
             }
@@ -236,7 +236,7 @@ final class ProcOpenBackend implements Backend
     private function takeSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
-        pcntl_signal(\SIGPIPE, static fn () => null);
+        pcntl_signal(\SIGPIPE, static fn() => null);
         pcntl_signal(\SIGCHLD, function (): void {
             $this->childEnded = true;
         }, false);
@@ -300,7 +300,8 @@ final class ProcOpenBackend implements Backend
         if (($flags & Protocol::DISCARD_STDOUT) !== 0) {
             $descriptors[1] = $null;
         } elseif (($flags & Protocol::INHERIT_STDOUT) !== 0) {
-            $descriptors[1] = fopen('php://fd/3', 'w') ?: $null;
+            $stdout = fopen('php://fd/3', 'w');
+            $descriptors[1] = $stdout === false ? $null : $stdout;
         }
         if (($flags & Protocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
@@ -405,9 +406,10 @@ final class ProcOpenBackend implements Backend
 
                 continue;
             }
+            $status = proc_get_status($job->process);
             // Its descriptors are closed a moment before a process can be waited for.
-            for ($i = 0; ($status = proc_get_status($job->process))['running'] && isset($announced[$id]) && $i < 20; ++$i) {
-                continue;
+            for ($i = 0; $status['running'] && isset($announced[$id]) && $i < 20; ++$i) {
+                $status = proc_get_status($job->process);
             }
             if (!$status['running']) {
                 unset($this->exiting[$id]);

@@ -29,7 +29,7 @@ final class ProcessTree
     {
         $parents = $jobs = [];
         $since = self::startOf($ancestor);
-        foreach (scandir('/proc') ?: [] as $entry) {
+        foreach (Files::in('/proc') as $entry) {
             $pid = (int) $entry;
             if ($pid <= 1 || $pid === $ancestor || ($stat = self::stat($pid)) === null) {
                 continue;

@@ -47,9 +47,15 @@ final class SpawnBackend implements Backend
 
     private readonly \FFI\CData $events;
     private readonly \FFI\CData $buffer;
-    private readonly \FFI\CData $pipe;
-    private readonly \FFI\CData $pid;
-    private readonly \FFI\CData $status;
+    /** @var Integers */
+    private readonly object $pipe;
+
+    /** @var Integers */
+    private readonly object $pid;
+
+    /** @var Integers */
+    private readonly object $status;
+
     private readonly \FFI\CData $actions;
     private readonly \FFI\CData $attributes;
     private readonly Vector $arguments;
@@ -88,9 +94,9 @@ final class SpawnBackend implements Backend
 
         $this->events = $this->libc->new('uint32_t[' . self::MAX_EVENTS * 4 . ']');
         $this->buffer = $this->libc->new('char[' . self::READ_SIZE . ']');
-        $this->pipe = $this->libc->new('int[2]');
-        $this->pid = $this->libc->new('int[1]');
-        $this->status = $this->libc->new('int[1]');
+        $this->pipe = $this->libc->integers('int[2]');
+        $this->pid = $this->libc->integers('int[1]');
+        $this->status = $this->libc->integers('int[1]');
         $this->actions = $this->libc->new('spawn_actions[1]');
         $this->attributes = $this->libc->new('spawn_attributes[1]');
         $this->arguments = new Vector($this->libc);
@@ -122,7 +128,7 @@ final class SpawnBackend implements Backend
 
     public function capacity(): int
     {
-        $limit = $this->libc->new('uint64_t[2]');
+        $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
         // Two for each command, and some for the launcher itself; RLIM_INFINITY reads as -1.
         return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
@@ -234,7 +240,7 @@ final class SpawnBackend implements Backend
 
                 return;
             }
-            $job->input = (string) substr($job->input, $written);
+            $job->input = substr($job->input, $written);
             $this->supervisor->inputTaken($job, $written);
         }
         if ($job->input !== '') {
@@ -272,7 +278,7 @@ final class SpawnBackend implements Backend
         if ($this->c->syscall(436, 3, 0xFFFFFFFF, 4) === 0) { // close_range(..., CLOSE_RANGE_CLOEXEC), Linux 5.11
             return;
         }
-        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+        foreach (Files::in('/proc/self/fd') as $descriptor) {
             if ((int) $descriptor > 2) {
                 $this->c->fcntl((int) $descriptor, 2, 1); // F_SETFD, FD_CLOEXEC
             }
@@ -460,9 +466,10 @@ final class SpawnBackend implements Backend
         if ($this->c->poll($this->buffer, \count($descriptors), $milliseconds) <= 0) {
             return;
         }
+        $answer = \FFI::string($this->buffer, \strlen($set));
         $ready = [];
         foreach (array_keys($descriptors) as $i => $descriptor) {
-            if (\ord($this->buffer[$i * 8 + 6]) !== 0) {
+            if (\ord($answer[$i * 8 + 6]) !== 0) {
                 $ready[$descriptor] = true;
             }
         }
@@ -507,8 +514,9 @@ final class SpawnBackend implements Backend
     private function takeExits(): void
     {
         $size = $this->c->read($this->signals, $this->buffer, 128 * 16);
+        $received = $size > 0 ? \FFI::string($this->buffer, $size) : '';
         for ($i = 0; $i < $size; $i += 128) {
-            if (\ord($this->buffer[$i]) !== 17) {
+            if (\ord($received[$i]) !== 17) {
                 $this->supervisor->poolGone(); // told to end by TERM, INT or HUP
             }
         }

@@ -15,6 +15,12 @@ final class Supervisor
     /** Frames may pile up to this size, in bytes, before jobs are neither started nor heard. */
     private const BACKLOG = 4 << 20;
 
+    /**
+     * While other jobs wait for a slot, frames may wait this long for company, in nanoseconds: the pool then wakes
+     * once for several results.
+     */
+    private const GATHER = 2_000_000;
+
     /** Captured output leaves in pieces of at least this size, in bytes. */
     private const PIECE = 1 << 16;
 
@@ -38,6 +44,9 @@ final class Supervisor
     /** @var array<int, Job> started and not yet reported, by id */
     private array $running = [];
 
+    /** @var array<int, Job> of the running ones: to be ended for the pool */
+    private array $cancelled = [];
+
     /** @var array<int, Job> of the running ones: ended, their own process gone */
     private array $lingering = [];
 
@@ -45,6 +54,10 @@ final class Supervisor
     private int $deadline = 0;
     private int $lookAt = 0;
     private int $look = self::FIRST_LOOK;
+
+    /** When frames were last sent; and when those that are gathered are to be, or 0. */
+    private int $flushed = 0;
+    private int $flushAt = 0;
 
     private string $received = '';
     private string $backlog = '';
@@ -62,7 +75,7 @@ final class Supervisor
     {
         $this->tell(Protocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
         while (!$this->poolGone) {
-            $this->flush();
+            $this->flushInTime();
             $starting = $this->startNext();
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
             $this->enforceLimits();
@@ -166,6 +179,7 @@ final class Supervisor
             Protocol::INPUT_END => $this->input($id, '', false),
             Protocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
             Protocol::CANCEL => $this->cancel($id),
+            Protocol::WITHDRAW => $this->withdraw($id),
             Protocol::CONFIGURE => $this->configure($payload),
             Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
@@ -206,7 +220,7 @@ final class Supervisor
 
     private function input(int $id, string $bytes, bool $follows): void
     {
-        $job = $this->running[$id] ?? $this->queue[$this->laneOf[$id] ?? 0][$id] ?? null;
+        $job = $this->running[$id] ?? (isset($this->laneOf[$id]) ? $this->queue[$this->laneOf[$id]][$id] : null);
         if ($job === null || !$job->inputFollows) {
             return;
         }
@@ -232,11 +246,17 @@ final class Supervisor
 
     private function cancel(int $id): void
     {
+        $this->withdraw($id);
+        if (isset($this->running[$id]) && $this->running[$id]->ending === 0) {
+            $this->cancelled[$id] = $this->running[$id];
+        }
+    }
+
+    private function withdraw(int $id): void
+    {
         if (isset($this->laneOf[$id])) {
             $this->dequeue($this->laneOf[$id], $id);
             $this->tell(Protocol::NOT_STARTED, $id, pack('CC', Protocol::CANCELLED, 0));
-        } elseif (isset($this->running[$id]) && $this->running[$id]->ending === 0) {
-            $this->end([$this->running[$id]], Protocol::CANCELLED);
         }
     }
 
@@ -258,8 +278,7 @@ final class Supervisor
                     throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)');
                 }
                 $this->exhausted = true;
-                $this->queue = [$lane => [$id => $job] + ($this->queue[$lane] ?? [])] + $this->queue;
-                $this->laneOf[$id] = $lane;
+                $this->requeue($lane, $job);
 
                 return false;
             }
@@ -293,6 +312,13 @@ final class Supervisor
         return $job;
     }
 
+    private function requeue(int $lane, Job $job): void
+    {
+        $others = $this->queue[$lane] ?? [];
+        $this->queue = [$lane => [$job->id => $job] + $others] + $this->queue;
+        $this->laneOf[$job->id] = $lane;
+    }
+
     private function mayStart(): bool
     {
         return $this->queue !== [] && \count($this->running) < $this->concurrency
@@ -323,13 +349,21 @@ final class Supervisor
 
     private function nextDeadline(): int
     {
-        return $this->lookAt === 0 || ($this->deadline !== 0 && $this->deadline < $this->lookAt)
-            ? $this->deadline
-            : $this->lookAt;
+        $next = $this->deadline;
+        foreach ([$this->lookAt, $this->flushAt] as $other) {
+            $next = $next === 0 || ($other !== 0 && $other < $next) ? $other : $next;
+        }
+
+        return $next;
     }
 
     private function enforceLimits(): void
     {
+        if ($this->cancelled !== []) {
+            // Together, for each look at the processes of the machine takes milliseconds.
+            $this->end(array_values(array_intersect_key($this->cancelled, $this->running)), Protocol::CANCELLED);
+            $this->cancelled = [];
+        }
         if ($this->deadline === 0 && $this->lookAt === 0) {
             return;
         }
@@ -402,7 +436,7 @@ final class Supervisor
     private function kill(array $ids): void
     {
         if ($ids !== []) {
-            ProcessTree::kill(fn (): array => $this->processesOf($ids), $this->backend->signal(...));
+            ProcessTree::kill(fn(): array => $this->processesOf($ids), $this->backend->signal(...));
         }
     }
 
@@ -413,7 +447,7 @@ final class Supervisor
      */
     private function processesOf(array $ids): array
     {
-        return array_keys(array_filter($this->tree(), static fn (int $job): bool => isset($ids[$job])));
+        return array_keys(array_filter($this->tree(), static fn(int $job): bool => isset($ids[$job])));
     }
 
     /** @return array<int, int> job by pid */
@@ -465,11 +499,20 @@ final class Supervisor
         $this->backlog .= Protocol::frame($type, $job, $payload);
     }
 
-    private function flush(): void
+    private function flushInTime(): void
     {
-        if ($this->backlog !== '') {
-            $this->backlog = $this->backend->send($this->backlog);
+        if ($this->backlog === '') {
+            return;
         }
+        $now = hrtime(true);
+        if ($this->queue !== [] && $now - $this->flushed < self::GATHER && \strlen($this->backlog) < self::PIECE) {
+            $this->flushAt = $this->flushed + self::GATHER;
+
+            return;
+        }
+        $this->flushed = $now;
+        $this->flushAt = 0;
+        $this->backlog = $this->backend->send($this->backlog);
     }
 
     private function endEverything(): void
@@ -477,7 +520,7 @@ final class Supervisor
         if ($this->backend->isDeserted()) {
             return;
         }
-        $everything = fn (): array => array_keys($this->tree());
+        $everything = fn(): array => array_keys($this->tree());
         $this->terminate($everything());
         $killAt = hrtime(true) + (int) (min($this->grace, self::LAST_GRACE) * 1e9);
         for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {

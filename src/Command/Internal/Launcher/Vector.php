@@ -20,6 +20,8 @@ final class Vector
 
     public function __construct(private readonly Libc $libc)
     {
+        $this->strings = $libc->new('char[1]');
+        $this->pointers = $libc->new('uint64_t[1]');
         $this->reserve(1 << 16, 1 << 10);
     }
 

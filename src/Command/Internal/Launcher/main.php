@@ -16,10 +16,10 @@ use Spindle\Command\Internal\Launcher\Supervisor;
 use Spindle\Command\Internal\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
-foreach (['Backend', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'StartFailure', 'Supervisor', 'Vector'] as $class) {
+foreach (['Backend', 'Files', 'Integers', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'StartFailure', 'Supervisor', 'Vector'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
-require \dirname(__DIR__) . '/Protocol.php';
+require dirname(__DIR__) . '/Protocol.php';
 
 set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
     if ((error_reporting() & $level) === 0) {
@@ -29,7 +29,7 @@ set_error_handler(static function (int $level, string $message, string $file, in
     throw new ErrorException($message, 0, $level, $file, $line);
 });
 
-/** @var list<string> $argv */
+/** @var non-empty-list<string> $argv */
 [, $token, $pool, $means] = $argv;
 
 $backend = static function (Supervisor $supervisor) use ($token, $pool, $means): Backend {

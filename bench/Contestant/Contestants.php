@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Contestant;
+
+use Spindle\Bench\Support\UsageException;
+use Spindle\Command\StartMethod;
+use Spindle\Command\TaskRunner;
+
+/** All contestants, by the names that options take. */
+final class Contestants
+{
+    public const LIMIT = 'limit';
+
+    /** Names the file of the original TaskRunner.php, to measure that too. */
+    public const TASK_RUNNER = 'SPINDLE_BENCH_TASK_RUNNER';
+
+    /** @return array<string, Contestant> */
+    public static function all(): array
+    {
+        return [
+            'spindle' => new SpindlePool(StartMethod::Auto),
+            'spindle-posix_spawn' => new SpindlePool(StartMethod::PosixSpawn),
+            'spindle-proc_open' => new SpindlePool(StartMethod::ProcOpen),
+            'drop-in' => new TaskRunnerApi('Spindle, its TaskRunner', TaskRunner::class),
+            'for-loop' => new ForLoopExec(),
+            'taskrunner.php' => new TaskRunnerApi('TaskRunner.php', 'TaskRunner\TaskRunner', (string) getenv(self::TASK_RUNNER)),
+            'taskrunner.php-pool' => new TaskRunnerProcessPool((string) getenv(self::TASK_RUNNER)),
+        ] + self::peers() + [self::LIMIT => new Limit()];
+    }
+
+    /** @return non-empty-array<string, Contestant> what Spindle is compared with, unless told otherwise */
+    public static function peers(): array
+    {
+        return [
+            'proc_open' => new ProcOpenPool(),
+            'json-lines' => new JsonLinesRunner(),
+            'symfony' => new SymfonyProcess(),
+            'amp' => new AmpProcess(),
+            'react' => new ReactProcess(),
+            'parallel' => new GnuParallel(),
+            'xargs' => new Xargs(),
+        ];
+    }
+
+    /** @throws UsageException when there is none of that name */
+    public static function named(string $name): Contestant
+    {
+        $all = self::all();
+
+        return $all[$name] ?? throw new UsageException("there is no contestant '{$name}': give one of " . implode(', ', array_keys($all)));
+    }
+
+    public static function isThere(string $name): bool
+    {
+        return self::named($name)->missing() === null;
+    }
+
+    /**
+     * @return string the name
+     *
+     * @throws UsageException when there is none of that name, or it can't take part here
+     */
+    public static function checked(string $name): string
+    {
+        $missing = self::named($name)->missing();
+
+        return $missing === null ? $name : throw new UsageException("'{$name}' can't take part: {$missing}");
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Contestant;
+
+use Spindle\Bench\Support\LimitProgram;
+use Spindle\Bench\Support\Tally;
+use Spindle\Bench\Support\Workload;
+
+/** By its own clock, which leaves its start out: what is measured against it has no such advantage. */
+final readonly class Limit implements Contestant
+{
+    public function label(): string
+    {
+        return 'limit (C, posix_spawn)';
+    }
+
+    public function missing(): ?string
+    {
+        return LimitProgram::missing();
+    }
+
+    public function run(Workload $workload, int $concurrency, Tally $tally): void
+    {
+        $result = LimitProgram::run($workload->count, $concurrency, ['-'], $workload->lines());
+        $tally->together($result->bytes, $result->failed);
+        $tally->took($workload->count / $result->rate);
+    }
+}

@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Contestant;
+
+use Spindle\Bench\Support\Tally;
+use Spindle\Bench\Support\Workload;
+
+/** The pool of the original TaskRunner.php, in the process that wants the results. */
+final readonly class TaskRunnerProcessPool implements Contestant
+{
+    private const CLASS_NAME = 'TaskRunner\ProcessPool';
+
+    public function __construct(private string $file) {}
+
+    public function label(): string
+    {
+        return 'TaskRunner.php, its ProcessPool';
+    }
+
+    public function missing(): ?string
+    {
+        return is_file($this->file) ? null : "there is no file '{$this->file}'";
+    }
+
+    public function run(Workload $workload, int $concurrency, Tally $tally): void
+    {
+        require_once $this->file;
+        $pool = new (self::CLASS_NAME)($concurrency);
+        [$addJob, $waitFinish] = [[$pool, 'addJob'], [$pool, 'waitFinish']];
+        \assert(\is_callable($addJob) && \is_callable($waitFinish));
+        $ended = static fn(int $number, int $status, string $stdout) => $tally->result($number, $status, $stdout);
+        foreach ($workload->lines() as $number => $line) {
+            $addJob($number, $line, $ended);
+        }
+        $waitFinish();
+    }
+}

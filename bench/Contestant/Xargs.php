@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Contestant;
+
+use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\Tally;
+use Spindle\Bench\Support\Workload;
+
+/** xargs captures nothing: all commands share one pipe, which is less work than a pool has. */
+final readonly class Xargs implements Contestant
+{
+    public function label(): string
+    {
+        return 'xargs -P';
+    }
+
+    public function missing(): ?string
+    {
+        return Program::find('xargs') === null ? 'xargs is not on PATH' : null;
+    }
+
+    public function run(Workload $workload, int $concurrency, Tally $tally): void
+    {
+        $command = ['xargs', '-0', '-P', (string) $concurrency, '-n', '1', 'sh', '-c'];
+        [$status, $output] = Program::run($command, $workload->lines(), "\0");
+        $tally->together(\strlen($output), $status === 0 ? 0 : 1);
+    }
+}

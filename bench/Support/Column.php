@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** A column of a report: what it says of a series. */
+final readonly class Column
+{
+    private const NOTHING = '–';
+
+    /** @param \Closure(Series): ?string $cell */
+    private function __construct(
+        public string $title,
+        private \Closure $cell,
+    ) {}
+
+    public static function median(string $title, int $decimals = 0): self
+    {
+        return new self($title, static fn(Series $series): ?string => self::number($series->statistics()?->median, $decimals));
+    }
+
+    public static function range(int $decimals = 0): self
+    {
+        return new self('min … max', static function (Series $series) use ($decimals): ?string {
+            $statistics = $series->statistics();
+
+            return $statistics === null ? null : self::number($statistics->min, $decimals) . ' … ' . self::number($statistics->max, $decimals);
+        });
+    }
+
+    /** The series by the base: the median of each round's ratio. */
+    public static function ratioTo(string $title, Series $base): self
+    {
+        return new self($title, static fn(Series $series): ?string => self::number($series->ratioTo($base)?->median, 3));
+    }
+
+    /** The base by the series: how many times as much the base makes. */
+    public static function ratioOf(string $title, Series $base): self
+    {
+        return new self($title, static fn(Series $series): ?string => self::number($base->ratioTo($series)?->median, 2));
+    }
+
+    /** @param \Closure(Series): ?float $figure */
+    public static function figure(string $title, \Closure $figure, int $decimals): self
+    {
+        return new self($title, static fn(Series $series): ?string => self::number($figure($series), $decimals));
+    }
+
+    public function cell(Series $series): string
+    {
+        return ($this->cell)($series) ?? self::NOTHING;
+    }
+
+    private static function number(?float $value, int $decimals): ?string
+    {
+        return $value === null ? null : number_format($value, $decimals);
+    }
+}

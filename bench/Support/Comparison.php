@@ -1,0 +1,146 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+use Spindle\Bench\Contestant\Contestants;
+use Spindle\Command\StartMethod;
+
+/** Contestants that run the same commands, at one or several sizes of the process that they run in. */
+final readonly class Comparison
+{
+    private const IDEAL = 'ideal';
+
+    /**
+     * @param non-empty-list<string> $spindle names of contestants, the best first
+     * @param list<string>        $peers
+     * @param non-empty-list<int> $memories megabytes
+     * @param array<string, string> $work   of contestant.php's options, those that are the same for all
+     */
+    private function __construct(
+        private array $spindle,
+        private array $peers,
+        private array $memories,
+        private int $rounds,
+        private array $work,
+    ) {}
+
+    /** @throws UsageException for an option's value that is not allowed, or can't be had here */
+    public static function of(Options $options): self
+    {
+        return new self(
+            self::spindle($options->start()),
+            self::peers($options),
+            $options->ints('memory'),
+            $options->int('rounds'),
+            [
+                'n' => (string) $options->int('n'),
+                'j' => (string) $options->int('j'),
+                'command' => $options->text('command'),
+                'tasks' => $options->text('tasks'),
+            ],
+        );
+    }
+
+    /** Measures, prints, and writes the raw data into a file when one is named. */
+    public function run(string $json = ''): void
+    {
+        $series = $this->series();
+        $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work, Environment::describe());
+        $missing = Contestants::named(Contestants::LIMIT)->missing();
+        if ($missing !== null) {
+            $report->warn("there is no limit to compare with: {$missing}");
+        }
+        $this->warmUp();
+        Rounds::run(array_merge(...array_map(array_values(...), array_values($series))), $this->rounds);
+        foreach ($this->memories as $memory) {
+            $report->table("The process holds {$memory} MB", array_values($series[$memory]), $this->columns($series, $memory));
+        }
+        $report->finish($json);
+    }
+
+    /** @return array<int, array<string, Series>> by memory and name, in the order they are measured in */
+    private function series(): array
+    {
+        $series = [];
+        foreach ($this->memories as $memory) {
+            foreach ([...$this->limit(), ...$this->spindle, ...$this->peers] as $name) {
+                $series[$memory][$name] = ContestantProcess::series($name, $this->work + ['memory' => (string) $memory], "{$memory} MB");
+            }
+            if ($this->work['tasks'] === 'sleep') {
+                $series[$memory][self::IDEAL] = Series::constant('ideal: sleep alone', (int) $this->work['j'] / Workload::meanSleep((int) $this->work['n']));
+            }
+        }
+
+        return $series;
+    }
+
+    /** Files come into the cache, the processor's clock goes up: a short run of each that does not count. */
+    private function warmUp(): void
+    {
+        $count = max(1, intdiv((int) $this->work['n'], 10));
+        foreach ([...$this->limit(), ...$this->spindle, ...$this->peers] as $name) {
+            $warmUp = ContestantProcess::series($name, ['n' => (string) $count] + $this->work);
+            Rounds::say("warm-up: {$warmUp->label}");
+            $warmUp->measure(0);
+        }
+    }
+
+    /**
+     * @param array<int, array<string, Series>> $series
+     *
+     * @return list<Column>
+     */
+    private function columns(array $series, int $memory): array
+    {
+        $columns = [Column::median('commands/s'), Column::range()];
+        foreach ([Contestants::LIMIT => '÷ limit', self::IDEAL => '÷ ideal'] as $name => $title) {
+            if (isset($series[$memory][$name])) {
+                $columns[] = Column::ratioTo($title, $series[$memory][$name]);
+            }
+        }
+        $columns[] = Column::ratioOf('Spindle ÷ it', $series[$memory][$this->spindle[0]]);
+        $first = $this->memories[0];
+        if ($memory !== $first) {
+            $columns[] = Column::figure("÷ own at {$first} MB", static fn(Series $one): ?float => $one->ratioTo($series[$first][(string) array_search($one, $series[$memory], true)])?->median, 3);
+        }
+
+        return [
+            ...$columns,
+            Column::figure('CPU ms each', fn(Series $one): ?float => self::scale($one->medianOf('cpu'), 1000 / (int) $this->work['n']), 2),
+            Column::figure('peak MB', static fn(Series $one): ?float => self::scale($one->medianOf('peak'), 1 / (1 << 20)), 0),
+        ];
+    }
+
+    private static function scale(?float $value, float $factor): ?float
+    {
+        return $value === null ? null : $value * $factor;
+    }
+
+    /** @return list<string> */
+    private function limit(): array
+    {
+        return Contestants::isThere(Contestants::LIMIT) ? [Contestants::LIMIT] : [];
+    }
+
+    /** @return non-empty-list<string> */
+    private static function spindle(StartMethod $start): array
+    {
+        if ($start !== StartMethod::Auto) {
+            return [Contestants::checked("spindle-{$start->value}")];
+        }
+
+        return Contestants::isThere('spindle-posix_spawn') ? ['spindle-posix_spawn', 'spindle-proc_open'] : ['spindle-proc_open'];
+    }
+
+    /** @return list<string> */
+    private static function peers(Options $options): array
+    {
+        return match ($options->text('peers')) {
+            'none' => [],
+            'all' => array_values(array_filter(array_keys(Contestants::peers()), Contestants::isThere(...))),
+            default => array_map(Contestants::checked(...), $options->list('peers')),
+        };
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+use Spindle\Bench\Contestant\Contestants;
+
+/** Measures a contestant in a fresh PHP process. */
+final class ContestantProcess
+{
+    /** Code coverage and debuggers stay out of it. */
+    private const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
+
+    /**
+     * @param array<string, string> $options of contestant.php, by name
+     * @param string                $context what sets it apart from others with its label
+     */
+    public static function series(string $name, array $options, string $context = ''): Series
+    {
+        return new Series(
+            Contestants::named($name)->label(),
+            static fn(Series $series): float => self::measure($name, $options, $series),
+            $context,
+        );
+    }
+
+    /**
+     * @param array<string, string> $options
+     *
+     * @return float commands per second
+     */
+    private static function measure(string $name, array $options, Series $series): float
+    {
+        $arguments = array_map(
+            static fn(string $option, string $value): string => (\strlen($option) === 1 ? "-{$option}" : "--{$option}=") . $value,
+            array_keys($options),
+            $options,
+        );
+        [$status, $output] = Program::run([\PHP_BINARY, ...self::PHP_OPTIONS, \dirname(__DIR__) . '/contestant.php', $name, ...$arguments]);
+        $data = json_decode($output, true);
+        if ($status !== 0 || !\is_array($data) || !\is_float($data['rate'] ?? null)) {
+            throw new \RuntimeException("it ended with {$status}");
+        }
+        /** @var array{rate: float, results: int, failed: int, wrong: int, right: bool} $data */
+        $series->record($data);
+        if (!$data['right']) {
+            $series->note("not all right: {$data['results']} results, {$data['failed']} with a failure, {$data['wrong']} wrong");
+        }
+
+        return $data['rate'];
+    }
+}

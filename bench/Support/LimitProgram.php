@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** limit.c, compiled for the length of this process. */
+final class LimitProgram
+{
+    /** Tells child processes where it lies. */
+    public const VARIABLE = 'SPINDLE_BENCH_LIMIT';
+
+    private static ?string $missing = null;
+
+    /** @return string|null its path; null where it can't be compiled */
+    public static function path(): ?string
+    {
+        $path = getenv(self::VARIABLE);
+        if ($path === false) {
+            $path = self::compile();
+            putenv(self::VARIABLE . "={$path}");
+        }
+
+        return $path === '' ? null : $path;
+    }
+
+    /** Why there is none; null when there is one. */
+    public static function missing(): ?string
+    {
+        return self::path() !== null ? null : self::$missing ?? 'limit.c could not be compiled';
+    }
+
+    /**
+     * @param list<string>          $command what it runs, and takes `{}` for a number; `-` to run lines
+     * @param iterable<int, string> $lines
+     */
+    public static function run(int $count, int $concurrency, array $command, iterable $lines = []): LimitResult
+    {
+        $path = self::path() ?? throw new UsageException('this needs the limit program: ' . self::missing());
+        [$status, $output] = Program::run([$path, (string) $count, (string) $concurrency, ...$command], $lines);
+        if ($status !== 0) {
+            throw new \RuntimeException("The limit program ended with {$status}");
+        }
+
+        return LimitResult::parse($output);
+    }
+
+    private static function compile(): string
+    {
+        $compiler = Program::find('cc') ?? Program::find('gcc') ?? Program::find('clang');
+        if ($compiler === null) {
+            self::$missing = 'no C compiler is on PATH';
+
+            return '';
+        }
+        $path = sys_get_temp_dir() . '/spindle-limit-' . bin2hex(random_bytes(6));
+        register_shutdown_function(static fn(): bool => @unlink($path));
+        exec(escapeshellarg($compiler) . ' -O2 -o ' . escapeshellarg($path) . ' ' . escapeshellarg(\dirname(__DIR__) . '/limit.c') . ' 2>&1', $errors, $status);
+        self::$missing = $status === 0 ? null : 'limit.c does not compile here: ' . ($errors[0] ?? '');
+
+        return $status === 0 ? $path : '';
+    }
+}

@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+use Spindle\Command\StartMethod;
+
+/**
+ * Reads a script's options: `-n 5`, `-n5`, `--count 5` and `--count=5`. Anything unknown is refused.
+ */
+final readonly class Options
+{
+    /** @param array<string, string|null> $values */
+    private function __construct(private array $values) {}
+
+    /**
+     * Prints the usage and ends for `-h` and `--help`.
+     *
+     * @param list<string>               $argv
+     * @param array<string, string|null> $defaults by name; one letter for `-n`, more for `--name`; null for a flag
+     *
+     * @throws UsageException
+     */
+    public static function read(array $argv, array $defaults, string $usage): self
+    {
+        $arguments = \array_slice($argv, 1);
+        if (array_intersect(['-h', '--help'], $arguments) !== []) {
+            echo $usage;
+            exit(0);
+        }
+
+        return self::parse($arguments, $defaults);
+    }
+
+    /**
+     * @param list<string>               $arguments
+     * @param array<string, string|null> $defaults as for {@see read()}
+     *
+     * @throws UsageException
+     */
+    public static function parse(array $arguments, array $defaults): self
+    {
+        $values = array_map(static fn(?string $value): ?string => $value, $defaults);
+        while (($argument = array_shift($arguments)) !== null) {
+            if (preg_match('/^(?:--(?<long>[a-z-]{2,})(?:=(?<text>.*))?|-(?<short>[a-z])(?<rest>.+)?)$/Ds', $argument, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
+                throw new UsageException("'{$argument}' is no option; see --help");
+            }
+            $name = $match['long'] ?? $match['short'] ?? '';
+            $value = $match['text'] ?? $match['rest'] ?? null;
+            if (!\array_key_exists($name, $defaults)) {
+                throw new UsageException("there is no option '{$argument}'; see --help");
+            }
+            if ($defaults[$name] === null) {
+                $values[$name] = 'yes';
+                continue;
+            }
+            $values[$name] = $value ?? array_shift($arguments)
+                ?? throw new UsageException("the option '{$argument}' needs a value; see --help");
+        }
+
+        return new self($values);
+    }
+
+    public function text(string $name): string
+    {
+        return (string) $this->values[$name];
+    }
+
+    public function has(string $name): bool
+    {
+        return ($this->values[$name] ?? '') !== '';
+    }
+
+    /** @throws UsageException when it is not the name of a start method */
+    public function start(): StartMethod
+    {
+        return StartMethod::tryFrom($this->text('start'))
+            ?? throw new UsageException("--start takes auto, posix_spawn or proc_open, not '{$this->text('start')}'");
+    }
+
+    /** @throws UsageException when it is not a whole number, at least the minimum */
+    public function int(string $name, int $minimum = 1): int
+    {
+        return self::toInt($name, $this->text($name), $minimum);
+    }
+
+    /**
+     * @return list<string> the parts between commas
+     */
+    public function list(string $name): array
+    {
+        return array_values(array_filter(array_map(trim(...), explode(',', $this->text($name))), static fn(string $part): bool => $part !== ''));
+    }
+
+    /**
+     * @return non-empty-list<int>
+     *
+     * @throws UsageException when there is none, or one is not a whole number, at least the minimum
+     */
+    public function ints(string $name, int $minimum = 0): array
+    {
+        $numbers = array_map(static fn(string $part): int => self::toInt($name, $part, $minimum), $this->list($name));
+
+        return $numbers !== [] ? $numbers : throw new UsageException("--{$name} needs at least one number");
+    }
+
+    private static function toInt(string $name, string $text, int $minimum): int
+    {
+        $dashes = \strlen($name) === 1 ? '-' : '--';
+        if (preg_match('/^\d{1,15}$/D', $text) !== 1 || (int) $text < $minimum) {
+            throw new UsageException("{$dashes}{$name} takes a whole number from {$minimum}, not '{$text}'");
+        }
+
+        return (int) $text;
+    }
+}

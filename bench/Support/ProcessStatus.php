@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** What Linux tells of a process in /proc. */
+final readonly class ProcessStatus
+{
+    /** Ticks of the clock in /proc/PID/stat per second; the same on every architecture that Linux still supports. */
+    private const TICKS = 100;
+
+    public function __construct(public int $pid) {}
+
+    public static function ofThis(): self
+    {
+        return new self((int) getmypid());
+    }
+
+    /**
+     * The launcher of this process's pool; there has to be one pool, and it has to have run a command.
+     *
+     * @throws \RuntimeException when there is none
+     */
+    public static function ofLauncher(): self
+    {
+        foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
+            // The name in parentheses may hold anything; what follows it does not.
+            $stat = (string) @file_get_contents((string) $file);
+            $parent = (int) (explode(' ', substr($stat, (int) strrpos($stat, ')')))[2] ?? 0);
+            if ($parent === getmypid() && str_contains((string) @file_get_contents(\dirname((string) $file) . '/cmdline'), 'Launcher/main.php')) {
+                return new self((int) basename(\dirname((string) $file)));
+            }
+        }
+
+        throw new \RuntimeException('This process has no launcher, or there is no /proc');
+    }
+
+    /** @return int bytes of resident memory now */
+    public function memory(): int
+    {
+        return $this->status('VmRSS');
+    }
+
+    /** @return int bytes of resident memory at most, since the start or the last {@see forgetPeak()} */
+    public function peak(): int
+    {
+        return $this->status('VmHWM');
+    }
+
+    /** @see https://docs.kernel.org/filesystems/proc.html clear_refs, value 5 */
+    public function forgetPeak(): void
+    {
+        file_put_contents("/proc/{$this->pid}/clear_refs", '5');
+    }
+
+    /** @return float seconds, user and system; to the nanosecond where the kernel keeps that */
+    public function cpu(): float
+    {
+        $exact = (int) @file_get_contents("/proc/{$this->pid}/schedstat");
+        if ($exact > 0) {
+            return $exact / 1e9;
+        }
+        $stat = (string) file_get_contents("/proc/{$this->pid}/stat");
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')')));
+
+        return ((int) ($fields[12] ?? 0) + (int) ($fields[13] ?? 0)) / self::TICKS;
+    }
+
+    private function status(string $field): int
+    {
+        $status = (string) file_get_contents("/proc/{$this->pid}/status");
+
+        return preg_match("/^{$field}:\s*(\d+) kB$/m", $status, $match) === 1 ? 1024 * (int) $match[1] : 0;
+    }
+}

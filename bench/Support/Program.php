@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** Programs beside PHP. */
+final class Program
+{
+    /** @return string|null the path, as a shell would find it */
+    public static function find(string $name): ?string
+    {
+        foreach (explode(':', (string) getenv('PATH')) as $directory) {
+            if (is_file("{$directory}/{$name}") && is_executable("{$directory}/{$name}")) {
+                return "{$directory}/{$name}";
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * Runs it with these lines as its input and its standard error passed through.
+     *
+     * @param list<string>          $command
+     * @param iterable<int, string> $lines
+     *
+     * @return array{int, string} exit code and standard output
+     */
+    public static function run(array $command, iterable $lines = [], string $separator = "\n"): array
+    {
+        $input = tmpfile();
+        \assert($input !== false);
+        foreach ($lines as $line) {
+            fwrite($input, $line . $separator);
+        }
+        rewind($input);
+        $process = proc_open($command, [$input, ['pipe', 'w'], \STDERR], $pipes);
+        if ($process === false) {
+            throw new \RuntimeException("{$command[0]} could not be started");
+        }
+        /** @var array{1: resource} $pipes */
+        $output = (string) stream_get_contents($pipes[1]);
+
+        return [proc_close($process), $output];
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** Measures series in turn, again and again (A B C, A B C), so that a slow minute of the machine meets all of them. */
+final class Rounds
+{
+    /**
+     * @param list<Series> $series
+     *
+     * @return list<Series> the same
+     */
+    public static function run(array $series, int $rounds): array
+    {
+        for ($round = 1; $round <= $rounds; ++$round) {
+            foreach ($series as $one) {
+                self::say("round {$round}/{$rounds}: {$one->name()}");
+                $one->measure($round);
+            }
+        }
+        self::say('');
+
+        return $series;
+    }
+
+    /** Progress, on standard error: one line that changes on a terminal, nothing elsewhere. */
+    public static function say(string $text): void
+    {
+        if (stream_isatty(\STDERR)) {
+            fwrite(\STDERR, "\r\e[K{$text}");
+        } elseif ($text !== '') {
+            fwrite(\STDERR, "{$text}\n");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** One thing that is measured once in each round. */
+final class Series
+{
+    /** @var array<int, float> by round */
+    private array $values = [];
+
+    /** @var list<array<string, mixed>> what the measurements said beyond their figure */
+    private array $raw = [];
+
+    /** @var array<string, true> */
+    private array $problems = [];
+
+    /**
+     * @param \Closure(self): float $measure
+     * @param string                $context what sets it apart from others with its label
+     */
+    public function __construct(
+        public readonly string $label,
+        private readonly \Closure $measure,
+        private readonly string $context = '',
+    ) {}
+
+    /** @return self one that is not measured, but known */
+    public static function constant(string $label, float $value): self
+    {
+        return new self($label, static fn(): float => $value);
+    }
+
+    /** A failure is kept as a problem; the other series go on. */
+    public function measure(int $round): void
+    {
+        try {
+            $this->values[$round] = ($this->measure)($this);
+        } catch (\RuntimeException $failure) {
+            $this->note($failure->getMessage());
+        }
+    }
+
+    /** @param array<string, mixed> $raw */
+    public function record(array $raw): void
+    {
+        $this->raw[] = $raw;
+    }
+
+    public function note(string $problem): void
+    {
+        $this->problems[$problem] = true;
+    }
+
+    public function name(): string
+    {
+        return $this->label . ($this->context === '' ? '' : ", {$this->context}");
+    }
+
+    /** @return Statistics|null null when no measurement succeeded */
+    public function statistics(): ?Statistics
+    {
+        return $this->values === [] ? null : Statistics::of($this->values);
+    }
+
+    public function ratioTo(self $base): ?Statistics
+    {
+        return Statistics::ofRatios($this->values, $base->values);
+    }
+
+    /** How much more this is than the base, round by round. */
+    public function above(self $base): ?Statistics
+    {
+        $differences = [];
+        foreach (array_intersect_key($this->values, $base->values) as $round => $value) {
+            $differences[] = $value - $base->values[$round];
+        }
+
+        return $differences === [] ? null : Statistics::of($differences);
+    }
+
+    /** @return float|null of a figure of the raw data */
+    public function medianOf(string $figure): ?float
+    {
+        $values = array_filter(array_column($this->raw, $figure), is_numeric(...));
+
+        return $values === [] ? null : Statistics::of(array_map(floatval(...), $values))->median;
+    }
+
+    /** @return list<string> */
+    public function problems(): array
+    {
+        return array_map(fn(string $problem): string => "{$this->name()}: {$problem}", array_keys($this->problems));
+    }
+
+    /** @return array{label: string, context: string, values: array<int, float>, statistics: Statistics|null, problems: list<string>, raw: list<array<string, mixed>>} */
+    public function toArray(): array
+    {
+        return [
+            'label' => $this->label,
+            'context' => $this->context,
+            'values' => $this->values,
+            'statistics' => $this->statistics(),
+            'problems' => array_keys($this->problems),
+            'raw' => $this->raw,
+        ];
+    }
+}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** A Markdown table whose columns also line up as plain text. */
+final class Table
+{
+    /**
+     * @param list<string>       $titles the first column is aligned to the left, the others to the right
+     * @param list<list<string>> $rows
+     */
+    public static function markdown(array $titles, array $rows): string
+    {
+        $widths = array_map(
+            static fn(int $column): int => max(3, ...array_map(mb_strlen(...), array_column([$titles, ...$rows], $column))),
+            array_keys($titles),
+        );
+        $rule = array_map(static fn(int $column, int $width): string => str_repeat('-', $width - 1) . ($column === 0 ? '-' : ':'), array_keys($titles), $widths);
+
+        return implode("\n", array_map(
+            static fn(array $cells): string => '| ' . implode(' | ', array_map(self::pad(...), array_keys($cells), $cells, $widths)) . ' |',
+            [$titles, $rule, ...$rows],
+        )) . "\n";
+    }
+
+    private static function pad(int $column, string $text, int $width): string
+    {
+        $blanks = str_repeat(' ', $width - mb_strlen($text));
+
+        return $column === 0 ? $text . $blanks : $blanks . $text;
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** What this process has used of the machine so far. */
+final readonly class Usage
+{
+    /**
+     * @param float $cpu  seconds, user and system, also of the children that have been waited for, and of theirs
+     * @param int   $peak bytes of resident memory that this process alone had at most
+     */
+    private function __construct(
+        public float $cpu,
+        public int $peak,
+    ) {}
+
+    public static function now(): self
+    {
+        [$own, $children] = [self::read(0), self::read(1)];
+
+        return new self(self::cpu($own) + self::cpu($children), $own['ru_maxrss'] * (\PHP_OS_FAMILY === 'Darwin' ? 1 : 1024));
+    }
+
+    /** @param array<string, int> $usage */
+    private static function cpu(array $usage): float
+    {
+        return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']
+            + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
+    }
+
+    /** @return array<string, int> */
+    private static function read(int $who): array
+    {
+        /** @var array<string, int> $usage */
+        $usage = getrusage($who);
+
+        return $usage;
+    }
+}

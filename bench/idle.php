@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * What a pool costs that has nothing to do: the CPU time of this process and of the launcher, without a command and
+ * while one sleeps.
+ */
+
+use Spindle\Bench\Support\Environment;
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\ProcessStatus;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Table;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+
+use function Amp\delay;
+
+require __DIR__ . '/bootstrap.php';
+
+/** @var non-empty-list<string> $argv */
+$options = Options::read($argv, ['seconds' => '60', 'start' => 'auto'], <<<'TEXT'
+    Usage: php bench/idle.php [options]
+      --seconds N       of each of the two phases (60)
+      --start METHOD    auto, posix_spawn or proc_open (auto)
+
+    TEXT);
+$seconds = $options->int('seconds');
+$pool = new CommandPool(8, options: new CommandPoolOptions(start: $options->start()));
+$pool->execute(Command::of('/bin/true'))->orThrow();
+[$process, $launcher] = [ProcessStatus::ofThis(), ProcessStatus::ofLauncher()];
+
+$phases = [
+    'no command' => static fn() => delay($seconds),
+    'one command that sleeps' => static fn() => $pool->execute(Command::of('sleep', (string) $seconds))->orThrow(),
+];
+$rows = [];
+foreach ($phases as $phase => $wait) {
+    Rounds::say("{$seconds} s with {$phase}");
+    $before = [$process->cpu(), $launcher->cpu()];
+    $wait();
+    $used = array_map(static fn(float $after, float $before): float => 1000 * ($after - $before), [$process->cpu(), $launcher->cpu()], $before);
+    $rows[] = [$phase, ...array_map(static fn(float $ms): string => number_format($ms, 2), [...$used, array_sum($used)])];
+}
+Rounds::say('');
+
+foreach (Environment::describe() as $name => $value) {
+    printf("%-8s %s\n", $name, $value);
+}
+echo "\nCPU time in milliseconds over {$seconds} s\n\n", Table::markdown(['', 'process', 'launcher', 'both'], $rows);

@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * What starting a simple shell line without the shell brings: `/bin/true` as a line for Spindle, against `sh -c` in C.
+ */
+
+use Spindle\Bench\Contestant\Contestants;
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\ContestantProcess;
+use Spindle\Bench\Support\Environment;
+use Spindle\Bench\Support\LimitProgram;
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+
+require __DIR__ . '/bootstrap.php';
+
+const LINE = '/bin/true';
+
+/** @var non-empty-list<string> $argv */
+$options = Options::read($argv, ['n' => '3000', 'j' => '8', 'rounds' => '5', 'json' => ''], <<<'TEXT'
+    Usage: php bench/shell-line.php [options]
+      -n N            commands for each measurement (3000)
+      -j N            so many at once (8)
+      --rounds N      measurements of each, in turn (5)
+      --json FILE     where the raw data goes
+
+    TEXT);
+[$count, $concurrency] = [$options->int('n'), $options->int('j')];
+$work = ['n' => (string) $count, 'j' => (string) $concurrency, 'command' => LINE];
+
+$shell = ContestantProcess::series(Contestants::checked(Contestants::LIMIT), $work, 'sh -c /bin/true');
+$program = new Series('limit (C, posix_spawn)', static fn(): float => LimitProgram::run($count, $concurrency, [LINE])->rate, '/bin/true itself');
+$names = array_values(array_filter(['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'], Contestants::isThere(...)));
+$others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work, 'the line /bin/true'), $names);
+
+$report = new Report($work, Environment::describe());
+$series = Rounds::run([$shell, $program, ...$others], $options->int('rounds'));
+$report->table('A simple shell line', $series, [
+    Column::median('commands/s'),
+    Column::range(),
+    Column::ratioTo('÷ sh -c in C', $shell),
+    Column::ratioTo('÷ itself in C', $program),
+]);
+$report->finish($options->text('json'));

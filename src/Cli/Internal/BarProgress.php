@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Symfony\Component\Console\Helper\ProgressBar;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** A bar that is drawn over and over in the last line of a terminal. */
+final class BarProgress implements Progress
+{
+    private const KNOWN = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
+    private const UNKNOWN = '%current% [%bar%]  %rate%/s  %elapsed%  failed %failed%';
+
+    /** It is drawn at most so often, in nanoseconds. */
+    private const INTERVAL = 100_000_000;
+
+    private readonly ProgressBar $bar;
+    private int $drawn = 0;
+    private bool $hidden = false;
+
+    public function __construct(OutputInterface $output)
+    {
+        $this->bar = new ProgressBar($output, 0, 0.0);
+        $this->bar->setFormat(self::UNKNOWN);
+        $this->bar->setRedrawFrequency(\PHP_INT_MAX);
+    }
+
+    public function update(Figures $figures): void
+    {
+        if (!$this->hidden && hrtime(true) - $this->drawn >= self::INTERVAL) {
+            $this->show($figures);
+        }
+    }
+
+    public function hide(): void
+    {
+        if (!$this->hidden && $this->drawn !== 0) {
+            $this->bar->clear();
+        }
+        $this->hidden = true;
+    }
+
+    public function show(Figures $figures): void
+    {
+        if ($figures->total !== null && $this->bar->getMaxSteps() !== $figures->total) {
+            $this->bar->setMaxSteps($figures->total);
+            $this->bar->setFormat(self::KNOWN);
+        }
+        $remaining = $figures->remaining();
+        $this->bar->setMessage(\sprintf('%.1f', $figures->rate()), 'rate');
+        $this->bar->setMessage($remaining === null ? '-' : Duration::format($remaining), 'eta');
+        $this->bar->setMessage(Duration::format($figures->elapsed()), 'elapsed');
+        $this->bar->setMessage((string) $figures->failed, 'failed');
+        $this->bar->setProgress($figures->done());
+        $this->bar->display();
+        $this->drawn = hrtime(true);
+        $this->hidden = false;
+    }
+
+    public function finish(Figures $figures): void
+    {
+        $this->show($figures);
+        $this->hide();
+    }
+}

@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Internal\CpuCount;
+
+/** --jobs: a number, a percentage of the usable CPUs, or a file that holds one of these and is read again and again. */
+final class Concurrency
+{
+    /** What 0 stands for: as many as the launcher can run. */
+    public const MOST = 0;
+
+    private const ALLOWED = 'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these';
+
+    private string $content = '';
+
+    private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file)
+    {
+    }
+
+    /** @throws UsageException */
+    public static function parse(?string $value, CpuCount $cpus = new CpuCount()): self
+    {
+        $usable = $cpus->usable();
+        $number = self::number($value ?? '100%', $usable);
+        if ($number !== null) {
+            return new self($number, $usable, null);
+        }
+        if ($value === null || !is_file($value)) {
+            throw UsageException::option('--jobs', (string) $value, self::ALLOWED);
+        }
+        $concurrency = new self(1, $usable, $value);
+        $concurrency->reread() ?? throw UsageException::option('--jobs', $concurrency->content, 'in the file ' . self::ALLOWED);
+
+        return $concurrency;
+    }
+
+    /** {@see MOST}, or how many jobs run at once. */
+    public function current(): int
+    {
+        return $this->current;
+    }
+
+    public function isFile(): bool
+    {
+        return $this->file !== null;
+    }
+
+    /** Reads the file again. What it holds now, if that has changed and can be used; null otherwise. */
+    public function reread(): ?int
+    {
+        $content = trim((string) @file_get_contents((string) $this->file, length: 64));
+        if ($content === $this->content) {
+            return null;
+        }
+        $this->content = $content;
+        $number = self::number($content, $this->cpus);
+        if ($number === null) {
+            return null;
+        }
+
+        return $this->current = $number;
+    }
+
+    private static function number(string $text, int $cpus): ?int
+    {
+        if (preg_match('/^(\d{1,9}(?:\.\d+)?)%$/D', $text, $match) === 1) {
+            return (float) $match[1] > 0 ? max(1, (int) round((float) $match[1] / 100 * $cpus)) : null;
+        }
+
+        return preg_match('/^\d{1,9}$/D', $text) === 1 ? (int) $text : null;
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** Lengths of time as options give them, and as progress shows them. */
+final class Duration
+{
+    public const FORM = 'a number of seconds, or one with s, m, h or d after it';
+    private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
+
+    private function __construct()
+    {
+    }
+
+    /** @return float|null seconds; null when it is none */
+    public static function parse(string $text): ?float
+    {
+        if (preg_match('/^(\d{1,9}(?:\.\d+)?|\.\d+)([smhd]?)$/D', $text, $match) !== 1) {
+            return null;
+        }
+
+        return (float) $match[1] * self::UNITS[$match[2]];
+    }
+
+    /** As 0:07, 12:34 or 1:02:03. */
+    public static function format(float $seconds): string
+    {
+        $seconds = (int) round($seconds);
+        $hours = intdiv($seconds, 3600);
+
+        return $hours > 0
+            ? \sprintf('%d:%02d:%02d', $hours, intdiv($seconds, 60) % 60, $seconds % 60)
+            : \sprintf('%d:%02d', intdiv($seconds, 60), $seconds % 60);
+    }
+}

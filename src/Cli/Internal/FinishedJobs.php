@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/**
+ * What a job log says of the jobs that are over. Of each job it keeps eight bytes: how it ended, and a hash of its
+ * command; a command's text is looked up in the file when it is needed, for a message.
+ */
+final class FinishedJobs
+{
+    private const PAGE = 1 << 10;
+    private const ENTRY = 8;
+    private const SUCCEEDED = "\1";
+    private const FAILED = "\2";
+    private const LINE = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
+
+    /** @var array<int, string> entries of so many jobs in a row, by the number of the row; NUL bytes for no entry */
+    private array $pages = [];
+    private int $last = 0;
+
+    private function __construct(private readonly string $path)
+    {
+    }
+
+    /**
+     * Cuts off a last line without an end: its job counts as not run.
+     *
+     * @param resource $file open for reading and writing
+     *
+     * @throws UsageException when it is no job log
+     */
+    public static function read(mixed $file, string $path): self
+    {
+        $finished = new self($path);
+        rewind($file);
+        if (!JobLog::isHeader((string) fgets($file, 1024))) {
+            throw JobLog::noLog($path);
+        }
+        rewind($file);
+        for ($number = 1, $end = 0; ($line = fgets($file)) !== false; ++$number) {
+            if (!str_ends_with($line, "\n")) {
+                ftruncate($file, $end);
+                break;
+            }
+            $end += \strlen($line);
+            if ($number > 1) {
+                $finished->add($line, $number);
+            }
+        }
+
+        return $finished;
+    }
+
+    /** The highest number of a job that is over; 0 when there is none. */
+    public function last(): int
+    {
+        return $this->last;
+    }
+
+    /**
+     * @param bool $again whether a failed job is to run again
+     *
+     * @throws UsageException when the log has another command under this number
+     */
+    public function isToRun(Job $job, bool $again): bool
+    {
+        $entry = $this->entry($job->sequence);
+        if ($entry === null) {
+            return true;
+        }
+        if (substr($entry, 1) !== self::hash(strtr($job->text, "\n", "\0"))) {
+            throw $this->mismatch($job->sequence, "the input has '{$job->text}'");
+        }
+
+        return $again && $entry[0] === self::FAILED;
+    }
+
+    public function has(int $sequence): bool
+    {
+        return $this->entry($sequence) !== null;
+    }
+
+    /** @param string $found what the input has instead */
+    public function mismatch(int $sequence, string $found): UsageException
+    {
+        return new UsageException("option --resume: job {$sequence} is '{$this->textOf($sequence)}' in the job log '{$this->path}', but {$found}; give the same input and command as before");
+    }
+
+    private function add(string $line, int $number): void
+    {
+        if (preg_match(self::LINE, $line, $match) !== 1 || $match[1] === '0') {
+            throw new UsageException("option --joblog: line {$number} of '{$this->path}' is no line of a job log");
+        }
+        $sequence = (int) $match[1];
+        $page = intdiv($sequence, self::PAGE);
+        $this->pages[$page] ??= str_repeat("\0", self::PAGE * self::ENTRY);
+        $entry = ($match[2] === '0' && $match[3] === '0' ? self::SUCCEEDED : self::FAILED) . self::hash($match[4]);
+        $this->pages[$page] = substr_replace($this->pages[$page], $entry, $sequence % self::PAGE * self::ENTRY, self::ENTRY);
+        $this->last = max($this->last, $sequence);
+    }
+
+    private function entry(int $sequence): ?string
+    {
+        $page = $this->pages[intdiv($sequence, self::PAGE)] ?? null;
+        if ($page === null) {
+            return null;
+        }
+        $entry = substr($page, $sequence % self::PAGE * self::ENTRY, self::ENTRY);
+
+        return $entry[0] === "\0" ? null : $entry;
+    }
+
+    private function textOf(int $sequence): string
+    {
+        $text = '';
+        $file = fopen($this->path, 'r');
+        while ($file !== false && ($line = fgets($file)) !== false) {
+            if (preg_match(self::LINE, $line, $match) === 1 && (int) $match[1] === $sequence) {
+                $text = strtr($match[4], "\0", "\n");
+            }
+        }
+
+        return $text;
+    }
+
+    private static function hash(string $text): string
+    {
+        return substr(hash('xxh64', $text, true), 0, self::ENTRY - 1);
+    }
+}

@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\CommandResult;
+
+/** A job's standard output, then its standard error, each whole and where it belongs. */
+final class GroupedOutput implements ResultWriter
+{
+    private const PIECE = 1 << 18;
+
+    public function __construct(private readonly Console $console, private readonly bool $tag)
+    {
+    }
+
+    public function write(Job $job, CommandResult $result): int
+    {
+        $length = $this->copy($result->stdoutStream(), $job, $this->console->out(...));
+        $this->copy($result->stderrStream(), $job, $this->console->error(...));
+        if ($result->error !== null) {
+            $this->console->notice($result->describe());
+        }
+
+        return $length;
+    }
+
+    /**
+     * @param resource               $from
+     * @param \Closure(string): void $write
+     */
+    private function copy(mixed $from, Job $job, \Closure $write): int
+    {
+        $length = 0;
+        $tag = $this->tag ? new LineTag($job->input) : null;
+        while (($piece = (string) stream_get_contents($from, self::PIECE)) !== '') {
+            $length += \strlen($piece);
+            $write($tag === null ? $piece : $tag->piece($piece));
+        }
+        $end = $tag?->end() ?? '';
+        if ($end !== '') {
+            $write($end);
+        }
+
+        return $length;
+    }
+}

@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\HaltPolicy;
+
+/** --halt: when to stop before the input ends, and whether what runs may finish. */
+final class HaltRule
+{
+    private const ALLOWED = 'never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1';
+
+    private function __construct(
+        public readonly bool $now,
+        public readonly bool $onSuccess,
+        private readonly ?HaltPolicy $policy,
+        private readonly int $done,
+    ) {
+    }
+
+    /**
+     * @return self|null null for never
+     *
+     * @throws UsageException
+     */
+    public static function parse(?string $value): ?self
+    {
+        if ($value === null || $value === 'never') {
+            return null;
+        }
+        if (preg_match('/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d+)?%)$/D', $value, $match) !== 1
+            || (float) $match[3] <= 0 || (str_ends_with($value, '%') && ($match[2] === 'done' || (float) $match[3] > 100))) {
+            throw UsageException::option('--halt', $value, self::ALLOWED);
+        }
+        [, $when, $what, $number] = $match;
+
+        return new self($when === 'now', $what === 'success', self::policy($what, $number), (int) $number);
+    }
+
+    public function isReached(int $succeeded, int $failed): bool
+    {
+        return $this->policy?->isReached($succeeded, $failed) ?? $succeeded + $failed >= $this->done;
+    }
+
+    private static function policy(string $what, string $number): ?HaltPolicy
+    {
+        $isShare = str_ends_with($number, '%');
+
+        // Soon or now: only the counting is asked of it.
+        return match ($what) {
+            'fail' => $isShare ? HaltPolicy::soonAfterFailureShare((float) $number / 100) : HaltPolicy::soonAfterFailures((int) $number),
+            'success' => $isShare ? HaltPolicy::soonAfterSuccessShare((float) $number / 100) : HaltPolicy::soonAfterSuccesses((int) $number),
+            default => null,
+        };
+    }
+}

@@ -1,0 +1,172 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** Where jobs come from, one a record: the arguments after `:::`, a file, or standard input, read as they are needed. */
+final class InputSource
+{
+    private const READ_SIZE = 1 << 16;
+    private const TYPE = 0o170000;
+    private const FILE = 0o100000;
+    private const ADVICE = 'give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)';
+
+    /**
+     * @param list<string>     $arguments the records, unless there is a stream
+     * @param resource|null    $stream
+     * @param non-empty-string $separator
+     */
+    private function __construct(
+        public readonly string $name,
+        private readonly array $arguments,
+        private readonly mixed $stream,
+        private readonly string $separator,
+    ) {
+    }
+
+    /** @param list<string> $arguments */
+    public static function arguments(array $arguments): self
+    {
+        return new self('argument', $arguments, null, "\n");
+    }
+
+    /**
+     * @param non-empty-string $separator
+     *
+     * @throws UsageException when it can't be opened
+     */
+    public static function file(string $path, string $separator): self
+    {
+        if ($path === '-') {
+            return new self('input line', [], self::openStandardInput(), $separator);
+        }
+        error_clear_last();
+        $stream = is_dir($path) ? false : @fopen($path, 'r');
+        if ($stream === false) {
+            $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason('it does not open'));
+
+            throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
+        }
+        if (!self::isFile($stream)) {
+            stream_set_blocking($stream, false);
+        }
+
+        return new self('input line', [], $stream, $separator);
+    }
+
+    /**
+     * @param non-empty-string $separator
+     *
+     * @throws UsageException when it is a terminal or closed
+     */
+    public static function standardInput(string $separator): self
+    {
+        $stream = self::openStandardInput();
+        if (stream_isatty($stream)) {
+            throw new UsageException('standard input is a terminal: ' . self::ADVICE);
+        }
+
+        return new self('input line', [], $stream, $separator);
+    }
+
+    /** How many records there are, where that can be said beforehand; a file is read through once for it. */
+    public function count(): ?int
+    {
+        if ($this->stream === null) {
+            return \count($this->arguments);
+        }
+        if (!self::isFile($this->stream)) {
+            return null;
+        }
+        $start = (int) ftell($this->stream);
+        $count = 0;
+        $last = $this->separator;
+        while (($bytes = (string) @fread($this->stream, self::READ_SIZE << 4)) !== '') {
+            $count += substr_count($bytes, $this->separator);
+            $last = $bytes[-1];
+        }
+        fseek($this->stream, $start);
+
+        return $count + ($last === $this->separator ? 0 : 1);
+    }
+
+    /**
+     * Ends early when the wait is stopped. To be iterated once.
+     *
+     * @return \Generator<int, string> by their number, from 1
+     *
+     * @throws UsageException when it can't be read
+     */
+    public function records(InputWait $wait): \Generator
+    {
+        $number = 0;
+        foreach ($this->stream === null ? [$this->arguments] : $this->pieces($wait, $number) as $records) {
+            foreach ($records as $record) {
+                if ($wait->isStopped()) {
+                    return;
+                }
+                yield ++$number => $record;
+            }
+        }
+    }
+
+    /**
+     * @param int $number of records before this piece, kept by the caller
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function pieces(InputWait $wait, int &$number): \Generator
+    {
+        \assert($this->stream !== null);
+        $splitter = new RecordSplitter($this->separator);
+        $isFile = self::isFile($this->stream);
+        stream_set_read_buffer($this->stream, 0);
+        while (true) {
+            if (!$isFile) {
+                $wait->untilReadable($this->stream);
+            }
+            if ($wait->isStopped()) {
+                return;
+            }
+            error_clear_last();
+            $bytes = @fread($this->stream, self::READ_SIZE);
+            if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
+                throw new UsageException("can't read the input after line {$number}: " . self::reason('it does not say why'));
+            }
+            if ($bytes === '') {
+                if (feof($this->stream)) {
+                    break;
+                }
+
+                continue;
+            }
+            yield $splitter->push($bytes);
+            if ($splitter->isTooLong()) {
+                throw new UsageException(\sprintf('input line %d is longer than %d MiB', $number + 1, RecordSplitter::LONGEST >> 20));
+            }
+        }
+        yield $splitter->end();
+    }
+
+    /** @return resource */
+    private static function openStandardInput(): mixed
+    {
+        $stream = @fopen('php://stdin', 'r');
+
+        return $stream === false ? throw new UsageException('standard input is closed: ' . self::ADVICE) : $stream;
+    }
+
+    /** @param resource $stream */
+    private static function isFile(mixed $stream): bool
+    {
+        return ((fstat($stream)['mode'] ?? 0) & self::TYPE) === self::FILE;
+    }
+
+    private static function reason(string $otherwise): string
+    {
+        $message = error_get_last()['message'] ?? $otherwise;
+
+        return preg_replace('/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/', '', $message) ?? $message;
+    }
+}

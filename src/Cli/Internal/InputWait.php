@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/**
+ * Where the fiber that pulls the input waits: for bytes, for its time, for room. Once {@see stop()} was called nothing
+ * waits any more and the input is to end.
+ *
+ * Waking is a hint: whoever waits checks again what it waits for.
+ */
+final class InputWait
+{
+    private bool $stopped = false;
+
+    /** @var Suspension<mixed>|null */
+    private ?Suspension $waiting = null;
+
+    public function isStopped(): bool
+    {
+        return $this->stopped;
+    }
+
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->wake();
+    }
+
+    public function wake(): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = null;
+        $waiting?->resume();
+    }
+
+    /** @param \Closure(): bool $isOver */
+    public function until(\Closure $isOver): void
+    {
+        while (!$this->stopped && !$isOver()) {
+            $this->waiting = EventLoop::getSuspension();
+            $this->waiting->suspend();
+        }
+    }
+
+    /** @param int $time on the clock of hrtime(), in nanoseconds */
+    public function untilTime(int $time): void
+    {
+        $left = ($time - hrtime(true)) / 1e9;
+        if ($left <= 0) {
+            return;
+        }
+        $over = false;
+        $timer = EventLoop::delay($left, function () use (&$over): void {
+            $over = true;
+            $this->wake();
+        });
+        $this->until(static function () use (&$over): bool {
+            return $over;
+        });
+        EventLoop::cancel($timer);
+    }
+
+    /**
+     * Until there are bytes to read, or the end of them. A file always has one or the other.
+     *
+     * @param resource $stream
+     */
+    public function untilReadable(mixed $stream): void
+    {
+        $readable = false;
+        $watcher = EventLoop::onReadable($stream, function (string $watcher) use (&$readable): void {
+            EventLoop::disable($watcher);
+            $readable = true;
+            $this->wake();
+        });
+        $this->until(static function () use (&$readable): bool {
+            return $readable;
+        });
+        EventLoop::cancel($watcher);
+    }
+}

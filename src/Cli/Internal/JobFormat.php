@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** How a record of the input becomes a job. */
+interface JobFormat
+{
+    /** Whether {@see job()} wants the number of a slot. */
+    public function usesSlot(): bool;
+
+    /** @throws BadRecordException */
+    public function job(int $sequence, string $record, int $slot): Job;
+}

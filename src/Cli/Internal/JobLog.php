@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\CommandResult;
+
+/**
+ * A log with a line for each job that is over, in GNU parallel's format: tab-separated columns, the command last, its line
+ * feeds written as NUL. A line goes to the file in one write, after all output of its job.
+ */
+final class JobLog
+{
+    public const HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+    private const HERE = ':';
+
+    /** @param resource $file open for appending */
+    private function __construct(private readonly mixed $file, private readonly string $path)
+    {
+    }
+
+    /**
+     * A new log; one that is there from an earlier run is emptied.
+     *
+     * @throws UsageException when it can't be written, or when there is a file that is no job log
+     */
+    public static function start(string $path): self
+    {
+        $file = self::open($path);
+        if (self::isRegular($file)) {
+            rewind($file);
+            self::isHeader((string) fgets($file, 1024)) || throw self::noLog($path);
+            ftruncate($file, 0);
+        }
+        $log = new self($file, $path);
+        $log->write(self::HEADER);
+
+        return $log;
+    }
+
+    /**
+     * Goes on with a log, if there is one, and says what it has. A last line that was cut off is removed.
+     *
+     * @return array{self, FinishedJobs}
+     *
+     * @throws UsageException when it can't be read or written, or is no job log
+     */
+    public static function resume(string $path): array
+    {
+        $file = self::open($path);
+        self::isRegular($file) || throw new UsageException("option --joblog: '{$path}' is not a file, so there is nothing to resume");
+        $finished = FinishedJobs::read($file, $path);
+        $log = new self($file, $path);
+        if ((fstat($file)['size'] ?? 0) === 0) {
+            $log->write(self::HEADER);
+        }
+
+        return [$log, $finished];
+    }
+
+    /** Whether a first line is, or was to become, a job log's. */
+    public static function isHeader(string $line): bool
+    {
+        return str_starts_with(self::HEADER, $line);
+    }
+
+    public static function noLog(string $path): UsageException
+    {
+        return new UsageException("option --joblog: '{$path}' is there and is no job log; name another file");
+    }
+
+    /**
+     * @param int $received bytes of its standard output
+     *
+     * @throws OutputFailedException
+     */
+    public function append(Job $job, CommandResult $result, int $received): void
+    {
+        $this->write(self::line($job, $result, $received));
+    }
+
+    public static function line(Job $job, CommandResult $result, int $received): string
+    {
+        return \sprintf(
+            "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
+            $job->sequence,
+            self::HERE,
+            $result->startedAt,
+            $result->duration,
+            $received,
+            self::exitValue($result),
+            $result->signal ?? 0,
+            strtr($job->text, "\n", "\0"),
+        );
+    }
+
+    /** As in GNU parallel: 0 beside a signal, -1 after a timeout. */
+    public static function exitValue(CommandResult $result): int
+    {
+        return match (true) {
+            $result->timedOut => -1,
+            $result->signal !== null => 0,
+            $result->exitCode === 0 && !$result->succeeded() => -1,
+            default => $result->exitCode ?? -1,
+        };
+    }
+
+    private function write(string $line): void
+    {
+        error_clear_last();
+        if (@fwrite($this->file, $line) !== \strlen($line)) {
+            throw OutputFailedException::lastError("the job log '{$this->path}'");
+        }
+    }
+
+    /** @return resource */
+    private static function open(string $path): mixed
+    {
+        error_clear_last();
+        $file = @fopen($path, is_file($path) || !file_exists($path) ? 'a+' : 'a');
+        if ($file === false) {
+            throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
+        }
+        stream_set_write_buffer($file, 0);
+
+        return $file;
+    }
+
+    /** @param resource $file */
+    private static function isRegular(mixed $file): bool
+    {
+        return ((fstat($file)['mode'] ?? 0) & 0o170000) === 0o100000;
+    }
+}

@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\Command;
+
+/** Each record is a JSON object `{"id":...,"cmd":...}`. */
+final class JsonFormat implements JobFormat
+{
+    public function usesSlot(): bool
+    {
+        return false;
+    }
+
+    public function job(int $sequence, string $record, int $slot): Job
+    {
+        [$id, $line] = JsonLines::decodeTask($record);
+        try {
+            return new Job($sequence, $record, $line, Command::shell($line), $slot, $id);
+        } catch (\ValueError $error) {
+            throw new BadRecordException($error->getMessage());
+        }
+    }
+}

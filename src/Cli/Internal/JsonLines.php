@@ -1,0 +1,163 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/**
+ * The lines of TaskRunner.php: tasks `{"id":...,"cmd":...}`, results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
+ *
+ * JSON holds text alone: a value that is not UTF-8 is base64, and its key is listed under "base64", on both ways.
+ */
+final class JsonLines
+{
+    private const ENCODE = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
+
+    /** Output beyond this size, in bytes, is encoded in pieces. A multiple of 3, so that those of base64 join. */
+    private const PIECE = 3 << 18;
+
+    /**
+     * Members that it does not know are passed over.
+     *
+     * @return array{int|float|string, string} id and command line
+     *
+     * @throws BadRecordException when the line is not such an object
+     */
+    public static function decodeTask(string $line): array
+    {
+        try {
+            $task = json_decode($line, true, 8, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+        } catch (\JsonException $exception) {
+            throw new BadRecordException("not JSON: {$exception->getMessage()}");
+        }
+        if (!\is_array($task) || array_is_list($task)) {
+            throw new BadRecordException('not a JSON object such as {"id":1,"cmd":"true"}');
+        }
+        $id = self::decodeValue('id', $task);
+        if (!\is_string($id) && !\is_int($id) && !\is_float($id)) {
+            throw new BadRecordException('"id" must be a string or a number');
+        }
+        $command = self::decodeValue('cmd', $task);
+        if (!\is_string($command)) {
+            throw new BadRecordException('"cmd" must be a string, the command line');
+        }
+
+        return [$id, $command];
+    }
+
+    /**
+     * A result as one line, with its end, in pieces: an output need not fit into memory. Each output is read once for
+     * whether it is UTF-8, and once more.
+     *
+     * @param int      $status the exit code; 128 + n after signal n
+     * @param resource $stdout at its start, seekable
+     * @param resource $stderr at its start, seekable
+     *
+     * @return \Generator<int, string>
+     */
+    public static function encodeResult(int|float|string $id, int $status, mixed $stdout, mixed $stderr): \Generator
+    {
+        $base64 = [];
+        if (\is_string($id) && !self::isText($id)) {
+            $base64[] = 'id';
+            $id = base64_encode($id);
+        }
+        yield '{"id":' . json_encode($id, self::ENCODE) . ",\"status\":{$status}";
+        foreach (['stdout' => $stdout, 'stderr' => $stderr] as $key => $stream) {
+            yield ",\"{$key}\":\"";
+            if (self::isTextStream($stream)) {
+                yield from self::textPieces($stream);
+            } else {
+                $base64[] = $key;
+                yield from self::binaryPieces($stream);
+            }
+            yield '"';
+        }
+        yield $base64 === [] ? "}\n" : ',"base64":' . json_encode($base64, self::ENCODE) . "}\n";
+    }
+
+    /** @param array<mixed> $task */
+    private static function decodeValue(string $key, array $task): mixed
+    {
+        if (!\array_key_exists($key, $task)) {
+            throw new BadRecordException("\"{$key}\" is missing");
+        }
+        $value = $task[$key];
+        $keys = $task['base64'] ?? [];
+        if (!\is_array($keys) || !\in_array($key, $keys, true)) {
+            return $value;
+        }
+        $bytes = \is_string($value) ? base64_decode($value, true) : false;
+
+        return $bytes === false ? throw new BadRecordException("\"{$key}\" is said to be base64, but is not") : $bytes;
+    }
+
+    private static function isText(string $bytes): bool
+    {
+        return preg_match('//u', $bytes) === 1;
+    }
+
+    /** @param resource $stream */
+    private static function isTextStream(mixed $stream): bool
+    {
+        $isText = true;
+        foreach (self::characters($stream) as $piece) {
+            if (!self::isText($piece)) {
+                $isText = false;
+                break;
+            }
+        }
+        rewind($stream);
+
+        return $isText;
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return \Generator<int, string>
+     */
+    private static function textPieces(mixed $stream): \Generator
+    {
+        foreach (self::characters($stream) as $piece) {
+            yield substr(json_encode($piece, self::ENCODE), 1, -1);
+        }
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return \Generator<int, string>
+     */
+    private static function binaryPieces(mixed $stream): \Generator
+    {
+        while (($piece = (string) stream_get_contents($stream, self::PIECE)) !== '') {
+            yield base64_encode($piece);
+        }
+    }
+
+    /**
+     * Pieces that don't cut a character of UTF-8 in two.
+     *
+     * @param resource $stream
+     *
+     * @return \Generator<int, string>
+     */
+    private static function characters(mixed $stream): \Generator
+    {
+        $cut = '';
+        while (($bytes = (string) stream_get_contents($stream, self::PIECE)) !== '') {
+            $piece = $cut . $bytes;
+            $cut = '';
+            // The start of a character in the last three bytes whose end is not there.
+            if (preg_match('/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D', substr($piece, -3), $match) === 1) {
+                $cut = $match[0];
+                $piece = substr($piece, 0, -\strlen($cut));
+            }
+            yield $piece;
+        }
+        if ($cut !== '') {
+            yield $cut;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\CommandResult;
+
+/** A line of JSON for each job. */
+final class JsonOutput implements ResultWriter
+{
+    private const PIECE = 1 << 18;
+
+    /** As of timeout(1): a job that ended with 0 once it was told to end because its time was over. */
+    private const TIMED_OUT = 124;
+
+    public function __construct(private readonly Console $console)
+    {
+    }
+
+    public function write(Job $job, CommandResult $result): int
+    {
+        $stdout = $result->stdoutStream();
+        $buffer = '';
+        foreach (JsonLines::encodeResult($job->id, self::status($result), $stdout, $result->stderrStream()) as $piece) {
+            $buffer .= $piece;
+            if (\strlen($buffer) > self::PIECE) {
+                $this->console->out($buffer);
+                $buffer = '';
+            }
+        }
+        $this->console->out($buffer);
+        if ($result->error !== null) {
+            $this->console->notice($result->describe());
+        }
+
+        return (int) ftell($stdout);
+    }
+
+    private static function status(CommandResult $result): int
+    {
+        return match (true) {
+            $result->signal !== null => 128 + $result->signal,
+            $result->exitCode !== 0 => $result->exitCode ?? 1,
+            $result->timedOut => self::TIMED_OUT,
+            default => $result->succeeded() ? 0 : 1,
+        };
+    }
+}

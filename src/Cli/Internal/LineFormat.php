@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\Command;
+
+/** Each record is a line for the shell. */
+final class LineFormat implements JobFormat
+{
+    public function usesSlot(): bool
+    {
+        return false;
+    }
+
+    public function job(int $sequence, string $record, int $slot): Job
+    {
+        try {
+            return new Job($sequence, $record, $record, Command::shell($record), $slot);
+        } catch (\ValueError $error) {
+            throw new BadRecordException($error->getMessage());
+        }
+    }
+}

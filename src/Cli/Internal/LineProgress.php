@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** A line a second while there is something new, for logs and for programs. */
+final class LineProgress implements Progress
+{
+    private string $shown = '';
+
+    /**
+     * @param \Closure(string): void $write gets whole lines
+     */
+    public function __construct(private readonly \Closure $write, private readonly bool $json)
+    {
+    }
+
+    public function update(Figures $figures): void
+    {
+    }
+
+    public function hide(): void
+    {
+    }
+
+    public function show(Figures $figures): void
+    {
+        $state = "{$figures->started} {$figures->done()} {$figures->total}";
+        if ($state !== $this->shown) {
+            $this->shown = $state;
+            ($this->write)($this->json ? self::json($figures) : self::plain($figures));
+        }
+    }
+
+    public function finish(Figures $figures): void
+    {
+        $this->shown = '';
+        $this->show($figures);
+    }
+
+    public static function plain(Figures $figures): string
+    {
+        $total = $figures->total === null ? '' : "/{$figures->total}";
+        $remaining = $figures->remaining();
+        $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
+
+        return \sprintf("%d%s done, %d failed, %.1f/s%s\n", $figures->done(), $total, $figures->failed, $figures->rate(), $eta);
+    }
+
+    public static function json(Figures $figures): string
+    {
+        $remaining = $figures->remaining();
+
+        return json_encode([
+            'done' => $figures->done(),
+            'total' => $figures->total,
+            'failed' => $figures->failed,
+            'running' => $figures->started - $figures->done(),
+            'rate' => round($figures->rate(), 3),
+            'eta' => $remaining === null ? null : round($remaining, 3),
+            'elapsed' => round($figures->elapsed(), 3),
+        ], \JSON_THROW_ON_ERROR) . "\n";
+    }
+}

@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\CommandResult;
+
+/** --keep-order: results wait here for those of the jobs before them. */
+final class OutputOrder
+{
+    /** When so many wait, the input does too. */
+    private const MOST = 1000;
+
+    /** @var \SplQueue<Job> those whose turn has not come */
+    private \SplQueue $jobs;
+
+    /** @var array<int, CommandResult|null> of them, those that are over, by sequence; null without a result */
+    private array $early = [];
+
+    public function __construct()
+    {
+        $this->jobs = new \SplQueue();
+    }
+
+    public function isFull(): bool
+    {
+        return \count($this->early) >= self::MOST;
+    }
+
+    public function expect(Job $job): void
+    {
+        $this->jobs->enqueue($job);
+    }
+
+    /**
+     * @param CommandResult|null $result null for a job that has none, so that the others need not wait for it
+     *
+     * @return \Generator<Job, CommandResult> those whose turn it is now
+     */
+    public function finished(Job $job, ?CommandResult $result): \Generator
+    {
+        $this->early[$job->sequence] = $result;
+        while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
+            yield from $this->next();
+        }
+    }
+
+    /** @return \Generator<Job, CommandResult> what waits for jobs that will have no result */
+    public function rest(): \Generator
+    {
+        while (!$this->jobs->isEmpty()) {
+            yield from $this->next();
+        }
+    }
+
+    /** @return \Generator<Job, CommandResult> */
+    private function next(): \Generator
+    {
+        $job = $this->jobs->dequeue();
+        $result = $this->early[$job->sequence] ?? null;
+        unset($this->early[$job->sequence]);
+        if ($result !== null) {
+            yield $job => $result;
+        }
+    }
+}

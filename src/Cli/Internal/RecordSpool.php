@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** Records that wait for their turn, in a temporary file that has no name: nothing of it outlives the process. */
+final class RecordSpool
+{
+    private const HEAD = 12;
+
+    /** @var resource|null */
+    private mixed $file = null;
+
+    /** @throws OutputFailedException */
+    public function put(int $number, string $record): void
+    {
+        $this->file ??= self::open();
+        $bytes = pack('JN', $number, \strlen($record)) . $record;
+        error_clear_last();
+        if (@fwrite($this->file, $bytes) !== \strlen($bytes)) {
+            throw OutputFailedException::lastError('a temporary file');
+        }
+    }
+
+    /** @return \Generator<int, string> in the order in which they were put, by number */
+    public function take(): \Generator
+    {
+        if ($this->file === null) {
+            return;
+        }
+        rewind($this->file);
+        while (\strlen($head = (string) stream_get_contents($this->file, self::HEAD)) === self::HEAD) {
+            /** @var array{number: int, length: int} $entry */
+            $entry = unpack('Jnumber/Nlength', $head);
+            yield $entry['number'] => $entry['length'] === 0 ? '' : (string) stream_get_contents($this->file, $entry['length']);
+        }
+        fclose($this->file);
+        $this->file = null;
+    }
+
+    /** @return resource */
+    private static function open(): mixed
+    {
+        error_clear_last();
+        $path = sys_get_temp_dir() . '/spindle-' . bin2hex(random_bytes(12));
+        $mask = umask(0o077);
+        $file = @fopen($path, 'x+');
+        umask($mask);
+        if ($file === false) {
+            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+        }
+        unlink($path);
+
+        return $file;
+    }
+}

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Command\CommandResult;
+
+/** How the outcome of a job is printed. */
+interface ResultWriter
+{
+    /**
+     * @return int bytes of the job's standard output
+     *
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function write(Job $job, CommandResult $result): int;
+}

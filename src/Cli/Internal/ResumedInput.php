@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/**
+ * What is left of an input after the jobs that a job log has. The input is read as far as the log goes, and compared with
+ * it, before the first record is given out: with another input or another command, nothing runs.
+ */
+final class ResumedInput
+{
+    private int $skipped = 0;
+
+    public function __construct(
+        private readonly FinishedJobs $finished,
+        private readonly JobFormat $format,
+        private readonly bool $failedAgain,
+    ) {
+    }
+
+    /** How many jobs the log has spared so far. */
+    public function skipped(): int
+    {
+        return $this->skipped;
+    }
+
+    /**
+     * @param \Generator<int, string> $records by number
+     *
+     * @return \Generator<int, string>
+     *
+     * @throws UsageException when the input does not match the log
+     */
+    public function remaining(\Generator $records, InputWait $wait): \Generator
+    {
+        $spool = new RecordSpool();
+        $seen = 0;
+        while ($records->valid() && ($seen = $records->key()) <= $this->finished->last()) {
+            if ($this->isToRun($seen, $records->current())) {
+                $spool->put($seen, $records->current());
+            } else {
+                ++$this->skipped;
+            }
+            $records->next();
+        }
+        if ($wait->isStopped()) {
+            return;
+        }
+        if (!$records->valid()) {
+            $this->refuseShortInput($seen);
+        }
+        yield from $spool->take();
+        while ($records->valid()) {
+            yield $records->key() => $records->current();
+            $records->next();
+        }
+    }
+
+    private function isToRun(int $number, string $record): bool
+    {
+        try {
+            return $this->finished->isToRun($this->format->job($number, $record, 0), $this->failedAgain);
+        } catch (BadRecordException $bad) {
+            if ($this->finished->has($number)) {
+                throw $this->finished->mismatch($number, "the input has no command there: {$bad->getMessage()}");
+            }
+
+            return true;
+        }
+    }
+
+    private function refuseShortInput(int $length): void
+    {
+        for ($number = $length + 1; $number <= $this->finished->last(); ++$number) {
+            if ($this->finished->has($number)) {
+                throw $this->finished->mismatch($number, "the input ends after job {$length}");
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** Each record is put into a template. */
+final class TemplateFormat implements JobFormat
+{
+    public function __construct(private readonly CommandTemplate $template)
+    {
+    }
+
+    public function usesSlot(): bool
+    {
+        return $this->template->usesSlot();
+    }
+
+    public function job(int $sequence, string $record, int $slot): Job
+    {
+        try {
+            $command = $this->template->command($record, $sequence, $slot);
+            $text = $this->usesSlot() ? $this->template->text($record, $sequence) : $command->toString();
+        } catch (\ValueError $error) {
+            throw new BadRecordException($error->getMessage());
+        }
+
+        return new Job($sequence, $record, $text, $command, $slot);
+    }
+}

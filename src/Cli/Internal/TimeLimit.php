@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** --timeout: a number of seconds, or a percentage of the median runtime of the jobs that have succeeded so far. */
+final class TimeLimit
+{
+    private const ALLOWED = Duration::FORM . ', or a percentage of the median runtime such as 200%';
+
+    /** Before so many jobs have succeeded there is no limit, as in GNU parallel. */
+    private const ENOUGH = 3;
+
+    private readonly MedianRuntime $median;
+
+    private function __construct(private readonly ?float $seconds, private readonly ?float $share)
+    {
+        $this->median = new MedianRuntime();
+    }
+
+    /** @throws UsageException */
+    public static function parse(?string $value): self
+    {
+        if ($value === null) {
+            return new self(null, null);
+        }
+        $isShare = str_ends_with($value, '%');
+        $number = $isShare ? (is_numeric(rtrim($value, '%')) ? (float) $value : null) : Duration::parse($value);
+        if ($number === null || $number <= 0) {
+            throw UsageException::option('--timeout', $value, self::ALLOWED);
+        }
+
+        return $isShare ? new self(null, $number / 100) : new self($number, null);
+    }
+
+    /** For a job that starts now, in seconds; null for none. */
+    public function seconds(): ?float
+    {
+        if ($this->share === null) {
+            return $this->seconds;
+        }
+
+        return $this->median->count() < self::ENOUGH ? null : $this->share * $this->median->seconds();
+    }
+
+    /** Whether the limit depends on what has happened until the job starts. */
+    public function changes(): bool
+    {
+        return $this->share !== null;
+    }
+
+    /** @param float $runtime of a job that has succeeded, in seconds */
+    public function observe(float $runtime): void
+    {
+        if ($this->share !== null) {
+            $this->median->add($runtime);
+        }
+    }
+}

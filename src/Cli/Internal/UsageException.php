@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\SpindleException;
+
+/** Something is wrong with what the user gave: the message is one line that names it, and the exit status is 255. */
+final class UsageException extends \RuntimeException implements SpindleException
+{
+    public function __construct(string $message)
+    {
+        parent::__construct(addcslashes($message, "\0..\37\177"));
+    }
+
+    public static function option(string $option, string $value, string $allowed): self
+    {
+        return new self("option {$option}: '{$value}' is not allowed; give {$allowed}");
+    }
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/**
+ * An array of integers in C, as FFI shows it. Nothing implements it: it is its type.
+ *
+ * @extends \ArrayAccess<int, int>
+ */
+interface Integers extends \ArrayAccess
+{
+    public function offsetGet(mixed $offset): int;
+}

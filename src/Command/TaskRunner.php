@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command;
+
+use Spindle\Command\Internal\Capture;
+use Spindle\Command\Internal\CaptureStore;
+
+/**
+ * TaskRunner.php's own interface on a {@see CommandPool}: code that was written for it runs unchanged.
+ *
+ * The class is also found under its original name, `TaskRunner\TaskRunner`.
+ *
+ * @see https://github.com/tomlau10/TaskRunner.php
+ */
+final class TaskRunner
+{
+    private readonly CommandPool $pool;
+
+    /** The tasks that were added, one after the other: in memory while they are few, else in an unlinked file. */
+    private Capture $tasks;
+    private int $total = 0;
+    private bool $started = false;
+
+    /**
+     * @param int $parallel tasks that run at once
+     *
+     * @throws \ValueError when it is below 1
+     */
+    public function __construct(int $parallel)
+    {
+        $this->pool = new CommandPool($parallel);
+        $this->tasks = self::noTasks();
+    }
+
+    /**
+     * Adds a task; nothing runs before {@see runAndWait()}.
+     *
+     * @param mixed  $id  comes back in the task's result; anything that can be serialized
+     * @param string $cmd a line for the shell
+     *
+     * @throws \LogicException when it is called while the tasks run
+     * @throws \ValueError     when the line holds a NUL byte
+     */
+    public function add(mixed $id, string $cmd): void
+    {
+        if ($this->started) {
+            throw new \LogicException('A task can\'t be added while the runner runs: add it before runAndWait(), or after it has returned');
+        }
+        Command::shell($cmd);
+        $task = serialize([$id, $cmd]);
+        $this->tasks->append(pack('V', \strlen($task)) . $task);
+        ++$this->total;
+    }
+
+    /**
+     * Runs the tasks that were added and returns when all are done; further ones may be added and run then.
+     *
+     * A task's status is its exit code, or 128 + n after signal n, as in a shell.
+     *
+     * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
+     *        called with each result as it comes, how many are done, and how many there are
+     *
+     * @throws \LogicException   when it is called by its own callback
+     * @throws LauncherException when the tasks can't be run, or not all of them; never are there fewer results without it
+     */
+    public function runAndWait(?callable $callback = null): void
+    {
+        if ($this->started) {
+            throw new \LogicException('The runner runs already: runAndWait() can\'t be called by its own callback');
+        }
+        $this->started = true;
+        $completed = 0;
+        try {
+            foreach ($this->pool->run(self::commands($this->tasks)) as $id => $result) {
+                ++$completed;
+                if ($callback !== null) {
+                    $callback([
+                        'id' => $id,
+                        'status' => $result->exitCode ?? 128 + (int) $result->signal,
+                        'stdout' => $result->stdout(),
+                        'stderr' => $result->stderr(),
+                    ], $completed, $this->total);
+                }
+            }
+        } finally {
+            $this->tasks = self::noTasks();
+            $this->total = 0;
+            $this->started = false;
+        }
+    }
+
+    private static function noTasks(): Capture
+    {
+        return new Capture(new CaptureStore(null));
+    }
+
+    /** @return \Generator<mixed, Command> */
+    private static function commands(Capture $tasks): \Generator
+    {
+        $stream = $tasks->toStream();
+        while (($head = (string) fread($stream, 4)) !== '') {
+            /** @var array{1: positive-int} $length */
+            $length = unpack('V', $head);
+            /** @var array{mixed, string} $task */
+            $task = unserialize((string) stream_get_contents($stream, $length[1]));
+            yield $task[0] => Command::shell($task[1]);
+        }
+    }
+}

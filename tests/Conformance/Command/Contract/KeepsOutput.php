@@ -1,0 +1,157 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Command\Command;
+use Spindle\Command\Output;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+
+/**
+ * Captured output: every byte, and nothing but what was written before the exit.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait KeepsOutput
+{
+    private const WRITES = 'fwrite(STDOUT, str_repeat("o", (int) $argv[1])); fwrite(STDERR, str_repeat("e", (int) $argv[2]));';
+
+    /** @return iterable<string, array{int, int}> bytes on standard output and standard error */
+    public static function amounts(): iterable
+    {
+        yield 'nothing' => [0, 0];
+        yield 'one byte beyond a pipe on standard output' => [65537, 0];
+        yield 'one byte beyond a pipe on standard error' => [0, 65537];
+        yield 'one byte beyond a pipe on both' => [65537, 65537];
+        yield 'a full pipe on both' => [65536, 65536];
+        yield 'beyond what stays in memory on both' => [3_000_001, 2_000_003];
+    }
+
+    #[DataProvider('amounts')]
+    public function testEveryByteOfBothOutputsIsKept(int $out, int $error): void
+    {
+        $result = $this->execute($this->php(self::WRITES, (string) $out, (string) $error));
+
+        self::assertTrue($result->succeeded());
+        self::assertTrue($result->stdout() === str_repeat('o', $out), 'standard output differs');
+        self::assertTrue($result->stderr() === str_repeat('e', $error), 'standard error differs');
+    }
+
+    public function testOutputsThatAlternateAreKeptApart(): void
+    {
+        $result = $this->execute($this->php('for ($i = 0; $i < 300; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }'));
+
+        self::assertTrue($result->stdout() === str_repeat('o', 300_000), 'standard output differs');
+        self::assertTrue($result->stderr() === str_repeat('e', 300_000), 'standard error differs');
+    }
+
+    public function testBinaryOutputArrivesByteForByte(): void
+    {
+        $bytes = implode('', array_map(chr(...), range(0, 255))) . "\xFF\xFE\xC3\x28\xED\xA0\x80\0\r\n\0";
+        $result = $this->execute($this->php('fwrite(STDOUT, $b = hex2bin($argv[1])); fwrite(STDERR, strrev($b));', bin2hex($bytes)));
+
+        self::assertSame(bin2hex($bytes), bin2hex($result->stdout()));
+        self::assertSame(bin2hex(strrev($bytes)), bin2hex($result->stderr()));
+    }
+
+    public function testBinaryArgumentsArriveByteForByte(): void
+    {
+        $bytes = implode('', array_map(chr(...), range(1, 255)));
+        $result = $this->execute($this->php('echo bin2hex($argv[1]), ":", count($argv);', $bytes, ''));
+
+        self::assertSame(bin2hex($bytes) . ':3', $result->stdout());
+    }
+
+    public function testWhatAnEnlargedPipeHoldsAtTheExitIsKept(): void
+    {
+        if (!is_executable('/usr/bin/perl')) {
+            self::markTestSkipped('Perl is not here to enlarge a pipe');
+        }
+        // F_SETPIPE_SZ; the launcher is stopped meanwhile, so that all is still in the pipe when it hears of the exit.
+        $result = $this->execute(Command::of('/usr/bin/perl', '-e', <<<'PERL'
+            fcntl(STDOUT, 1031, 1 << 20) or die "no larger pipe: $!";
+            kill 'STOP', getppid();
+            if (fork() == 0) { open STDOUT, '>/dev/null'; open STDERR, '>/dev/null'; select undef, undef, undef, 0.2; kill 'CONT', getppid() == 1 ? $ARGV[0] : getppid(); exit }
+            syswrite STDOUT, 'x' x (1 << 20);
+            PERL));
+
+        self::assertSame(1 << 20, \strlen($result->stdout()));
+    }
+
+    public function testTheResultComesAtTheExitNotWhenADescendantClosesThePipe(): void
+    {
+        $pool = $this->pool(1);
+        $start = hrtime(true);
+        $result = $pool->execute(Command::shell('sleep 20 & echo $!'));
+
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
+        self::assertSame(0, $result->exitCode);
+        self::assertTrue(posix_kill((int) $result->stdout(), 0), 'the descendant still runs');
+    }
+
+    public function testAClosedOutputIsNotTheExit(): void
+    {
+        $result = $this->execute(Command::shell('exec >&- 2>&-; sleep 0.3; exit 7'));
+
+        self::assertSame(7, $result->exitCode);
+        self::assertGreaterThanOrEqual(0.3, $result->duration);
+    }
+
+    public function testLargeOutputIsReadThroughStreamsOfTheirOwn(): void
+    {
+        $result = $this->execute($this->php('for ($i = 0; $i < 400_000; ++$i) { echo "line {$i}\n"; }'));
+        $one = $result->stdoutStream();
+        $other = $result->stdoutStream();
+
+        self::assertSame("line 0\n", fgets($one));
+        self::assertSame("line 1\n", fgets($one));
+        self::assertSame("line 0\n", fgets($other), 'each stream starts at the beginning');
+        fseek($one, -13, \SEEK_END);
+        self::assertSame("\nline 399999\n", stream_get_contents($one));
+        self::assertSame($result->stdout(), stream_get_contents($other, null, 0));
+    }
+
+    public function testLargeOutputLeavesNoNameInTheTemporaryDirectory(): void
+    {
+        mkdir($this->path('spill'));
+        $pool = $this->pool(1, temporaryDirectory: $this->path('spill'));
+        $result = $pool->execute($this->php(self::WRITES, '3000000', '0'));
+
+        $held = array_filter(array_map(
+            static fn(string $descriptor): string => (string) @readlink("/proc/self/fd/{$descriptor}"),
+            scandir('/proc/self/fd') ?: [],
+        ), fn(string $target): bool => str_starts_with($target, $this->path('spill')));
+        self::assertSame(['.', '..'], scandir($this->path('spill')));
+        self::assertCount(1, $held, 'it is in one file');
+        self::assertStringEndsWith(' (deleted)', implode('', $held));
+        self::assertSame(3_000_000, \strlen($result->stdout()));
+    }
+
+    public function testDiscardedOutputIsGone(): void
+    {
+        $result = $this->execute($this->php(self::WRITES, '100000', '3')->withStdout(Output::Discard));
+
+        self::assertSame('', $result->stdout());
+        self::assertSame('eee', $result->stderr());
+
+        $result = $this->execute($this->php(self::WRITES, '3', '100000')->withStderr(Output::Discard));
+
+        self::assertSame('ooo', $result->stdout());
+        self::assertSame('', $result->stderr());
+    }
+
+    public function testManyLargeResultsCanAllBeHeld(): void
+    {
+        $results = [];
+        foreach ($this->pool(4)->run(array_fill(0, 80, $this->php(self::WRITES, '1100000', '0'))) as $key => $result) {
+            $results[$key] = $result;
+        }
+
+        self::assertCount(80, $results);
+        foreach ($results as $result) {
+            self::assertSame(1_100_000, \strlen($result->stdout()));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Command\Command;
+use Spindle\Command\Internal\Protocol;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+
+use function Amp\async;
+use function Amp\delay;
+
+/**
+ * Standard input from a string, a stream or an iterable.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait TakesInput
+{
+    public function testWithoutInputACommandReadsAnEndAtOnce(): void
+    {
+        self::assertSame('', $this->execute(Command::of('cat'))->orThrow()->stdout());
+    }
+
+    /** @return iterable<string, array{int}> */
+    public static function inputSizes(): iterable
+    {
+        foreach ([0, 1, 65535, 65536, 65537, Protocol::INPUT_WINDOW, Protocol::INPUT_WINDOW + 1, 5 << 20] as $size) {
+            yield "{$size} bytes" => [$size];
+        }
+    }
+
+    #[DataProvider('inputSizes')]
+    public function testAStringIsReadToItsEnd(int $size): void
+    {
+        $input = substr(str_repeat(implode('', array_map(chr(...), range(0, 255))), intdiv($size, 256) + 1), 0, $size);
+
+        self::assertTrue($this->execute(Command::of('cat')->withInput($input))->stdout() === $input);
+    }
+
+    public function testFourMebibytesComeBackOnBothOutputs(): void
+    {
+        $input = random_bytes(1 << 22);
+        $result = $this->execute(Command::of('tee', '/dev/stderr')->withInput($input));
+
+        self::assertTrue($result->stdout() === $input, 'standard output differs');
+        self::assertTrue($result->stderr() === $input, 'standard error differs');
+    }
+
+    public function testAFileIsReadFromWhereItStands(): void
+    {
+        $file = fopen($this->file('input', str_repeat('0123456789', 100_000)), 'r') ?: self::fail('no file');
+        fread($file, 5);
+
+        self::assertSame(999_995, \strlen($this->execute(Command::of('cat')->withInput($file))->stdout()));
+        self::assertIsResource($file, 'the stream is left open');
+    }
+
+    public function testAStreamWithoutADescriptorIsRead(): void
+    {
+        $memory = fopen('php://memory', 'w+') ?: self::fail('no stream');
+        fwrite($memory, str_repeat('m', 300_000));
+        rewind($memory);
+
+        self::assertSame(300_000, \strlen($this->execute(Command::of('cat')->withInput($memory))->stdout()));
+    }
+
+    public function testASocketIsReadAsItFillsAndBlocksNobody(): void
+    {
+        [$near, $far] = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0) ?: self::fail('no sockets');
+        $pool = $this->pool(2);
+        $running = async(static fn() => $pool->execute(Command::of('cat')->withInput($near)));
+        fwrite($far, 'one ');
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
+        delay(0.02);
+        fwrite($far, 'two');
+        fclose($far);
+
+        self::assertSame('one two', $running->await()->stdout());
+    }
+
+    public function testANamedPipeIsReadAsItFillsAndBlocksNobody(): void
+    {
+        posix_mkfifo($this->path('fifo'), 0o600);
+        $fifo = fopen($this->path('fifo'), 'r+') ?: self::fail('no pipe');
+        $pool = $this->pool(2);
+        fwrite($fifo, "a line\n");
+        $line = '';
+        $running = async(static fn() => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)));
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
+        fwrite($fifo, "another\nand more\n");
+
+        self::assertSame("a line\nanother\n", $running->await()->stdout());
+    }
+
+    public function testAnIterableIsReadToItsEnd(): void
+    {
+        $input = static function (): \Generator {
+            yield '';
+            for ($i = 0; $i < 100_000; ++$i) {
+                yield "{$i}\n";
+            }
+            yield str_repeat('x', 400_000);
+        };
+
+        self::assertTrue($this->execute(Command::of('cat')->withInput($input()))->stdout() === implode("\n", range(0, 99_999)) . "\n" . str_repeat('x', 400_000));
+        self::assertSame('ab', $this->execute(Command::of('cat')->withInput(['a', 'b']))->stdout());
+    }
+
+    public function testAnIterableMaySuspend(): void
+    {
+        $input = static function (): \Generator {
+            for ($i = 0; $i < 5; ++$i) {
+                delay(0.01);
+                yield "{$i}";
+            }
+        };
+
+        self::assertSame('01234', $this->execute(Command::of('cat')->withInput($input()))->stdout());
+    }
+
+    public function testAnIterableIsPulledOnlyAsTheCommandReads(): void
+    {
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            while (true) {
+                $pulled += 10_000;
+                yield str_repeat('x', 10_000);
+            }
+        };
+        $this->execute(Command::of('sleep', '0.5')->withInput($input()));
+
+        self::assertLessThan(Protocol::INPUT_WINDOW + (1 << 18), $pulled, 'the window and what a pipe holds');
+    }
+
+    public function testACommandThatDoesNotReadItsInputEndsAllTheSame(): void
+    {
+        $result = $this->execute(Command::shell('exit 3')->withInput(str_repeat('x', 8 << 20)));
+
+        self::assertSame(3, $result->exitCode);
+        self::assertNull($result->error);
+    }
+
+    public function testACommandThatClosesItsInputGoesOn(): void
+    {
+        $result = $this->execute(Command::shell('head -c 3; exec <&-; sleep 0.2; echo end')->withInput(str_repeat('x', 8 << 20)));
+
+        self::assertSame("xxxend\n", $result->stdout());
+    }
+
+    public function testAnInputThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller(): void
+    {
+        $input = static function (): \Generator {
+            yield 'some';
+
+            throw new \DomainException('no more');
+        };
+        $start = hrtime(true);
+        try {
+            $this->execute(Command::shell('cat; sleep 20')->withInput($input()));
+            self::fail('The exception is lost');
+        } catch (\DomainException) {
+            self::assertLessThan(10.0, (hrtime(true) - $start) / 1e9);
+        }
+    }
+
+    public function testAnInputOfOtherThingsThanStringsIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessageMatches('/must yield strings, not int/');
+        $this->execute(Command::of('cat')->withInput(['a', 1]));
+    }
+
+    public function testAnInputThatWasClosedIsRefused(): void
+    {
+        $file = fopen('/dev/null', 'r') ?: self::fail('no stream');
+        $command = Command::of('cat')->withInput($file);
+        fclose($file);
+        $this->expectException(\ValueError::class);
+        $this->execute($command);
+    }
+}

@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command;
+
+use Spindle\Command\StartMethod;
+use Spindle\Tests\LauncherPhp;
+
+final class PosixSpawnTest extends CommandPoolContract
+{
+    protected function setUp(): void
+    {
+        if (!LauncherPhp::hasFfi()) {
+            self::markTestSkipped("The launcher can't load FFI here");
+        }
+    }
+
+    protected function start(): StartMethod
+    {
+        return StartMethod::PosixSpawn;
+    }
+}

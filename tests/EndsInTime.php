@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+
+/** Turns a hang into a failure of the test that hangs; needs ext-pcntl to do so. */
+trait EndsInTime
+{
+    #[Before]
+    protected function startTheClock(): void
+    {
+        if (!\function_exists('pcntl_alarm')) {
+            return;
+        }
+        $seconds = $this->deadline();
+        pcntl_async_signals(true);
+        pcntl_signal(\SIGALRM, static fn() => throw new \RuntimeException("The test did not end within {$seconds} s"));
+        pcntl_alarm($seconds);
+    }
+
+    #[After]
+    protected function stopTheClock(): void
+    {
+        if (\function_exists('pcntl_alarm')) {
+            pcntl_alarm(0);
+            pcntl_signal(\SIGALRM, \SIG_DFL);
+            pcntl_async_signals(false);
+        }
+    }
+
+    /** Seconds that one test may take. */
+    protected function deadline(): int
+    {
+        return 30;
+    }
+}
