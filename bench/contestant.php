@@ -38,7 +38,7 @@ $workload = match ($options->text('tasks')) {
     'command' => Workload::repeat($options->text('command'), $count),
     'echo' => Workload::echoes($count),
     'sleep' => Workload::sleeps($count),
-    default => throw new UsageException("--tasks takes command, echo or sleep, not '{$options->text('tasks')}'"),
+    default => throw new UsageException("option --tasks: '{$options->text('tasks')}' is not allowed; give command, echo or sleep"),
 };
 $ballast = Ballast::of($options->int('memory', 0));
 

@@ -33,7 +33,7 @@ $commands = static function () use ($count): Generator {
     }
 };
 
-$environment = Environment::describe();
+Environment::print();
 $pool = new CommandPool($options->int('j'), options: new CommandPoolOptions(start: $options->start()));
 $begin = hrtime(true);
 [$done, $failed, $rows, $launcher] = [0, 0, [], null];
@@ -51,10 +51,6 @@ foreach ($pool->run($commands()) as $result) {
     }
 }
 Rounds::say('');
-
-foreach ($environment as $name => $value) {
-    printf("%-8s %s\n", $name, $value);
-}
 echo "\nResident memory in MB over one run\n\n";
 echo Table::markdown(['commands', 'commands/s', 'process', 'its peak', 'launcher', 'its peak'], array_values($rows));
 if ($done !== $count || $failed > 0) {

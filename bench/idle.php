@@ -28,6 +28,7 @@ $options = Options::read($argv, ['seconds' => '60', 'start' => 'auto'], <<<'TEXT
 
     TEXT);
 $seconds = $options->int('seconds');
+Environment::print();
 $pool = new CommandPool(8, options: new CommandPoolOptions(start: $options->start()));
 $pool->execute(Command::of('/bin/true'))->orThrow();
 [$process, $launcher] = [ProcessStatus::ofThis(), ProcessStatus::ofLauncher()];
@@ -45,8 +46,4 @@ foreach ($phases as $phase => $wait) {
     $rows[] = [$phase, ...array_map(static fn(float $ms): string => number_format($ms, 2), [...$used, array_sum($used)])];
 }
 Rounds::say('');
-
-foreach (Environment::describe() as $name => $value) {
-    printf("%-8s %s\n", $name, $value);
-}
 echo "\nCPU time in milliseconds over {$seconds} s\n\n", Table::markdown(['', 'process', 'launcher', 'both'], $rows);

@@ -54,7 +54,7 @@ if (Environment::hasFfi()) {
     array_splice($series, 1, 0, [new Series('Spindle, posix_spawn', static fn(): float => $spindle(StartMethod::PosixSpawn))]);
 }
 
-$report = new Report(['n' => $count, 'program' => PROGRAM], Environment::describe());
+$report = new Report(['n' => $count, 'program' => PROGRAM]);
 Rounds::run($series, $options->int('rounds'));
 $report->table('One command at a time, median time of each in milliseconds', $series, [
     Column::median('ms', 3),

@@ -53,6 +53,7 @@ $toStream = static function (CommandPool $pool) use ($line): string {
     return substr($digest, 0, 64);
 };
 
+Environment::print();
 Rounds::say('the sum to expect');
 $expected = substr((string) shell_exec("{$line} | sha256sum"), 0, 64);
 $pool = new CommandPool(1, options: new CommandPoolOptions(start: $options->start()));
@@ -70,10 +71,6 @@ foreach (['a callback' => $toCallback, 'a stream' => $toStream] as $target => $r
     $rows[] = ["to {$target}", $same ? 'identical' : 'DIFFERENT', number_format($rate), ...$grown];
 }
 Rounds::say('');
-
-foreach (Environment::describe() as $name => $value) {
-    printf("%-8s %s\n", $name, $value);
-}
 echo "\n{$options->text('megabytes')} MB of output from one command\n\n";
 echo Table::markdown(['', 'SHA-256', 'MB/s', 'process grows by MB', 'launcher grows by MB'], $rows);
 exit(str_contains(implode(array_column($rows, 1)), 'DIFFERENT') ? 1 : 0);

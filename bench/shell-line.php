@@ -9,7 +9,6 @@ declare(strict_types=1);
 use Spindle\Bench\Contestant\Contestants;
 use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\ContestantProcess;
-use Spindle\Bench\Support\Environment;
 use Spindle\Bench\Support\LimitProgram;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\Report;
@@ -32,12 +31,13 @@ $options = Options::read($argv, ['n' => '3000', 'j' => '8', 'rounds' => '5', 'js
 [$count, $concurrency] = [$options->int('n'), $options->int('j')];
 $work = ['n' => (string) $count, 'j' => (string) $concurrency, 'command' => LINE];
 
-$shell = ContestantProcess::series(Contestants::checked(Contestants::LIMIT), $work, 'sh -c /bin/true');
-$program = new Series('limit (C, posix_spawn)', static fn(): float => LimitProgram::run($count, $concurrency, [LINE])->rate, '/bin/true itself');
+$limit = static fn(string ...$command): Closure => static fn(): float => LimitProgram::run($count, $concurrency, array_values($command))->rate;
+$shell = new Series('limit in C, sh -c /bin/true', $limit('/bin/sh', '-c', LINE));
+$program = new Series('limit in C, /bin/true itself', $limit(LINE));
 $names = array_values(array_filter(['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'], Contestants::isThere(...)));
-$others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work, 'the line /bin/true'), $names);
+$others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work), $names);
 
-$report = new Report($work, Environment::describe());
+$report = new Report($work);
 $series = Rounds::run([$shell, $program, ...$others], $options->int('rounds'));
 $report->table('A simple shell line', $series, [
     Column::median('commands/s'),

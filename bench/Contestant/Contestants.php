@@ -26,7 +26,7 @@ final class Contestants
             'drop-in' => new TaskRunnerApi('Spindle, its TaskRunner', TaskRunner::class),
             'for-loop' => new ForLoopExec(),
             'taskrunner.php' => new TaskRunnerApi('TaskRunner.php', 'TaskRunner\TaskRunner', (string) getenv(self::TASK_RUNNER)),
-            'taskrunner.php-pool' => new TaskRunnerProcessPool((string) getenv(self::TASK_RUNNER)),
+            'taskrunner.php-pool' => new TaskRunnerProcessPool('TaskRunner\ProcessPool', (string) getenv(self::TASK_RUNNER)),
         ] + self::peers() + [self::LIMIT => new Limit()];
     }
 
@@ -49,7 +49,7 @@ final class Contestants
     {
         $all = self::all();
 
-        return $all[$name] ?? throw new UsageException("there is no contestant '{$name}': give one of " . implode(', ', array_keys($all)));
+        return $all[$name] ?? throw new UsageException("contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)));
     }
 
     public static function isThere(string $name): bool
@@ -66,6 +66,6 @@ final class Contestants
     {
         $missing = self::named($name)->missing();
 
-        return $missing === null ? $name : throw new UsageException("'{$name}' can't take part: {$missing}");
+        return $missing === null ? $name : throw new UsageException("contestant '{$name}' can't take part: {$missing}");
     }
 }

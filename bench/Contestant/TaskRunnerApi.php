@@ -40,12 +40,9 @@ final readonly class TaskRunnerApi implements Contestant
         foreach ($workload->lines() as $number => $line) {
             $add((string) $number, $line);
         }
-        $runAndWait(self::collector($tally));
-    }
-
-    /** @return \Closure(array{id: string, status: int, stdout: string}): void */
-    private static function collector(Tally $tally): \Closure
-    {
-        return static fn(array $result) => $tally->result((int) $result['id'], $result['status'], $result['stdout']);
+        $runAndWait(static function (array $result) use ($tally): void {
+            /** @var array{id: string, status: int, stdout: string} $result */
+            $tally->result((int) $result['id'], $result['status'], $result['stdout']);
+        });
     }
 }

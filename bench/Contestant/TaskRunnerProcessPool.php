@@ -10,9 +10,7 @@ use Spindle\Bench\Support\Workload;
 /** The pool of the original TaskRunner.php, in the process that wants the results. */
 final readonly class TaskRunnerProcessPool implements Contestant
 {
-    private const CLASS_NAME = 'TaskRunner\ProcessPool';
-
-    public function __construct(private string $file) {}
+    public function __construct(private string $class, private string $file) {}
 
     public function label(): string
     {
@@ -27,7 +25,7 @@ final readonly class TaskRunnerProcessPool implements Contestant
     public function run(Workload $workload, int $concurrency, Tally $tally): void
     {
         require_once $this->file;
-        $pool = new (self::CLASS_NAME)($concurrency);
+        $pool = new ($this->class)($concurrency);
         [$addJob, $waitFinish] = [[$pool, 'addJob'], [$pool, 'waitFinish']];
         \assert(\is_callable($addJob) && \is_callable($waitFinish));
         $ended = static fn(int $number, int $status, string $stdout) => $tally->result($number, $status, $stdout);

@@ -47,7 +47,7 @@ final readonly class Comparison
     public function run(string $json = ''): void
     {
         $series = $this->series();
-        $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work, Environment::describe());
+        $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work);
         $missing = Contestants::named(Contestants::LIMIT)->missing();
         if ($missing !== null) {
             $report->warn("there is no limit to compare with: {$missing}");

@@ -24,6 +24,13 @@ final class Environment
         ];
     }
 
+    public static function print(): void
+    {
+        foreach (self::describe() as $name => $value) {
+            printf("%-8s %s\n", $name, $value);
+        }
+    }
+
     /** Whether the launcher can have FFI: built in, loaded here, or there to be loaded. */
     public static function hasFfi(): bool
     {

@@ -44,19 +44,19 @@ final readonly class Options
         $values = array_map(static fn(?string $value): ?string => $value, $defaults);
         while (($argument = array_shift($arguments)) !== null) {
             if (preg_match('/^(?:--(?<long>[a-z-]{2,})(?:=(?<text>.*))?|-(?<short>[a-z])(?<rest>.+)?)$/Ds', $argument, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
-                throw new UsageException("'{$argument}' is no option; see --help");
+                throw new UsageException("option {$argument}: there is none; --help lists them");
             }
             $name = $match['long'] ?? $match['short'] ?? '';
             $value = $match['text'] ?? $match['rest'] ?? null;
             if (!\array_key_exists($name, $defaults)) {
-                throw new UsageException("there is no option '{$argument}'; see --help");
+                throw new UsageException("option {$argument}: there is none; --help lists them");
             }
             if ($defaults[$name] === null) {
                 $values[$name] = 'yes';
                 continue;
             }
             $values[$name] = $value ?? array_shift($arguments)
-                ?? throw new UsageException("the option '{$argument}' needs a value; see --help");
+                ?? throw new UsageException("option {$argument}: it needs a value; --help tells which");
         }
 
         return new self($values);
@@ -76,7 +76,7 @@ final readonly class Options
     public function start(): StartMethod
     {
         return StartMethod::tryFrom($this->text('start'))
-            ?? throw new UsageException("--start takes auto, posix_spawn or proc_open, not '{$this->text('start')}'");
+            ?? throw new UsageException("option --start: '{$this->text('start')}' is not allowed; give auto, posix_spawn or proc_open");
     }
 
     /** @throws UsageException when it is not a whole number, at least the minimum */
@@ -102,14 +102,14 @@ final readonly class Options
     {
         $numbers = array_map(static fn(string $part): int => self::toInt($name, $part, $minimum), $this->list($name));
 
-        return $numbers !== [] ? $numbers : throw new UsageException("--{$name} needs at least one number");
+        return $numbers !== [] ? $numbers : throw new UsageException("option --{$name}: '' is not allowed; give one or more whole numbers between commas");
     }
 
     private static function toInt(string $name, string $text, int $minimum): int
     {
         $dashes = \strlen($name) === 1 ? '-' : '--';
         if (preg_match('/^\d{1,15}$/D', $text) !== 1 || (int) $text < $minimum) {
-            throw new UsageException("{$dashes}{$name} takes a whole number from {$minimum}, not '{$text}'");
+            throw new UsageException("option {$dashes}{$name}: '{$text}' is not allowed; give a whole number from {$minimum}");
         }
 
         return (int) $text;

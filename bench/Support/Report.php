@@ -15,15 +15,10 @@ final class Report
 
     /**
      * @param array<string, mixed> $options what was asked for
-     * @param array<string, string> $environment
      */
-    public function __construct(
-        private readonly array $options,
-        private readonly array $environment,
-    ) {
-        foreach ($environment as $name => $value) {
-            printf("%-8s %s\n", $name, $value);
-        }
+    public function __construct(private readonly array $options)
+    {
+        Environment::print();
         $warning = Environment::warning();
         $this->warnings = $warning === null ? [] : [$warning];
     }
@@ -57,7 +52,7 @@ final class Report
         }
         if ($json !== '') {
             $data = [
-                'environment' => $this->environment,
+                'environment' => Environment::describe(),
                 'options' => $this->options,
                 'series' => array_map(static fn(Series $one): array => $one->toArray(), $this->series),
                 'warnings' => $this->warnings,

@@ -16,9 +16,7 @@ final class TaskRunnerTables
 
     public static function print(int $count, int $rounds): void
     {
-        foreach (Environment::describe() as $name => $value) {
-            printf("%-8s %s\n", $name, $value);
-        }
+        Environment::print();
         foreach (self::TABLES as $title => $options) {
             $figures = array_map(static fn(int $memory): array => self::measure([...$options, "-n{$count}", "-m{$memory}"], $rounds), self::MEMORY);
             echo "\n{$title}\n\n", Table::markdown(['Memory (MB)', ...array_keys($figures[0])], array_map(

@@ -5,31 +5,35 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Helper\ProgressBar;
-use Symfony\Component\Console\Output\OutputInterface;
+use Symfony\Component\Console\Output\StreamOutput;
 
 /** A bar that is drawn over and over in the last line of a terminal. */
 final class BarProgress implements Progress
 {
     private const KNOWN = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
-    private const UNKNOWN = '%current% [%bar%]  %rate%/s  %elapsed%  failed %failed%';
+    private const UNKNOWN = '%current% [%bar%]  %rate%/s  %time%  failed %failed%';
 
     /** It is drawn at most so often, in nanoseconds. */
     private const INTERVAL = 100_000_000;
 
+    private readonly StreamOutput $output;
     private readonly ProgressBar $bar;
     private int $drawn = 0;
     private bool $hidden = false;
 
-    public function __construct(OutputInterface $output)
+    /** @param resource $terminal */
+    public function __construct(mixed $terminal)
     {
-        $this->bar = new ProgressBar($output, 0, 0.0);
+        // Decorated means here: with the codes that move the cursor. The bar has no colours.
+        $this->output = new StreamOutput($terminal, decorated: true);
+        $this->bar = new ProgressBar($this->output, 0, 0.0);
         $this->bar->setFormat(self::UNKNOWN);
         $this->bar->setRedrawFrequency(\PHP_INT_MAX);
     }
 
     public function update(Figures $figures): void
     {
-        if (!$this->hidden && hrtime(true) - $this->drawn >= self::INTERVAL) {
+        if (hrtime(true) - $this->drawn >= self::INTERVAL) {
             $this->show($figures);
         }
     }
@@ -51,7 +55,7 @@ final class BarProgress implements Progress
         $remaining = $figures->remaining();
         $this->bar->setMessage(\sprintf('%.1f', $figures->rate()), 'rate');
         $this->bar->setMessage($remaining === null ? '-' : Duration::format($remaining), 'eta');
-        $this->bar->setMessage(Duration::format($figures->elapsed()), 'elapsed');
+        $this->bar->setMessage(Duration::format($figures->elapsed()), 'time');
         $this->bar->setMessage((string) $figures->failed, 'failed');
         $this->bar->setProgress($figures->done());
         $this->bar->display();
@@ -62,6 +66,7 @@ final class BarProgress implements Progress
     public function finish(Figures $figures): void
     {
         $this->show($figures);
-        $this->hide();
+        $this->output->writeln('');
+        $this->hidden = true;
     }
 }

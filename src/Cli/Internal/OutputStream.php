@@ -24,13 +24,21 @@ final class OutputStream
 
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
+    private bool $writing = false;
     private bool $abandoned = false;
 
-    /** @param resource $stream */
+    /** @var \SplQueue<Suspension<mixed>> fibers whose turn to write has not come */
+    private readonly \SplQueue $turns;
+
+    /**
+     * @param resource $stream
+     * @param int      $descriptor its number, for a standard stream; -1 for another
+     */
     public function __construct(mixed $stream, private readonly string $name, int $descriptor = -1)
     {
         $this->stream = self::ownCopy($stream, $descriptor) ?? $stream;
         stream_set_write_buffer($this->stream, 0);
+        $this->turns = new \SplQueue();
     }
 
     public static function standardOutput(): self
@@ -49,12 +57,37 @@ final class OutputStream
     }
 
     /**
-     * Suspends while the reader is slow; one fiber at a time may write.
+     * Suspends while the reader is slow, and while another fiber writes.
      *
      * @throws OutputClosedException when nobody reads any more, or after {@see abandon()}
      * @throws OutputFailedException when it can't be written for another reason, such as a full disk
      */
     public function write(string $bytes): void
+    {
+        while ($this->writing) {
+            $turn = EventLoop::getSuspension();
+            $this->turns->enqueue($turn);
+            $turn->suspend();
+        }
+        $this->writing = true;
+        try {
+            $this->writeAll($bytes);
+        } finally {
+            $this->writing = false;
+            if (!$this->turns->isEmpty()) {
+                $this->turns->dequeue()->resume();
+            }
+        }
+    }
+
+    /** A write that waits for its reader, and every later one, throws. */
+    public function abandon(): void
+    {
+        $this->abandoned = true;
+        $this->wake();
+    }
+
+    private function writeAll(string $bytes): void
     {
         for ($at = 0, $length = \strlen($bytes); $at < $length; $at += $written) {
             if ($this->abandoned) {
@@ -69,13 +102,6 @@ final class OutputStream
                 $this->wait();
             }
         }
-    }
-
-    /** A write that waits for its reader, and every later one, throws. */
-    public function abandon(): void
-    {
-        $this->abandoned = true;
-        $this->wake();
     }
 
     private function considerError(): void

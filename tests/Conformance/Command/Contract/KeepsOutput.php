@@ -69,11 +69,18 @@ trait KeepsOutput
         if (!is_executable('/usr/bin/perl')) {
             self::markTestSkipped('Perl is not here to enlarge a pipe');
         }
-        // F_SETPIPE_SZ; the launcher is stopped meanwhile, so that all is still in the pipe when it hears of the exit.
+        // F_SETPIPE_SZ; the launcher is stopped until the command is over, so that all is in the pipe when it hears of that.
         $result = $this->execute(Command::of('/usr/bin/perl', '-e', <<<'PERL'
             fcntl(STDOUT, 1031, 1 << 20) or die "no larger pipe: $!";
-            kill 'STOP', getppid();
-            if (fork() == 0) { open STDOUT, '>/dev/null'; open STDERR, '>/dev/null'; select undef, undef, undef, 0.2; kill 'CONT', getppid() == 1 ? $ARGV[0] : getppid(); exit }
+            my ($command, $launcher) = ($$, getppid());
+            kill 'STOP', $launcher;
+            if (fork() == 0) {
+                open my $announcement, '<&=', 3 and close $announcement;
+                close STDOUT; close STDERR;
+                select undef, undef, undef, 0.01 while getppid() == $command;
+                kill 'CONT', $launcher;
+                exit;
+            }
             syswrite STDOUT, 'x' x (1 << 20);
             PERL));
 

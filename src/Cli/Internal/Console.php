@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Revolt\EventLoop;
+
+/**
+ * Standard output and standard error, and what shares them: the outputs of jobs, messages and the progress. A group is
+ * written without anything in between; what comes meanwhile waits for its end.
+ */
+final class Console
+{
+    private readonly Progress $progress;
+    private readonly bool $outIsTerminal;
+    private bool $inGroup = false;
+
+    /** @var list<string> lines that wait for the end of a group, or for their turn */
+    private array $waiting = [];
+
+    public function __construct(
+        private readonly OutputStream $out,
+        private readonly OutputStream $error,
+        ProgressMode $mode,
+        private readonly Figures $figures,
+    ) {
+        $this->outIsTerminal = $out->isTerminal();
+        $this->progress = match ($mode) {
+            ProgressMode::None => new NoProgress(),
+            ProgressMode::Json => new LineProgress($this->line(...), true),
+            ProgressMode::Bar => self::canDraw($error) ? new BarProgress(\STDERR) : new LineProgress($this->line(...), false),
+            ProgressMode::Plain => new LineProgress($this->line(...), false),
+        };
+    }
+
+    /**
+     * @param \Closure(): void $write calls {@see out()} and {@see error()}
+     *
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function group(\Closure $write): void
+    {
+        $this->inGroup = true;
+        try {
+            $write();
+            $this->writeWaiting();
+        } finally {
+            $this->inGroup = false;
+        }
+        $this->progress->update($this->figures);
+    }
+
+    /** Part of a group. */
+    public function out(string $bytes): void
+    {
+        if ($this->outIsTerminal) {
+            $this->progress->hide();
+        }
+        $this->out->write($bytes);
+    }
+
+    /** Part of a group. */
+    public function error(string $bytes): void
+    {
+        $this->progress->hide();
+        $this->error->write($bytes);
+    }
+
+    /** A message of one line, as soon as no group is being written. */
+    public function notice(string $message): void
+    {
+        $this->line('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+    }
+
+    /** Shows the progress as it is now. */
+    public function showProgress(): void
+    {
+        if (!$this->inGroup) {
+            $this->progress->show($this->figures);
+        }
+    }
+
+    /** After the last group: writes the last figures, and all messages. */
+    public function finish(): void
+    {
+        $this->group(fn() => $this->error->write(''));
+        $this->progress->finish($this->figures);
+        $this->group(static fn() => null);
+    }
+
+    /** Gives up standard output, whose reader may be slow: what waits for it throws {@see OutputClosedException}. */
+    public function abandonOutput(): void
+    {
+        $this->out->abandon();
+    }
+
+    private function line(string $line): void
+    {
+        $this->waiting[] = $line;
+        if (!$this->inGroup) {
+            EventLoop::queue(function (): void {
+                try {
+                    $this->inGroup || $this->writeWaiting();
+                } catch (OutputClosedException|OutputFailedException) {
+                    // There is nobody left to tell.
+                }
+            });
+        }
+    }
+
+    private function writeWaiting(): void
+    {
+        while (($line = array_shift($this->waiting)) !== null) {
+            $this->error($line);
+        }
+    }
+
+    private static function canDraw(OutputStream $error): bool
+    {
+        return $error->isTerminal() && getenv('TERM') !== 'dumb';
+    }
+}

@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The options of a command line, with types. */
+final class GivenOptions
+{
+    public const WORDS = 'words';
+
+    /** Words of GNU parallel for several lists of arguments, which would otherwise be taken for arguments. */
+    private const LISTS = ['::::', ':::+', '::::+'];
+
+    public function __construct(private readonly InputInterface $input) {}
+
+    /**
+     * The command template, and the arguments after `:::`, null where there is none.
+     *
+     * @return array{list<string>, list<string>|null}
+     *
+     * @throws UsageException when there are several lists of arguments
+     */
+    public function words(): array
+    {
+        /** @var list<string> $words */
+        $words = $this->input->getArgument(self::WORDS);
+        foreach ($words as $position => $word) {
+            if (\in_array($word, self::LISTS, true)) {
+                throw self::oneList($word);
+            }
+            if ($word === ':::') {
+                $arguments = \array_slice($words, $position + 1);
+
+                return \in_array(':::', $arguments, true) ? throw self::oneList(':::') : [\array_slice($words, 0, $position), $arguments];
+            }
+        }
+
+        return [$words, null];
+    }
+
+    public function flag(string $name): bool
+    {
+        return $this->input->getOption($name) === true;
+    }
+
+    /** @throws UsageException when it is empty */
+    public function text(string $name): ?string
+    {
+        $value = $this->input->getOption($name);
+        if ($value === '') {
+            throw new UsageException("option --{$name}: the value is empty");
+        }
+
+        return \is_string($value) ? $value : null;
+    }
+
+    /** @throws UsageException when it is no natural number */
+    public function number(string $name, string $allowed): ?int
+    {
+        $value = $this->text($name);
+        if ($value !== null && preg_match('/^\d{1,9}$/D', $value) !== 1) {
+            throw UsageException::option("--{$name}", $value, $allowed);
+        }
+
+        return $value === null ? null : (int) $value;
+    }
+
+    /**
+     * @return float|null seconds
+     *
+     * @throws UsageException when it is none
+     */
+    public function duration(string $name): ?float
+    {
+        $value = $this->text($name);
+
+        return $value === null ? null : Duration::parse($value) ?? throw UsageException::option("--{$name}", $value, Duration::FORM);
+    }
+
+    /** @throws UsageException when both are given */
+    public function refuseTogether(string $name, string $other, string $reason): void
+    {
+        if ($this->flag($name) && $this->flag($other)) {
+            throw new UsageException("option --{$other}: it has no meaning with --{$name}: {$reason}");
+        }
+    }
+
+    private static function oneList(string $word): UsageException
+    {
+        return new UsageException("argument '{$word}': only one list of arguments can be given; give it after one :::, or a file by -a FILE");
+    }
+}

@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Symfony\Component\Console\Input\InputInterface;
+
+/** What `spindle run` was asked for, checked: nothing has been opened for writing yet. */
+final class RunOptions
+{
+    /**
+     * @param float       $delay       seconds between two starts
+     * @param string|null $jobLog      path
+     * @param bool        $resume      go on with the job log
+     * @param bool        $failedAgain run again what has failed in it
+     * @param string|null $results     path
+     * @param bool        $strict      end at the first record that is no command
+     */
+    public function __construct(
+        public readonly InputSource $source,
+        public readonly JobFormat $format,
+        public readonly Concurrency $concurrency,
+        public readonly TimeLimit $timeLimit,
+        public readonly int $retries = 0,
+        public readonly ?HaltRule $halt = null,
+        public readonly float $delay = 0.0,
+        public readonly bool $keepOrder = false,
+        public readonly bool $tag = false,
+        public readonly bool $json = false,
+        public readonly bool $strict = false,
+        public readonly bool $dryRun = false,
+        public readonly ?string $jobLog = null,
+        public readonly bool $resume = false,
+        public readonly bool $failedAgain = false,
+        public readonly ?string $results = null,
+        public readonly ProgressMode $progress = ProgressMode::None,
+    ) {}
+
+    /** @throws UsageException when an option, or two of them together, make no sense, or the input can't be opened */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        [$template, $arguments] = $given->words();
+        $given->refuseTogether('jsonl', 'tag', 'the lines carry their ids');
+        if ($template !== [] && $given->flag('jsonl')) {
+            throw new UsageException('option --jsonl: commands come from the input, so give no command template');
+        }
+        if (($given->flag('resume') || $given->flag('resume-failed')) && $given->text('joblog') === null) {
+            throw new UsageException('option --resume: give the job log to go on with as well (--joblog FILE)');
+        }
+
+        return new self(
+            source: self::source($given, $arguments),
+            format: self::format($template, $given->flag('jsonl')),
+            concurrency: Concurrency::parse($given->text('jobs')),
+            timeLimit: TimeLimit::parse($given->text('timeout')),
+            retries: $given->number('retries', 'a number of further attempts') ?? 0,
+            halt: HaltRule::parse($given->text('halt')),
+            delay: $given->duration('delay') ?? 0.0,
+            keepOrder: $given->flag('keep-order'),
+            tag: $given->flag('tag'),
+            json: $given->flag('jsonl'),
+            strict: $given->flag('strict'),
+            dryRun: $given->flag('dry-run'),
+            jobLog: $given->text('joblog'),
+            resume: $given->flag('resume') || $given->flag('resume-failed'),
+            failedAgain: $given->flag('resume-failed'),
+            results: $given->text('results'),
+            progress: ProgressMode::parse($given->text('progress')),
+        );
+    }
+
+    /** Whether what a job is depends on the moment of its start, so that none may be made before. */
+    public function needsMoment(): bool
+    {
+        return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->changes() || $this->halt !== null;
+    }
+
+    /** @param list<string>|null $arguments */
+    private static function source(GivenOptions $given, ?array $arguments): InputSource
+    {
+        $file = $given->text('arg-file');
+        $separator = $given->flag('null') ? "\0" : "\n";
+        if ($arguments !== null && $file !== null) {
+            throw new UsageException("option --arg-file: '{$file}' is not allowed beside arguments after :::; give one of them");
+        }
+        if ($arguments !== null) {
+            return InputSource::arguments($arguments);
+        }
+
+        return $file === null ? InputSource::standardInput($separator) : InputSource::file($file, $separator);
+    }
+
+    /** @param list<string> $template */
+    private static function format(array $template, bool $json): JobFormat
+    {
+        if ($json) {
+            return new JsonFormat();
+        }
+        if ($template === []) {
+            return new LineFormat();
+        }
+        if ($template[0] === '') {
+            throw new UsageException('the command template begins with an empty word; give a program');
+        }
+
+        return new TemplateFormat(CommandTemplate::fromWords($template));
+    }
+}

@@ -1,0 +1,283 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\LauncherException;
+
+/**
+ * One `spindle run`: makes jobs of the input, hands them to a pool, and keeps what comes of them.
+ *
+ * Two fibers work side by side: the pool pulls {@see commands()} in one, which may wait for the input, and the other
+ * takes results, which may wait for the reader of the output.
+ */
+final class Runner
+{
+    /** The file of --jobs is read again, and the progress shown, so often, in seconds. */
+    private const INTERVAL = 1.0;
+
+    /** After a result that file is read when the last time is so long ago, in nanoseconds. */
+    private const REREAD = 100_000_000;
+
+    private readonly InputWait $wait;
+    private readonly Figures $figures;
+    private readonly Console $console;
+    private readonly CommandPool $pool;
+    private readonly ?SlotTable $slots;
+    private readonly ?OutputOrder $order;
+    private readonly JobRecorder $recorder;
+    private readonly ?ResumedInput $resumed;
+    private readonly int $capacity;
+    private bool $halted = false;
+    private int $nextStart = 0;
+    private int $reread = 0;
+
+    /**
+     * @throws UsageException    when a file or folder of the options can't be used, or too many jobs are to run at once
+     * @throws LauncherException
+     */
+    public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
+    {
+        $this->wait = new InputWait();
+        $this->figures = new Figures(static fn(): int => hrtime(true));
+        $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
+        $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
+        $this->order = $options->keepOrder ? new OutputOrder() : null;
+        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger));
+        $this->capacity = $this->pool->capacity();
+        $this->setConcurrency();
+        [$log, $this->resumed] = $this->openLog();
+        $this->recorder = new JobRecorder(
+            $this->console,
+            $options->json ? new JsonOutput($this->console) : new GroupedOutput($this->console, $options->tag),
+            $options->results === null ? null : ResultsDirectory::make($options->results),
+            $log,
+        );
+    }
+
+    /**
+     * @return int the exit status
+     *
+     * @throws UsageException        when the input can't be read to its end, or does not match the job log
+     * @throws OutputFailedException when an output or the job log can't be written
+     * @throws LauncherException
+     */
+    public function run(): int
+    {
+        $interrupts = new Interrupts($this->stop(...), $this->end(...));
+        $timers = $this->startTimers();
+        try {
+            $this->takeResults();
+            $this->console->finish();
+        } catch (OutputClosedException) {
+            return $interrupts->status() ?: ExitStatus::BROKEN_PIPE;
+        } finally {
+            array_map(EventLoop::cancel(...), $timers);
+            $interrupts->forget();
+            $this->pool->close();
+        }
+
+        return $interrupts->status() ?: $this->status();
+    }
+
+    private function status(): int
+    {
+        return $this->halted && $this->options->halt?->onSuccess === true
+            ? ExitStatus::OK
+            : ExitStatus::ofFailures($this->figures->failed);
+    }
+
+    private function setConcurrency(): void
+    {
+        $wanted = $this->options->concurrency->current();
+        if ($wanted > $this->capacity) {
+            throw UsageException::option('--jobs', (string) $wanted, "at most {$this->capacity}, for which there are descriptors (ulimit -n)");
+        }
+        $this->pool->resize($wanted === Concurrency::MOST ? $this->capacity : $wanted);
+    }
+
+    /** @return array{JobLog|null, ResumedInput|null} */
+    private function openLog(): array
+    {
+        $path = $this->options->jobLog;
+        if ($path === null) {
+            return [null, null];
+        }
+        if (!$this->options->resume) {
+            return [JobLog::start($path), null];
+        }
+        [$log, $finished] = JobLog::resume($path);
+
+        return [$log, new ResumedInput($finished, $this->options->format, $this->options->failedAgain)];
+    }
+
+    /** @return list<string> */
+    private function startTimers(): array
+    {
+        $timers = [];
+        if ($this->options->progress !== ProgressMode::None) {
+            $this->figures->total = $this->options->source->count();
+            $timers[] = EventLoop::repeat(self::INTERVAL, $this->console->showProgress(...));
+        }
+        if ($this->options->concurrency->isFile()) {
+            $timers[] = EventLoop::repeat(self::INTERVAL, $this->rereadConcurrency(...));
+        }
+
+        return array_map(EventLoop::unreference(...), $timers);
+    }
+
+    private function takeResults(): void
+    {
+        try {
+            foreach ($this->pool->run($this->commands()) as $job => $result) {
+                $this->slots?->release($job->slot);
+                $this->take($job, $result);
+            }
+        } finally {
+            foreach ($this->order?->rest() ?? [] as $job => $result) {
+                $this->recorder->record($job, $result);
+            }
+        }
+    }
+
+    /** @return \Generator<Job, Command> */
+    private function commands(): \Generator
+    {
+        foreach ($this->records() as $number => $record) {
+            $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
+            $this->wait->untilTime($this->nextStart);
+            if ($this->wait->isStopped()) {
+                return;
+            }
+            ++$this->figures->started;
+            $job = $this->job($number, $record);
+            if ($job !== null) {
+                $this->order?->expect($job);
+                $this->nextStart = hrtime(true) + (int) ($this->options->delay * 1e9);
+                yield $job => $job->command->withTimeout($this->options->timeLimit->seconds());
+            }
+        }
+        $this->figures->total = $this->figures->started;
+    }
+
+    /** @return \Generator<int, string> */
+    private function records(): \Generator
+    {
+        $records = $this->options->source->records($this->wait);
+        if ($this->resumed === null) {
+            return $records;
+        }
+
+        return $this->resumed->remaining($records, $this->wait);
+    }
+
+    /** @return Job|null null for a record that is no command, which counts as a failed job */
+    private function job(int $number, string $record): ?Job
+    {
+        $slot = $this->slots?->acquire() ?? 0;
+        try {
+            return $this->options->format->job($number, $record, $slot);
+        } catch (BadRecordException $bad) {
+            $this->slots?->release($slot);
+            ++$this->figures->failed;
+            $message = "{$this->options->source->name} {$number}: {$bad->getMessage()}";
+            if ($this->options->strict) {
+                throw new UsageException($message);
+            }
+            $this->console->notice($message);
+            $this->considerHalt();
+
+            return null;
+        }
+    }
+
+    private function take(Job $job, CommandResult $result): void
+    {
+        // What was ended on demand, or never started, is not done. What ended just before it was told to, is.
+        $isDone = !$result->cancelled || $result->error === null;
+        if (!$isDone) {
+            --$this->figures->started;
+        } elseif ($result->succeeded()) {
+            ++$this->figures->succeeded;
+            $this->options->timeLimit->observe($result->duration);
+        } else {
+            ++$this->figures->failed;
+        }
+        $this->considerHalt();
+        $this->record($job, $isDone ? $result : null);
+        if ($this->options->concurrency->isFile() && hrtime(true) - $this->reread > self::REREAD) {
+            $this->rereadConcurrency();
+        }
+    }
+
+    private function record(Job $job, ?CommandResult $result): void
+    {
+        if ($this->order === null) {
+            $result === null || $this->recorder->record($job, $result);
+
+            return;
+        }
+        foreach ($this->order->finished($job, $result) as $next => $ready) {
+            $this->recorder->record($next, $ready);
+        }
+        $this->wait->wake();
+    }
+
+    private function considerHalt(): void
+    {
+        $halt = $this->options->halt;
+        if ($halt === null || $this->halted || !$halt->isReached($this->figures->succeeded, $this->figures->failed)) {
+            return;
+        }
+        $this->halted = true;
+        $this->console->notice(\sprintf(
+            'halted after %d jobs, %d of them failed; %s',
+            $this->figures->done(),
+            $this->figures->failed,
+            $halt->now ? 'the running ones are ended' : 'the running ones may finish',
+        ));
+        $halt->now ? $this->kill() : $this->drain();
+    }
+
+    /** Ctrl-C once. */
+    private function stop(): void
+    {
+        $this->console->notice('interrupted: no more jobs are started, those that run may finish; interrupt again to end them');
+        $this->drain();
+    }
+
+    /** Ctrl-C twice, or SIGTERM. */
+    private function end(): void
+    {
+        $this->console->abandonOutput();
+        $this->kill();
+    }
+
+    private function drain(): void
+    {
+        $this->pool->drain();
+        $this->wait->stop();
+    }
+
+    private function kill(): void
+    {
+        $this->wait->stop();
+        $this->pool->kill();
+    }
+
+    private function rereadConcurrency(): void
+    {
+        $this->reread = hrtime(true);
+        $wanted = $this->options->concurrency->reread();
+        if ($wanted !== null) {
+            $this->pool->resize(min($wanted === Concurrency::MOST ? $this->capacity : $wanted, $this->capacity));
+        }
+    }
+}

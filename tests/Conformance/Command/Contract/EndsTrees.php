@@ -1,0 +1,141 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+
+/**
+ * A command is ended with all its descendants.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait EndsTrees
+{
+    public function testATimeoutEndsFortyDescendantsSomeInSessionsOfTheirOwn(): void
+    {
+        $result = $this->pool(1, grace: 0.2)->execute(Command::shell(<<<'SH'
+            for i in 1 2 3 4 5 6 7 8 9 10; do
+                sleep 100 & echo $!
+                (trap "" TERM; exec sleep 100) & echo $!
+                setsid sh -c 'echo $$; exec sleep 100' &
+                (setsid sh -c 'trap "" TERM; echo $$; sleep 100' &)
+            done
+            wait
+            SH)->withTimeout(1.0));
+
+        $descendants = array_map(intval(...), preg_split('/\s+/', trim($result->stdout())) ?: []);
+        self::assertCount(40, array_unique($descendants));
+        self::assertSame([], array_values(array_filter($descendants, Processes::isAlive(...))), 'they are gone when the result comes');
+        self::assertTrue($result->timedOut);
+    }
+
+    public function testADescendantThatClearsItsEnvironmentAndIgnoresTermIsEndedToo(): void
+    {
+        $pool = $this->pool(1, grace: 0.2);
+        $result = $pool->execute(Command::shell('env -i sh -c \'trap "" TERM; echo $$; while :; do sleep 0.1; done\' & wait')->withTimeout(0.5));
+
+        self::assertFalse(Processes::isAlive((int) $result->stdout()));
+    }
+
+    public function testADescendantThatOutlivesItsParentsIsEndedToo(): void
+    {
+        $result = $this->pool(1, grace: 0.2)->execute(Command::shell('(setsid sh -c "echo \$\$; exec sleep 100" &); (setsid sleep 100 &); sleep 100')->withTimeout(0.5));
+
+        self::assertFalse(Processes::isAlive((int) $result->stdout()));
+    }
+
+    public function testOnlyTheTreeOfTheCommandThatIsOverItsTimeIsEnded(): void
+    {
+        $results = $this->pool(2)->run([
+            'ended' => Command::shell('sleep 20 & sleep 20')->withTimeout(0.2),
+            'other' => Command::shell('sleep 0.6 & wait $!; echo $?'),
+        ]);
+
+        self::assertSame(['ended' => '', 'other' => "0\n"], array_map(static fn($result) => $result->stdout(), iterator_to_array($results)));
+    }
+
+    public function testWhatACommandHasLeftRunningEndsWithThePool(): void
+    {
+        $pool = $this->pool(1);
+        $result = $pool->execute(Command::shell('sleep 100 & echo $!; (setsid sleep 100 & echo $!)'));
+        [$first, $second] = array_map(intval(...), explode("\n", $result->stdout()));
+        self::assertTrue(Processes::isAlive($first) && Processes::isAlive($second));
+        $pool->close();
+
+        self::assertFalse(Processes::isAlive($first) || Processes::isAlive($second));
+    }
+
+    public function testACommandThatIsItselfAPoolEndsWithAllItsCommands(): void
+    {
+        $host = $this->file('host.php', '<?php require $argv[1]; use Spindle\Command\{Command, CommandPool};
+            foreach ((new CommandPool(3))->run(array_fill(0, 3, Command::shell("echo \$\$ >> $argv[2]; sleep 100"))) as $_) {}');
+        $this->pool(1, grace: 0.5)->execute(
+            Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.5),
+        );
+        $pids = array_map(intval(...), file($this->path('pids')) ?: []);
+
+        self::assertCount(3, $pids);
+        self::assertSame([], array_filter($pids, Processes::isAlive(...)));
+    }
+
+    public function testLeavingTheLoopEndsWhatRunsSoonAfter(): void
+    {
+        $pool = $this->pool(4);
+        $pids = $this->path('pids');
+        foreach ($pool->run(array_fill(0, 8, Command::shell("sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait"))) as $_) {
+            break;
+        }
+        $running = static fn(): array => array_filter(array_map(intval(...), preg_split('/\s+/', trim((string) file_get_contents($pids))) ?: []), Processes::isAlive(...));
+        // The descendant of the command that has ended lives as long as the pool.
+        Eventually::holds(static fn(): bool => \count($running()) <= 1, 'what ran has ended', 3.0);
+        self::assertLessThanOrEqual(10, \count(file($pids) ?: []) * 2, 'nothing more was started');
+    }
+
+    public function testCancellingARunEndsWhatRunsAndYieldsItAsCancelled(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $pids = [];
+        $started = 0;
+        $command = Command::shell('echo $$; sleep 100')->withStdout(static function (string $pid) use (&$pids, &$started, $cancellation): void {
+            $pids[] = (int) $pid;
+            if (++$started === 3) {
+                $cancellation->cancel();
+            }
+        });
+        $results = [];
+        try {
+            foreach ($this->pool(3)->run(array_fill(0, 5, $command), $cancellation->getCancellation()) as $key => $result) {
+                self::assertTrue($result->cancelled);
+                $results[$key] = $result->attempts;
+            }
+            self::fail('Not cancelled');
+        } catch (CancelledException) {
+            ksort($results);
+            self::assertSame([1, 1, 1, 0, 0], $results);
+            self::assertSame([], array_filter($pids, Processes::isAlive(...)));
+        }
+    }
+
+    public function testCancellingOneExecutionEndsItAlone(): void
+    {
+        $pool = $this->pool(2);
+        $cancellation = new DeferredCancellation();
+        EventLoop::delay(0.2, static fn() => $cancellation->cancel());
+        $other = \Amp\async(static fn() => $pool->execute(Command::of('sleep', '0.5')));
+        try {
+            $pool->execute(Command::shell('sleep 100 & echo $! > ' . $this->path('pid') . '; wait'), $cancellation->getCancellation());
+            self::fail('Not cancelled');
+        } catch (CancelledException) {
+            self::assertFalse(Processes::isAlive((int) file_get_contents($this->path('pid'))));
+        }
+        self::assertTrue($other->await()->succeeded());
+    }
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\NullCancellation;
+use Psr\Log\AbstractLogger;
+use Spindle\Command\Command;
+use Spindle\Command\LauncherException;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Eventually;
+
+use function Amp\async;
+use function Amp\delay;
+
+/**
+ * Resizing, killing, closing, cancelling; and the pool afterwards.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait IsControlled
+{
+    public function testAPoolGrowsWhileItRuns(): void
+    {
+        $pool = $this->pool(1);
+        $waiting = $this->path('waiting');
+        mkdir($waiting);
+        // Each waits until all five are there.
+        $run = async(fn() => self::outputs($pool->run(array_fill(0, 5, Command::shell("touch {$waiting}/\$\$; until test \$(ls {$waiting} | wc -l) -ge 5; do sleep 0.02; done; echo met")))));
+        Eventually::holds(static fn(): bool => \count(scandir($waiting) ?: []) === 3, 'one has started');
+        $pool->resize(5);
+
+        self::assertSame(array_fill(0, 5, 'met'), $run->await());
+    }
+
+    public function testAPoolShrinksWhileItRuns(): void
+    {
+        $pool = $this->pool(6);
+        $active = $this->path('active');
+        mkdir($active);
+        $command = Command::shell("touch {$active}/\$\$; ls {$active} | wc -l; sleep 0.03; rm {$active}/\$\$");
+        $counts = [];
+        foreach ($pool->run(array_fill(0, 40, $command)) as $result) {
+            $counts[] = (int) $result->stdout();
+            if (\count($counts) === 1) {
+                $pool->resize(2);
+            }
+        }
+
+        self::assertSame(2, max(\array_slice($counts, -20)));
+    }
+
+    public function testKillEndsWhatRunsAndWaits(): void
+    {
+        $pool = $this->pool(2);
+        $run = async(static fn(): array => iterator_to_array($pool->run(array_fill(0, 4, Command::of('sleep', '20')))));
+        delay(0.2);
+        $pool->kill();
+        $results = $run->await();
+        ksort($results);
+
+        self::assertSame([true, true, true, true], array_map(static fn($result) => $result->cancelled, $results));
+        self::assertSame([1, 1, 0, 0], array_map(static fn($result) => $result->attempts, $results));
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    public function testCloseFailsWhatIsUnderWayNamingItsKeys(): void
+    {
+        $pool = $this->pool(2);
+        $run = async(static fn(): array => iterator_to_array($pool->run(['a' => Command::of('sleep', '20'), 'b' => Command::of('sleep', '20')])));
+        delay(0.2);
+        $pool->close();
+        try {
+            $run->await();
+            self::fail('Nothing is thrown');
+        } catch (LauncherException $exception) {
+            self::assertSame(['a', 'b'], $exception->unfinished);
+        }
+    }
+
+    public function testAPoolIsUsableAfterClose(): void
+    {
+        $pool = $this->pool(2);
+        $pool->close();
+        self::assertSame("1\n", $pool->execute(Command::of('echo', '1'))->stdout());
+        $pool->close();
+        $pool->close();
+        self::assertSame("2\n", $pool->execute(Command::of('echo', '2'))->stdout());
+    }
+
+    public function testAPoolIsUsableAfterEachEnding(): void
+    {
+        $pool = $this->pool(2, grace: 0.2);
+        foreach ($pool->run(array_fill(0, 6, Command::of('sleep', '0.05'))) as $_) {
+            break;
+        }
+        self::assertSame(['1'], self::outputs($pool->run([Command::of('echo', '1')])), 'after a loop that was left');
+
+        $cancellation = new DeferredCancellation();
+        try {
+            foreach ($pool->run(array_fill(0, 6, Command::of('sleep', '0.05')), $cancellation->getCancellation()) as $_) {
+                $cancellation->cancel();
+            }
+            self::fail('Not cancelled');
+        } catch (CancelledException) {
+            self::assertSame(['2'], self::outputs($pool->run([Command::of('echo', '2')])));
+        }
+
+        $pool->execute(Command::of('sleep', '9')->withTimeout(0.05));
+        self::assertSame(['3'], self::outputs($pool->run([Command::of('echo', '3')])), 'after a timeout');
+    }
+
+    public function testACancellationRequestedBeforehandStartsNothing(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel();
+        $touch = Command::of('touch', $this->path('touched'));
+        $pool = $this->pool(1);
+        foreach ([
+            static fn() => $pool->execute($touch, $cancellation->getCancellation()),
+            static fn() => iterator_to_array($pool->run([$touch], $cancellation->getCancellation())),
+        ] as $use) {
+            try {
+                $use();
+                self::fail('Not cancelled');
+            } catch (CancelledException) {
+                $pool->execute(Command::of('true'));
+                self::assertFileDoesNotExist($this->path('touched'));
+            }
+        }
+    }
+
+    public function testACancellationThatNeverComesChangesNothing(): void
+    {
+        $pool = $this->pool(1);
+
+        self::assertTrue($pool->execute(Command::of('true'), new NullCancellation())->succeeded());
+        self::assertCount(2, iterator_to_array($pool->run([Command::of('true'), Command::of('true')], (new DeferredCancellation())->getCancellation())));
+    }
+
+    public function testTheGeneratorKeepsThePoolAlive(): void
+    {
+        $run = $this->pool(2)->run(array_fill(0, 10, Command::of('echo', 'x')));
+        gc_collect_cycles();
+
+        self::assertCount(10, self::outputs($run));
+    }
+
+    public function testALoggerGetsEachStepButNoSecrets(): void
+    {
+        $logger = new class extends AbstractLogger {
+            /** @var list<string> */
+            public array $lines = [];
+
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                \assert(\is_string($level));
+                $this->lines[] = "{$level} {$message} " . json_encode($context);
+            }
+        };
+        $pool = $this->pool(1, retries: 1, logger: $logger);
+        $pool->execute(Command::shell('echo secret output; exit 3')->withEnvironment(['TOKEN' => 'secret value'])->withInput('secret input'));
+        $pool->close();
+        $log = implode("\n", $logger->lines);
+
+        self::assertSame([], preg_grep('/^debug /', $logger->lines, \PREG_GREP_INVERT));
+        self::assertStringContainsString('launcher', $log);
+        self::assertStringContainsString('exit code 3', $log);
+        self::assertStringNotContainsString('secret value', $log);
+        self::assertStringNotContainsString('secret input', $log);
+    }
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Spindle\Command\Command;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+
+/**
+ * How a command ended, and what can't be started.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait ReportsEndings
+{
+    public function testEveryExitCodeIsReported(): void
+    {
+        $commands = [];
+        for ($code = 0; $code < 256; ++$code) {
+            $commands[$code] = Command::shell("exit {$code}");
+        }
+        $codes = [];
+        foreach ($this->pool(4)->run($commands) as $code => $result) {
+            self::assertNull($result->signal);
+            self::assertNull($result->error);
+            self::assertSame($code === 0, $result->succeeded());
+            $codes[$code] = $result->exitCode;
+        }
+        ksort($codes);
+
+        self::assertSame(range(0, 255), $codes);
+    }
+
+    public function testDeathBySignalIsReported(): void
+    {
+        $signals = [1, 2, 3, 6, 8, 9, 11, 13, 14, 15, 34, 64];
+        $commands = array_map(static fn(int $signal): Command => Command::shell("kill -{$signal} \$\$"), array_combine($signals, $signals));
+        foreach ($this->pool(4)->run($commands) as $signal => $result) {
+            self::assertSame([null, $signal], [$result->exitCode, $result->signal]);
+            self::assertFalse($result->succeeded());
+            self::assertStringContainsString("killed by signal {$signal}", $result->describe());
+        }
+    }
+
+    public function testAResultSaysWhenItsCommandRanAndHowLong(): void
+    {
+        $before = microtime(true);
+        $result = $this->execute(Command::of('sleep', '0.2'));
+
+        self::assertGreaterThanOrEqual($before, $result->startedAt);
+        self::assertLessThanOrEqual(microtime(true), $result->startedAt + $result->duration);
+        self::assertGreaterThanOrEqual(0.2, $result->duration);
+        self::assertLessThan(1.5, $result->duration);
+        self::assertSame(1, $result->attempts);
+    }
+
+    public function testAMissingProgramIsAResultWithTheShellsExitCode(): void
+    {
+        foreach (['no-such-program-anywhere', '/no/such/program'] as $program) {
+            $result = $this->execute(Command::of($program, 'argument'));
+
+            self::assertSame(127, $result->exitCode);
+            self::assertFalse($result->succeeded());
+            self::assertStringContainsString($program, (string) $result->error);
+            self::assertMatchesRegularExpression('/could not be started.*No such/', $result->describe());
+        }
+    }
+
+    public function testWhatIsNotAProgramIsAResultWithTheShellsExitCode(): void
+    {
+        foreach (['a directory' => '/tmp', 'not executable' => $this->file('data', 'x')] as $what => $program) {
+            $result = $this->execute(Command::of($program));
+
+            self::assertSame(126, $result->exitCode, $what);
+            self::assertStringContainsString('Permission denied', (string) $result->error);
+        }
+    }
+
+    public function testAScriptWithoutAnInterpreterLineNeverMeetsAShell(): void
+    {
+        $result = $this->execute(Command::of($this->file('script', 'echo a shell has read this', 0o755)));
+
+        self::assertSame(126, $result->exitCode);
+        self::assertSame('', $result->stdout());
+    }
+
+    public function testAMissingInterpreterIsAResult(): void
+    {
+        $result = $this->execute(Command::of($this->file('script', "#!/no/such/interpreter\n", 0o755)));
+
+        self::assertSame(127, $result->exitCode);
+        self::assertNotNull($result->error);
+    }
+
+    public function testABadWorkingDirectoryIsAResult(): void
+    {
+        $file = $this->file('file', '');
+        foreach (['/no/such/directory' => 'No such directory', $file => 'Not a directory'] as $directory => $reason) {
+            $result = $this->execute(Command::of('true')->withWorkingDirectory($directory));
+
+            self::assertSame(126, $result->exitCode);
+            self::assertStringContainsString("'{$directory}': {$reason}", (string) $result->error);
+        }
+        self::assertTrue($this->execute(Command::of('true'))->succeeded());
+    }
+
+    public function testAWorkingDirectoryThatIsGoneOnlyFailsWhatRunsInIt(): void
+    {
+        $pool = $this->pool(1);
+        mkdir($this->path('gone'));
+        $here = Command::of('pwd')->withWorkingDirectory($this->path('gone'));
+        self::assertTrue($pool->execute($here)->succeeded());
+        rmdir($this->path('gone'));
+
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+        self::assertSame(126, $pool->execute($here)->exitCode);
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    public function testAnArgumentUpToTheSystemsLimitIsPassedOn(): void
+    {
+        $result = $this->execute($this->php('echo strlen($argv[1]);', str_repeat('x', 131071)));
+
+        self::assertSame('131071', $result->stdout());
+    }
+
+    public function testAnArgumentBeyondTheSystemsLimitIsAResult(): void
+    {
+        $pool = $this->pool(2);
+        foreach ([131072, 1_000_000] as $size) {
+            $result = $pool->execute(Command::of('true', str_repeat('x', $size)));
+
+            self::assertSame(126, $result->exitCode, "{$size} bytes");
+            self::assertStringContainsString('Argument list too long', (string) $result->error);
+        }
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    public function testMoreArgumentsThanTheSystemTakesAreAResult(): void
+    {
+        $result = $this->execute(Command::of('true', ...array_fill(0, 100, str_repeat('x', 100_000))));
+
+        self::assertSame(126, $result->exitCode);
+        self::assertStringContainsString('Argument list too long', (string) $result->error);
+    }
+
+    public function testAShellLineBeyondTheSystemsLimitIsAResult(): void
+    {
+        $result = $this->execute(Command::shell(': ' . str_repeat('x', 140_000)));
+
+        self::assertSame(126, $result->exitCode);
+        self::assertStringContainsString('Argument list too long', (string) $result->error);
+    }
+
+    public function testAnEnvironmentBeyondTheSystemsLimitIsAResult(): void
+    {
+        $result = $this->execute(Command::of('true')->withEnvironment(['LARGE' => str_repeat('x', 140_000)]));
+
+        self::assertSame(126, $result->exitCode);
+        self::assertStringContainsString('Argument list too long', (string) $result->error);
+    }
+
+    public function testWhatCannotBeStartedFailsNoOther(): void
+    {
+        $commands = [];
+        for ($i = 0; $i < 60; ++$i) {
+            $commands[] = $i % 3 === 0 ? Command::of('/no/such/program') : Command::of('true');
+        }
+        $codes = array_map(static fn($result) => $result->exitCode, iterator_to_array($this->pool(4)->run($commands)));
+        ksort($codes);
+
+        self::assertSame(array_merge(...array_fill(0, 20, [127, 0, 0])), $codes);
+    }
+}

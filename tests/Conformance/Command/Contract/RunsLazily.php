@@ -1,0 +1,169 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Amp\CancelledException;
+use Amp\TimeoutCancellation;
+use Spindle\Command\Command;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Eventually;
+
+use function Amp\delay;
+
+/**
+ * How the input is pulled.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait RunsLazily
+{
+    public function testNothingIsPulledBeforeTheFirstResultIsAskedFor(): void
+    {
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            ++$pulled;
+            yield Command::of('true');
+        };
+        $run = $this->pool(1)->run($input());
+
+        self::assertSame(0, $pulled);
+        self::assertCount(1, iterator_to_array($run));
+    }
+
+    public function testAnEndlessInputIsPulledNoFurtherAheadThanTold(): void
+    {
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            while (true) {
+                yield ++$pulled => Command::of('true');
+            }
+        };
+        foreach ([[3, 0], [2, 5], [4, 64]] as [$concurrency, $lookahead]) {
+            $pulled = $taken = 0;
+            foreach ($this->pool($concurrency, lookahead: $lookahead)->run($input()) as $_) {
+                ++$taken;
+                delay(0.001);
+                self::assertLessThanOrEqual($taken + $concurrency + $lookahead, $pulled);
+                if ($taken === 40) {
+                    break;
+                }
+            }
+        }
+    }
+
+    public function testAnInputThatBlocksDoesNotDelayWhatIsReady(): void
+    {
+        $start = hrtime(true);
+        $input = static function (): \Generator {
+            for ($i = 0; $i < 30; ++$i) {
+                usleep(30_000);
+                yield $i => Command::of('true');
+            }
+        };
+        $first = null;
+        foreach ($this->pool(2)->run($input()) as $_) {
+            $first ??= (hrtime(true) - $start) / 1e9;
+        }
+
+        self::assertLessThan(0.4, $first, 'the whole input takes 0.9 s');
+    }
+
+    public function testAnInputThatSuspendsDoesNotDelayWhatIsReady(): void
+    {
+        $start = hrtime(true);
+        $input = static function (): \Generator {
+            yield 0 => Command::of('true');
+            delay(1.0);
+            yield 1 => Command::of('true');
+        };
+        $times = [];
+        foreach ($this->pool(2)->run($input()) as $key => $_) {
+            $times[$key] = (hrtime(true) - $start) / 1e9;
+        }
+
+        self::assertLessThan(0.5, $times[0]);
+        self::assertGreaterThanOrEqual(0.99, $times[1]);
+    }
+
+    public function testACancelledRunDoesNotWaitForItsInput(): void
+    {
+        $input = static function (): \Generator {
+            yield Command::of('true');
+            delay(10, false);
+        };
+        $start = hrtime(true);
+        try {
+            foreach ($this->pool(2)->run($input(), new TimeoutCancellation(0.2)) as $_) {
+                continue;
+            }
+            self::fail('Not cancelled');
+        } catch (CancelledException) {
+            self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
+        }
+    }
+
+    public function testASlowLoopBodyLeavesThePoolBusy(): void
+    {
+        $pool = $this->pool(2);
+        $log = $this->path('log');
+        $command = Command::shell("echo x >> {$log}; sleep 0.05");
+        foreach ($pool->run(array_fill(0, 20, $command)) as $_) {
+            // The loop body blocks; what was handed out before goes on.
+            Eventually::holdsByItself(static fn(): bool => \count(file($log) ?: []) === 20, 'all were started');
+            break;
+        }
+    }
+
+    public function testWhatIsUnderWayWhenTheInputThrowsStillHasItsResult(): void
+    {
+        $input = static function (): \Generator {
+            yield 'a' => Command::shell('sleep 0.2; echo a');
+            yield 'b' => Command::of('echo', 'b');
+
+            throw new \DomainException('torn');
+        };
+        $outputs = [];
+        try {
+            foreach ($this->pool(1)->run($input()) as $key => $result) {
+                $outputs[$key] = $result->stdout();
+            }
+            self::fail('The exception is lost');
+        } catch (\DomainException $thrown) {
+            self::assertSame('torn', $thrown->getMessage());
+            self::assertSame(['a' => "a\n", 'b' => "b\n"], $outputs);
+        }
+    }
+
+    public function testSomethingElseThanACommandIsRefusedAfterTheResultsBeforeIt(): void
+    {
+        $outputs = [];
+        try {
+            // @phpstan-ignore argument.type (which is the point)
+            foreach ($this->pool(1)->run(['a' => Command::of('echo', 'a'), 'b' => 'echo b']) as $key => $result) {
+                $outputs[$key] = $result->stdout();
+            }
+            self::fail('It is not refused');
+        } catch (\ValueError $error) {
+            self::assertStringContainsString('must yield Spindle\Command\Command, not string', $error->getMessage());
+            self::assertSame(['a' => "a\n"], $outputs);
+        }
+    }
+
+    public function testAnEmptyInputHasNoResults(): void
+    {
+        $run = $this->pool(1)->run([]);
+
+        self::assertSame([], iterator_to_array($run));
+        self::assertSame(0, $run->getReturn()->succeeded);
+    }
+
+    public function testAnIteratorAndAnAggregateAreInputsToo(): void
+    {
+        $commands = ['a' => Command::of('echo', 'a'), 'b' => Command::of('echo', 'b')];
+        foreach ([new \ArrayIterator($commands), new \ArrayObject($commands)] as $input) {
+            self::assertSame(['a', 'b'], self::outputs($this->pool(1)->run($input)));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Command\Command;
+use Spindle\Command\Internal\Protocol;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+
+/**
+ * What a command starts with: environment, working directory, name, descriptors, signals.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait StartsCommands
+{
+    public function testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun(): void
+    {
+        $pool = $this->pool(1);
+        $seen = static fn(): string => $pool->execute(Command::of('printenv', 'SPINDLE_SEEN'))->stdout();
+        try {
+            self::assertSame('', $seen());
+            putenv('SPINDLE_SEEN=one');
+            self::assertSame("one\n", $seen());
+            putenv("SPINDLE_SEEN=two\n\xFF three=four");
+            self::assertSame("two\n\xFF three=four\n", $seen());
+            putenv('SPINDLE_SEEN=');
+            self::assertSame("\n", $seen());
+        } finally {
+            putenv('SPINDLE_SEEN');
+        }
+        self::assertSame('', $seen());
+    }
+
+    public function testACommandChangesItsOwnEnvironment(): void
+    {
+        $pool = $this->pool(1);
+        $command = Command::of('env')->withEnvironment(['SET' => "a=b\nc", 'EMPTY' => '', 'HOME' => null])->withEnvironment(['7' => 'seven']);
+        $lines = explode("\n", $pool->execute($command)->stdout());
+
+        self::assertContains('SET=a=b', $lines);
+        self::assertContains('EMPTY=', $lines);
+        self::assertContains('7=seven', $lines);
+        self::assertSame([], preg_grep('/^HOME=/', $lines));
+
+        $lines = explode("\n", $pool->execute(Command::of('env'))->stdout());
+        self::assertSame([], preg_grep('/^(SET|EMPTY|7)=/', $lines), 'and not that of the next');
+        self::assertCount(1, preg_grep('/^HOME=/', $lines) ?: []);
+    }
+
+    public function testEachCommandIsMarkedInItsEnvironment(): void
+    {
+        $pool = $this->pool(2);
+        $marker = static fn(Command $command): string => $pool->execute($command)->stdout();
+        $print = Command::of('printenv', Protocol::MARKER);
+        $one = $marker($print);
+
+        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $one);
+        self::assertNotSame($one, $marker($print));
+        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([Protocol::MARKER => 'mine'])));
+        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([Protocol::MARKER => null])));
+    }
+
+    public function testAProgramIsLookedUpInThePathOfItsCommand(): void
+    {
+        $pool = $this->pool(1);
+        foreach (['a', 'b'] as $name) {
+            mkdir($this->path($name));
+            $this->script("{$name}/program", "echo {$name}");
+        }
+        $command = Command::of('program');
+
+        self::assertSame("a\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout());
+        self::assertSame("b\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('b')}:{$this->path('a')}"]))->stdout());
+        self::assertSame(127, $pool->execute($command)->exitCode);
+        unlink($this->path('a/program'));
+        self::assertSame("b\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout());
+    }
+
+    public function testARelativePathIsLookedUpFromTheWorkingDirectoryOfTheCommand(): void
+    {
+        $pool = $this->pool(1);
+        foreach (['a', 'b'] as $name) {
+            mkdir($this->path($name));
+            mkdir($this->path("{$name}/bin"));
+            $this->script("{$name}/bin/program", "echo {$name}");
+        }
+        foreach (['a', 'b', 'a'] as $name) {
+            $here = Command::of('program')->withWorkingDirectory($this->path($name));
+            self::assertSame("{$name}\n", $pool->execute($here->withEnvironment(['PATH' => 'bin:/usr/bin:/bin']))->stdout());
+            $here = Command::of('bin/program')->withWorkingDirectory($this->path($name));
+            self::assertSame("{$name}\n", $pool->execute($here)->stdout());
+        }
+    }
+
+    public function testWithoutAPathTheSystemsProgramsAreFound(): void
+    {
+        self::assertSame("found\n", $this->execute(Command::of('echo', 'found')->withEnvironment(['PATH' => null]))->stdout());
+    }
+
+    public function testAProgramIsCalledByTheNameGiven(): void
+    {
+        $result = $this->execute(Command::of('ls', '/no/such/file')->withEnvironment(['LC_ALL' => 'C']));
+
+        self::assertSame("ls: cannot access '/no/such/file': No such file or directory\n", $result->stderr());
+    }
+
+    public function testTheWorkingDirectoryIsThisProcessesUnlessGiven(): void
+    {
+        $pool = $this->pool(1);
+        $pwd = Command::of('pwd', '-P');
+        $before = (string) getcwd();
+        $directory = (string) realpath($this->path());
+        mkdir($this->path('below'));
+        try {
+            self::assertSame("{$before}\n", $pool->execute($pwd)->stdout());
+            self::assertSame("{$directory}\n", $pool->execute($pwd->withWorkingDirectory($directory))->stdout());
+            chdir($directory);
+            self::assertSame("{$directory}\n", $pool->execute($pwd)->stdout());
+            self::assertSame("{$directory}/below\n", $pool->execute($pwd->withWorkingDirectory('below'))->stdout());
+            self::assertSame("/\n", $pool->execute($pwd->withWorkingDirectory('/'))->stdout());
+            chdir('/');
+            self::assertSame("/\n", $pool->execute($pwd)->stdout());
+            self::assertSame("/usr\n", $pool->execute($pwd->withWorkingDirectory('usr'))->stdout());
+        } finally {
+            chdir($before);
+        }
+    }
+
+    public function testACommandInheritsNoDescriptorOfThisProcess(): void
+    {
+        $server = stream_socket_server('tcp://127.0.0.1:0') ?: self::fail('no socket');
+        $file = fopen($this->file('secret', 'x'), 'r') ?: self::fail('no file');
+        $pool = $this->pool(2);
+        $pool->execute(Command::of('true'));
+        $later = stream_socket_server('tcp://127.0.0.1:0') ?: self::fail('no socket');
+        $list = Command::shell('ls -l /proc/self/fd; :');
+        $descriptors = $pool->execute($list)->stdout() . $pool->execute($list)->stdout();
+
+        self::assertStringNotContainsString('socket:', $descriptors);
+        self::assertStringNotContainsString('secret', $descriptors);
+        self::assertIsResource($server);
+        self::assertIsResource($later);
+        self::assertIsResource($file);
+    }
+
+    public function testACommandInheritsNoDescriptorOfAnotherCommand(): void
+    {
+        $pool = $this->pool(8);
+        $commands = array_fill(0, 7, Command::of('sleep', '0.5')->withInput(str_repeat('x', 200_000)));
+        $commands['list'] = Command::shell('sleep 0.2; readlink /proc/$$/fd/* | grep -c pipe:');
+        $results = iterator_to_array($pool->run($commands));
+
+        self::assertLessThanOrEqual(3, (int) $results['list']->stdout(), 'its own outputs, and one that announces its exit');
+    }
+
+    public function testACommandStartsWithoutBlockedAndIgnoredSignals(): void
+    {
+        if (!$this->launcherHandlesSignals()) {
+            self::markTestSkipped('Without pcntl a launcher can not reset signals');
+        }
+        $status = $this->execute(Command::of('grep', '-E', '^Sig(Blk|Ign)', '/proc/self/status'))->stdout();
+
+        self::assertSame("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n", $status);
+    }
+
+    public function testAWriterWhoseReaderIsGoneDiesOfItSilently(): void
+    {
+        if (!$this->launcherHandlesSignals()) {
+            self::markTestSkipped('Without pcntl a launcher can not reset signals');
+        }
+        $result = $this->execute(Command::shell('{ yes; echo $? >&2; } | head -n 1'));
+
+        self::assertSame("y\n", $result->stdout());
+        self::assertSame('', str_replace("141\n", '', $result->stderr()));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function keys(): iterable
+    {
+        yield 'binary' => ["\0\xFF\xC3\x28"];
+        yield 'empty' => [''];
+        yield 'long' => [str_repeat('k', 100_000)];
+    }
+
+    #[DataProvider('keys')]
+    public function testAnyStringIsAKey(string $key): void
+    {
+        foreach ($this->pool(1)->run([$key => Command::of('true')]) as $found => $result) {
+            self::assertSame($key, $found);
+            self::assertSame($key, $result->key);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Spindle\Command\Command;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+
+/**
+ * Keys and order.
+ *
+ * @phpstan-require-extends CommandPoolContract
+ */
+trait YieldsResults
+{
+    public function testResultsComeAsCommandsEnd(): void
+    {
+        $input = ['slow' => Command::of('sleep', '0.8'), 'fast' => Command::of('true'), 'medium' => Command::of('sleep', '0.3')];
+
+        self::assertSame(['fast', 'medium', 'slow'], array_keys(iterator_to_array($this->pool(3)->run($input))));
+    }
+
+    public function testInOrderResultsComeAsCommandsWereGiven(): void
+    {
+        $commands = [];
+        for ($i = 0; $i < 60; ++$i) {
+            $commands["k{$i}"] = Command::shell('sleep ' . ($i % 7 === 0 ? '0.1' : '0') . "; echo {$i}");
+        }
+        $run = $this->pool(4, lookahead: 8)->runInOrder($commands);
+        $seen = [];
+        foreach ($run as $key => $result) {
+            $seen[$key] = (int) $result->stdout();
+        }
+
+        self::assertSame(array_combine(array_keys($commands), range(0, 59)), $seen);
+        self::assertSame(60, $run->getReturn()->succeeded);
+    }
+
+    public function testInOrderAFirstOneThatIsSlowHoldsUpNoOther(): void
+    {
+        $commands = [Command::of('sleep', '0.6')];
+        for ($i = 1; $i < 10; ++$i) {
+            $commands[] = Command::of('true');
+        }
+        $start = hrtime(true);
+        foreach ($this->pool(2)->runInOrder($commands) as $_) {
+            continue;
+        }
+
+        self::assertLessThan(3.0, (hrtime(true) - $start) / 1e9);
+    }
+
+    public function testKeysOfAnyTypeAreKept(): void
+    {
+        $object = new \stdClass();
+        $keys = [null, true, 1.5, ['a', 'list'], $object, "\xFF\0", 7, '7', 7, 7];
+        $input = static function () use ($keys): \Generator {
+            foreach ($keys as $i => $key) {
+                yield $key => Command::of('echo', (string) $i);
+            }
+        };
+        $seen = [];
+        foreach ($this->pool(3)->run($input()) as $key => $result) {
+            self::assertSame($key, $result->key);
+            $seen[(int) $result->stdout()] = $key;
+        }
+        ksort($seen);
+
+        self::assertSame($keys, $seen);
+    }
+
+    public function testEveryCommandHasExactlyOneResult(): void
+    {
+        $input = static function (): \Generator {
+            for ($i = 0; $i < 500; ++$i) {
+                yield $i => Command::of('echo', (string) $i);
+            }
+        };
+        $seen = [];
+        $run = $this->pool(8)->run($input());
+        foreach ($run as $key => $result) {
+            self::assertSame("{$key}\n", $result->stdout());
+            self::assertArrayNotHasKey($key, $seen);
+            $seen[$key] = true;
+        }
+
+        self::assertCount(500, $seen);
+        self::assertSame([500, 0, false], [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted]);
+    }
+
+    public function testTheSummaryCountsFailures(): void
+    {
+        $run = $this->pool(2)->run([Command::of('true'), Command::of('false'), Command::of('/no/such/program'), Command::shell('kill -9 $$')]);
+        self::assertCount(4, iterator_to_array($run));
+
+        self::assertSame([1, 3, false], [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted]);
+    }
+
+    public function testACommandObjectMayBeGivenTwice(): void
+    {
+        $command = Command::of('echo', 'again')->withInput('x');
+
+        self::assertSame(['again', 'again', 'again'], self::outputs($this->pool(2)->run([$command, $command, $command])));
+    }
+}
