@@ -30,6 +30,6 @@ spl_autoload_register(static function (string $class): void {
 
 set_exception_handler(static function (Throwable $failure): never {
     $usage = $failure instanceof UsageException;
-    fwrite(STDERR, 'spindle bench: ' . ($usage ? $failure->getMessage() : $failure) . "\n");
+    fwrite(STDERR, 'spindle: ' . ($usage ? $failure->getMessage() : $failure) . "\n");
     exit($usage ? 255 : 1);
 });

@@ -15,7 +15,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['n' => '3000', 'j' => '8', 'memory' => '0', 'rounds' => '5', 'command' => 'echo hi', 'tasks' => 'command', 'start' => 'auto', 'peers' => 'all', 'json' => ''],
+    ['n' => '3000', 'j' => '8', 'memory' => '0', 'rounds' => '5', 'command' => 'echo hi', 'tasks' => 'command', 'start' => 'auto', 'peers' => 'all', 'cold' => null, 'json' => ''],
     sprintf(<<<'TEXT'
         Usage: php bench/commands.php [options]
           -n N              commands for each measurement (3000)
@@ -26,9 +26,10 @@ $options = Options::read(
           --tasks KIND      command, or TaskRunner.php's tasks: echo or sleep (command)
           --start METHOD    how Spindle starts commands: auto, posix_spawn or proc_open; auto measures what there is
           --peers LIST      between commas, of: %s; all is those that are installed, none is none
+          --cold            take the start of a pool into its figure, which is that of a pool that has run before
           --json FILE       where the raw data goes
 
         TEXT, implode(', ', array_keys(Contestants::all()))),
 );
 
-Comparison::of($options)->run($options->text('json'));
+Comparison::of($options)->run($options->output('json'));

@@ -11,7 +11,6 @@ use Spindle\Bench\Support\Ballast;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Usage;
-use Spindle\Bench\Support\UsageException;
 use Spindle\Bench\Support\Workload;
 
 require __DIR__ . '/bootstrap.php';
@@ -20,7 +19,7 @@ require __DIR__ . '/bootstrap.php';
 $name = $argv[1] ?? '-h';
 $options = Options::read(
     str_starts_with($name, '-') ? $argv : array_slice($argv, 1),
-    ['n' => '1000', 'j' => '8', 'memory' => '0', 'command' => 'echo hi', 'tasks' => 'command'],
+    ['n' => '1000', 'j' => '8', 'memory' => '0', 'command' => 'echo hi', 'tasks' => 'command', 'cold' => null],
     <<<TEXT
         Usage: php bench/contestant.php NAME [options]
           -n N              commands to run (1000)
@@ -28,28 +27,29 @@ $options = Options::read(
           --memory MB       held by this process beforehand (0)
           --command LINE    what is run (echo hi)
           --tasks KIND      command, echo or sleep: that line, or TaskRunner.php's tasks (command)
+          --cold            take the start into the figure: nothing runs before the clock does
 
         TEXT,
 );
 
-$count = $options->int('n');
 $contestant = Contestants::named(Contestants::checked($name));
-$workload = match ($options->text('tasks')) {
-    'command' => Workload::repeat($options->text('command'), $count),
-    'echo' => Workload::echoes($count),
-    'sleep' => Workload::sleeps($count),
-    default => throw new UsageException("option --tasks: '{$options->text('tasks')}' is not allowed; give command, echo or sleep"),
-};
+$workload = Workload::of($options->text('tasks'), $options->text('command'), $options->int('n'));
 $ballast = Ballast::of($options->int('memory', 0));
 
+$measure = static function (Workload $workload) use ($contestant, $options): array {
+    $tally = new Tally($workload);
+    $contestant->run($workload, $options->int('j'), $tally);
+
+    return $tally->toArray();
+};
+$start = $options->has('cold') ? null : $measure(Workload::echoes($options->int('j')))['first'];
 $before = Usage::now();
-$tally = new Tally($workload);
-$contestant->run($workload, $options->int('j'), $tally);
-$figures = $tally->toArray();
+$figures = $measure($workload);
+unset($measure, $contestant);
 $after = Usage::now();
 
 echo json_encode($figures + [
-    'label' => $contestant->label(),
+    'start' => $start ?? $figures['first'],
     'cpu' => $after->cpu - $before->cpu,
     'peak' => $after->peak,
 ], JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION), "\n";

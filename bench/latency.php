@@ -54,6 +54,7 @@ if (Environment::hasFfi()) {
     array_splice($series, 1, 0, [new Series('Spindle, posix_spawn', static fn(): float => $spindle(StartMethod::PosixSpawn))]);
 }
 
+$json = $options->output('json');
 $report = new Report(['n' => $count, 'program' => PROGRAM]);
 Rounds::run($series, $options->int('rounds'));
 $report->table('One command at a time, median time of each in milliseconds', $series, [
@@ -61,4 +62,4 @@ $report->table('One command at a time, median time of each in milliseconds', $se
     Column::range(3),
     Column::figure('ms above the limit', static fn(Series $one): ?float => $one->above($limit)?->median, 3),
 ]);
-$report->finish($options->text('json'));
+$report->finish($json);

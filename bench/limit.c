@@ -68,17 +68,18 @@ static char **read_lines(int count)
     return lines;
 }
 
-/* Its own process group, a clean signal mask and default handlers: what a pool gives its commands. */
+/* Its own process group, a clean signal mask, SIGPIPE not ignored: what a pool gives its commands. */
 static void set_attributes(void)
 {
-    sigset_t none, all;
+    sigset_t none, ignored;
     sigemptyset(&none);
-    sigfillset(&all);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setsigdefault(&attributes, &ignored);
 }
 
 static void start(struct job *job, char **command)

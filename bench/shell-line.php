@@ -37,6 +37,7 @@ $program = new Series('limit in C, /bin/true itself', $limit(LINE));
 $names = array_values(array_filter(['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'], Contestants::isThere(...)));
 $others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work), $names);
 
+$json = $options->output('json');
 $report = new Report($work);
 $series = Rounds::run([$shell, $program, ...$others], $options->int('rounds'));
 $report->table('A simple shell line', $series, [
@@ -45,4 +46,4 @@ $report->table('A simple shell line', $series, [
     Column::ratioTo('÷ sh -c in C', $shell),
     Column::ratioTo('÷ itself in C', $program),
 ]);
-$report->finish($options->text('json'));
+$report->finish($json);

@@ -19,7 +19,8 @@ interface Contestant
     /**
      * Runs all lines, so many at once, and MUST tell the tally each outcome, or all of them together.
      *
-     * It MUST NOT return before everything that it started has ended and been waited for.
+     * A second call MUST have the same concurrency; it MAY use what the first has started. When the object is gone,
+     * nothing that it started is left, and everything has been waited for.
      */
     public function run(Workload $workload, int $concurrency, Tally $tally): void;
 }

@@ -12,9 +12,12 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 
-final readonly class SpindlePool implements Contestant
+final class SpindlePool implements Contestant
 {
-    public function __construct(private StartMethod $start) {}
+    /** Lives as long as this does, as in an application. */
+    private ?CommandPool $pool = null;
+
+    public function __construct(private readonly StartMethod $start) {}
 
     public function label(): string
     {
@@ -28,12 +31,10 @@ final readonly class SpindlePool implements Contestant
 
     public function run(Workload $workload, int $concurrency, Tally $tally): void
     {
-        $pool = new CommandPool($concurrency, options: new CommandPoolOptions(start: $this->start));
-        foreach ($pool->run(self::commands($workload)) as $number => $result) {
+        $this->pool ??= new CommandPool($concurrency, options: new CommandPoolOptions(start: $this->start));
+        foreach ($this->pool->run(self::commands($workload)) as $number => $result) {
             $tally->result($number, $result->exitCode, $result->stdout());
         }
-        $tally->stop();
-        $pool->close();
     }
 
     /** @return \Generator<int, Command> */

@@ -29,17 +29,20 @@ final readonly class Comparison
     /** @throws UsageException for an option's value that is not allowed, or can't be had here */
     public static function of(Options $options): self
     {
+        $work = [
+            'n' => (string) $options->int('n'),
+            'j' => (string) $options->int('j'),
+            'command' => $options->text('command'),
+            'tasks' => $options->text('tasks'),
+        ];
+        Workload::of($work['tasks'], $work['command'], 1);
+
         return new self(
             self::spindle($options->start()),
             self::peers($options),
             $options->ints('memory'),
             $options->int('rounds'),
-            [
-                'n' => (string) $options->int('n'),
-                'j' => (string) $options->int('j'),
-                'command' => $options->text('command'),
-                'tasks' => $options->text('tasks'),
-            ],
+            $options->has('cold') ? $work + ['cold' => ''] : $work,
         );
     }
 
@@ -108,6 +111,7 @@ final readonly class Comparison
 
         return [
             ...$columns,
+            Column::figure('start ms', static fn(Series $one): ?float => self::scale($one->medianOf('start'), 1000), 1),
             Column::figure('CPU ms each', fn(Series $one): ?float => self::scale($one->medianOf('cpu'), 1000 / (int) $this->work['n']), 2),
             Column::figure('peak MB', static fn(Series $one): ?float => self::scale($one->medianOf('peak'), 1 / (1 << 20)), 0),
         ];

@@ -33,7 +33,11 @@ final class ContestantProcess
     private static function measure(string $name, array $options, Series $series): float
     {
         $arguments = array_map(
-            static fn(string $option, string $value): string => (\strlen($option) === 1 ? "-{$option}" : "--{$option}=") . $value,
+            static fn(string $option, string $value): string => match (true) {
+                $value === '' => "--{$option}",
+                \strlen($option) === 1 => "-{$option}{$value}",
+                default => "--{$option}={$value}",
+            },
             array_keys($options),
             $options,
         );

@@ -54,10 +54,20 @@ final class LimitProgram
             return '';
         }
         $path = sys_get_temp_dir() . '/spindle-limit-' . bin2hex(random_bytes(6));
-        register_shutdown_function(static fn(): bool => @unlink($path));
-        exec(escapeshellarg($compiler) . ' -O2 -o ' . escapeshellarg($path) . ' ' . escapeshellarg(\dirname(__DIR__) . '/limit.c') . ' 2>&1', $errors, $status);
+        self::removeAtTheEnd($path);
+        exec(implode(' ', array_map(escapeshellarg(...), [$compiler, '-O2', '-o', $path, \dirname(__DIR__) . '/limit.c'])) . ' 2>&1', $errors, $status);
         self::$missing = $status === 0 ? null : 'limit.c does not compile here: ' . ($errors[0] ?? '');
 
         return $status === 0 ? $path : '';
+    }
+
+    /** Also when Ctrl-C is the end, where PHP can tell. */
+    private static function removeAtTheEnd(string $path): void
+    {
+        register_shutdown_function(static fn(): bool => @unlink($path));
+        if (\function_exists('pcntl_async_signals')) {
+            pcntl_async_signals(true);
+            pcntl_signal(\SIGINT, static fn() => exit(130));
+        }
     }
 }

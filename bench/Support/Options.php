@@ -72,6 +72,21 @@ final readonly class Options
         return ($this->values[$name] ?? '') !== '';
     }
 
+    /**
+     * The file to write, '' for none; it is there when this returns.
+     *
+     * @throws UsageException when it can't be written
+     */
+    public function output(string $name): string
+    {
+        $file = $this->text($name);
+        if ($file !== '' && !@touch($file)) {
+            throw new UsageException("option --{$name}: '{$file}' can't be written; give a file in a folder that is there");
+        }
+
+        return $file;
+    }
+
     /** @throws UsageException when it is not the name of a start method */
     public function start(): StartMethod
     {

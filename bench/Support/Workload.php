@@ -18,17 +18,32 @@ final readonly class Workload
     ) {}
 
     /**
+     * @param string $tasks   command, echo or sleep
+     * @param string $command the line that command stands for
+     *
+     * @throws UsageException when there are no such tasks, or the command fails
+     */
+    public static function of(string $tasks, string $command, int $count): self
+    {
+        return match ($tasks) {
+            'command' => self::repeat($command, $count),
+            'echo' => self::echoes($count),
+            'sleep' => self::sleeps($count),
+            default => throw new UsageException("option --tasks: '{$tasks}' is not allowed; give command, echo or sleep"),
+        };
+    }
+
+    /**
      * The same line over and over; it is run once to learn its output, which has to be the same each time.
      *
-     * @throws UsageException when it fails, or its number of commands is below 1
+     * @throws UsageException when it fails
      */
     public static function repeat(string $line, int $count): self
     {
-        exec("({$line}) 2>&1 >/dev/null", $errors, $status);
+        [$status, $output] = Program::run(['/bin/sh', '-c', $line]);
         if ($status !== 0) {
-            throw new UsageException("the command '{$line}' fails with exit code {$status}; give one that succeeds: " . implode(' ', $errors));
+            throw new UsageException("option --command: '{$line}' fails with exit code {$status}; give a line that succeeds");
         }
-        $output = (string) shell_exec($line);
 
         return new self($count, static fn(): string => $line, static fn(): string => $output);
     }

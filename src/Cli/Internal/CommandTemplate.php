@@ -27,8 +27,7 @@ final class CommandTemplate
         private readonly array $words,
         private readonly bool $isShellLine,
         private readonly bool $usesSlot,
-    ) {
-    }
+    ) {}
 
     /** @param non-empty-list<string> $words */
     public static function fromWords(array $words): self
@@ -119,6 +118,8 @@ final class CommandTemplate
     /** @return list<string> */
     private static function parse(string $word): array
     {
-        return preg_split(self::REPLACEMENT, $word, -1, \PREG_SPLIT_DELIM_CAPTURE) ?: [$word];
+        $parts = preg_split(self::REPLACEMENT, $word, -1, \PREG_SPLIT_DELIM_CAPTURE);
+
+        return $parts === false ? [$word] : $parts;
     }
 }

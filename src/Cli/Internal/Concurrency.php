@@ -16,9 +16,7 @@ final class Concurrency
 
     private string $content = '';
 
-    private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file)
-    {
-    }
+    private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file) {}
 
     /** @throws UsageException */
     public static function parse(?string $value, CpuCount $cpus = new CpuCount()): self

@@ -102,7 +102,9 @@ final class Console
         if (!$this->inGroup) {
             EventLoop::queue(function (): void {
                 try {
-                    $this->inGroup || $this->writeWaiting();
+                    if (!$this->inGroup) {
+                        $this->writeWaiting();
+                    }
                 } catch (OutputClosedException|OutputFailedException) {
                     // There is nobody left to tell.
                 }

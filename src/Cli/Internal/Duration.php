@@ -10,9 +10,7 @@ final class Duration
     public const FORM = 'a number of seconds, or one with s, m, h or d after it';
     private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
-    private function __construct()
-    {
-    }
+    private function __construct() {}
 
     /** @return float|null seconds; null when it is none */
     public static function parse(string $text): ?float

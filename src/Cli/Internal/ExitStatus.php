@@ -19,9 +19,7 @@ final class ExitStatus
     /** Bad options, or input that can't be read. */
     public const USAGE = 255;
 
-    private function __construct()
-    {
-    }
+    private function __construct() {}
 
     public static function ofFailures(int $failed): int
     {

@@ -11,6 +11,9 @@ final class Figures
     public int $succeeded = 0;
     public int $failed = 0;
 
+    /** How many jobs run at once at most. */
+    public int $slots = \PHP_INT_MAX;
+
     /** Jobs that there will be in all; null while that is not known. */
     public ?int $total = null;
 
@@ -25,6 +28,17 @@ final class Figures
     public function done(): int
     {
         return $this->succeeded + $this->failed;
+    }
+
+    public function running(): int
+    {
+        return min($this->started - $this->done(), $this->slots);
+    }
+
+    /** One of the total is not to be done. */
+    public function spared(): void
+    {
+        $this->total = $this->total === null ? null : $this->total - 1;
     }
 
     /** Since the run began, in seconds. */

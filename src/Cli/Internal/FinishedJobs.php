@@ -20,14 +20,15 @@ final class FinishedJobs
     private array $pages = [];
     private int $last = 0;
 
-    private function __construct(private readonly string $path)
-    {
-    }
+    /** @var int<0, max> */
+    private int $length = 0;
+
+    private function __construct(private readonly string $path) {}
 
     /**
-     * Cuts off a last line without an end: its job counts as not run.
+     * A last line without an end is passed over: its job counts as not run.
      *
-     * @param resource $file open for reading and writing
+     * @param resource $file
      *
      * @throws UsageException when it is no job log
      */
@@ -39,18 +40,24 @@ final class FinishedJobs
             throw JobLog::noLog($path);
         }
         rewind($file);
-        for ($number = 1, $end = 0; ($line = fgets($file)) !== false; ++$number) {
-            if (!str_ends_with($line, "\n")) {
-                ftruncate($file, $end);
-                break;
-            }
-            $end += \strlen($line);
+        for ($number = 1; ($line = fgets($file)) !== false && str_ends_with($line, "\n"); ++$number) {
+            $finished->length += \strlen($line);
             if ($number > 1) {
                 $finished->add($line, $number);
             }
         }
 
         return $finished;
+    }
+
+    /**
+     * How long the log is without a last line that was cut off, in bytes.
+     *
+     * @return int<0, max>
+     */
+    public function length(): int
+    {
+        return $this->length;
     }
 
     /** The highest number of a job that is over; 0 when there is none. */

@@ -9,7 +9,7 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The options of a command line, with types. */
 final class GivenOptions
 {
-    public const WORDS = 'words';
+    public const WORDS = 'template';
 
     /** Words of GNU parallel for several lists of arguments, which would otherwise be taken for arguments. */
     private const LISTS = ['::::', ':::+', '::::+'];

@@ -11,9 +11,7 @@ final class GroupedOutput implements ResultWriter
 {
     private const PIECE = 1 << 18;
 
-    public function __construct(private readonly Console $console, private readonly bool $tag)
-    {
-    }
+    public function __construct(private readonly Console $console, private readonly bool $tag) {}
 
     public function write(Job $job, CommandResult $result): int
     {

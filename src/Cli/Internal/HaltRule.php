@@ -16,8 +16,7 @@ final class HaltRule
         public readonly bool $onSuccess,
         private readonly ?HaltPolicy $policy,
         private readonly int $done,
-    ) {
-    }
+    ) {}
 
     /**
      * @return self|null null for never

@@ -22,8 +22,7 @@ final class InputSource
         private readonly array $arguments,
         private readonly mixed $stream,
         private readonly string $separator,
-    ) {
-    }
+    ) {}
 
     /** @param list<string> $arguments */
     public static function arguments(array $arguments): self

@@ -12,7 +12,7 @@ use Revolt\EventLoop;
  */
 final class Interrupts
 {
-    private int $status = 0;
+    private ?int $status = null;
 
     /** @var list<string> */
     private array $watchers = [];
@@ -31,8 +31,8 @@ final class Interrupts
         }
     }
 
-    /** What to exit with because of a signal; 0 when there was none. */
-    public function status(): int
+    /** What to exit with because of a signal; null when there was none. */
+    public function status(): ?int
     {
         return $this->status;
     }
@@ -45,7 +45,7 @@ final class Interrupts
 
     private function interrupted(): void
     {
-        if ($this->status === 0) {
+        if ($this->status === null) {
             $this->status = ExitStatus::INTERRUPTED;
             ($this->stop)();
         } else {

@@ -22,6 +22,5 @@ final class Job
         public readonly Command $command,
         public readonly int $slot = 0,
         public readonly int|float|string $id = 0,
-    ) {
-    }
+    ) {}
 }

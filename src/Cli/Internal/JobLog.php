@@ -16,9 +16,7 @@ final class JobLog
     private const HERE = ':';
 
     /** @param resource $file open for appending */
-    private function __construct(private readonly mixed $file, private readonly string $path)
-    {
-    }
+    private function __construct(private readonly mixed $file, private readonly string $path) {}
 
     /**
      * A new log; one that is there from an earlier run is emptied.
@@ -51,12 +49,27 @@ final class JobLog
         $file = self::open($path);
         self::isRegular($file) || throw new UsageException("option --joblog: '{$path}' is not a file, so there is nothing to resume");
         $finished = FinishedJobs::read($file, $path);
+        ftruncate($file, $finished->length());
         $log = new self($file, $path);
-        if ((fstat($file)['size'] ?? 0) === 0) {
+        if ($finished->length() === 0) {
             $log->write(self::HEADER);
         }
 
         return [$log, $finished];
+    }
+
+    /**
+     * What a log has, which is left as it is.
+     *
+     * @throws UsageException when it can't be read or is no job log
+     */
+    public static function read(string $path): FinishedJobs
+    {
+        $file = @fopen(is_file($path) ? $path : '/dev/null', 'r');
+
+        return $file === false
+            ? throw new UsageException("option --joblog: can't read '{$path}'")
+            : FinishedJobs::read($file, $path);
     }
 
     /** Whether a first line is, or was to become, a job log's. */

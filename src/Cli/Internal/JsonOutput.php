@@ -14,9 +14,7 @@ final class JsonOutput implements ResultWriter
     /** As of timeout(1): a job that ended with 0 once it was told to end because its time was over. */
     private const TIMED_OUT = 124;
 
-    public function __construct(private readonly Console $console)
-    {
-    }
+    public function __construct(private readonly Console $console) {}
 
     public function write(Job $job, CommandResult $result): int
     {

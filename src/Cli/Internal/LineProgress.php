@@ -12,17 +12,11 @@ final class LineProgress implements Progress
     /**
      * @param \Closure(string): void $write gets whole lines
      */
-    public function __construct(private readonly \Closure $write, private readonly bool $json)
-    {
-    }
+    public function __construct(private readonly \Closure $write, private readonly bool $json) {}
 
-    public function update(Figures $figures): void
-    {
-    }
+    public function update(Figures $figures): void {}
 
-    public function hide(): void
-    {
-    }
+    public function hide(): void {}
 
     public function show(Figures $figures): void
     {
@@ -56,7 +50,7 @@ final class LineProgress implements Progress
             'done' => $figures->done(),
             'total' => $figures->total,
             'failed' => $figures->failed,
-            'running' => $figures->started - $figures->done(),
+            'running' => $figures->running(),
             'rate' => round($figures->rate(), 3),
             'eta' => $remaining === null ? null : round($remaining, 3),
             'elapsed' => round($figures->elapsed(), 3),

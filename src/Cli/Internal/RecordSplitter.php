@@ -13,9 +13,7 @@ final class RecordSplitter
     private string $rest = '';
 
     /** @param non-empty-string $separator one byte */
-    public function __construct(private readonly string $separator)
-    {
-    }
+    public function __construct(private readonly string $separator) {}
 
     /** @return list<string> the records that are complete */
     public function push(string $bytes): array

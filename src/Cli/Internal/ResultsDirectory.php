@@ -12,9 +12,9 @@ use Spindle\Command\CommandResult;
  */
 final class ResultsDirectory
 {
-    private function __construct(private readonly string $path)
-    {
-    }
+    private const FILES = ['seq', 'command', 'exitval', 'stdout', 'stderr'];
+
+    private function __construct(private readonly string $path) {}
 
     /** @throws UsageException when it can't be made or written */
     public static function make(string $path): self
@@ -37,47 +37,48 @@ final class ResultsDirectory
         $old = "{$this->path}/.{$job->sequence}.old";
         self::remove($partial);
         self::remove($old);
-        error_clear_last();
-        @mkdir($partial) ?: throw OutputFailedException::lastError("'{$partial}'");
+        self::check($partial, static fn(): bool => mkdir($partial));
         self::put("{$partial}/seq", "{$job->sequence}\n");
         self::put("{$partial}/command", "{$job->text}\n");
         self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");
         self::copy("{$partial}/stdout", $result->stdoutStream());
         self::copy("{$partial}/stderr", $result->stderrStream());
         if (is_dir($final)) {
-            @rename($final, $old) ?: throw OutputFailedException::lastError("'{$final}'");
+            self::check($final, static fn(): bool => rename($final, $old));
         }
-        @rename($partial, $final) ?: throw OutputFailedException::lastError("'{$final}'");
+        self::check($final, static fn(): bool => rename($partial, $final));
         self::remove($old);
     }
 
     private static function put(string $path, string $bytes): void
     {
-        error_clear_last();
-        if (@file_put_contents($path, $bytes) !== \strlen($bytes)) {
-            throw OutputFailedException::lastError("'{$path}'");
-        }
+        self::check($path, static fn(): bool => file_put_contents($path, $bytes) === \strlen($bytes));
     }
 
     /** @param resource $from */
     private static function copy(string $path, mixed $from): void
     {
+        self::check($path, static function () use ($path, $from): bool {
+            $to = fopen($path, 'w');
+
+            return $to !== false && stream_copy_to_stream($from, $to) === (fstat($from)['size'] ?? 0) && fclose($to);
+        });
+    }
+
+    /** @param \Closure(): bool $work */
+    private static function check(string $path, \Closure $work): void
+    {
         error_clear_last();
-        $to = @fopen($path, 'w') ?: throw OutputFailedException::lastError("'{$path}'");
-        $length = fstat($from)['size'] ?? 0;
-        if (@stream_copy_to_stream($from, $to) !== $length || !@fclose($to)) {
+        if (@$work() !== true) {
             throw OutputFailedException::lastError("'{$path}'");
         }
     }
 
     private static function remove(string $folder): void
     {
-        if (!is_dir($folder)) {
-            return;
+        foreach (self::FILES as $name) {
+            @unlink("{$folder}/{$name}");
         }
-        foreach (scandir($folder) ?: [] as $name) {
-            is_file("{$folder}/{$name}") && unlink("{$folder}/{$name}");
-        }
-        rmdir($folder);
+        @rmdir($folder);
     }
 }

@@ -10,29 +10,21 @@ namespace Spindle\Cli\Internal;
  */
 final class ResumedInput
 {
-    private int $skipped = 0;
-
     public function __construct(
         private readonly FinishedJobs $finished,
         private readonly JobFormat $format,
         private readonly bool $failedAgain,
-    ) {
-    }
-
-    /** How many jobs the log has spared so far. */
-    public function skipped(): int
-    {
-        return $this->skipped;
-    }
+    ) {}
 
     /**
      * @param \Generator<int, string> $records by number
+     * @param Figures                 $figures learn how many jobs the log spares
      *
      * @return \Generator<int, string>
      *
      * @throws UsageException when the input does not match the log
      */
-    public function remaining(\Generator $records, InputWait $wait): \Generator
+    public function remaining(\Generator $records, InputWait $wait, Figures $figures): \Generator
     {
         $spool = new RecordSpool();
         $seen = 0;
@@ -40,7 +32,7 @@ final class ResumedInput
             if ($this->isToRun($seen, $records->current())) {
                 $spool->put($seen, $records->current());
             } else {
-                ++$this->skipped;
+                $figures->spared();
             }
             $records->next();
         }

@@ -53,11 +53,12 @@ final class Runner
         $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
+        $results = $options->results === null ? null : ResultsDirectory::make($options->results);
         [$log, $this->resumed] = $this->openLog();
         $this->recorder = new JobRecorder(
             $this->console,
             $options->json ? new JsonOutput($this->console) : new GroupedOutput($this->console, $options->tag),
-            $options->results === null ? null : ResultsDirectory::make($options->results),
+            $results,
             $log,
         );
     }
@@ -74,17 +75,20 @@ final class Runner
         $interrupts = new Interrupts($this->stop(...), $this->end(...));
         $timers = $this->startTimers();
         try {
-            $this->takeResults();
-            $this->console->finish();
+            try {
+                $this->takeResults();
+            } finally {
+                $this->console->finish();
+            }
         } catch (OutputClosedException) {
-            return $interrupts->status() ?: ExitStatus::BROKEN_PIPE;
+            return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
             $interrupts->forget();
             $this->pool->close();
         }
 
-        return $interrupts->status() ?: $this->status();
+        return $interrupts->status() ?? $this->status();
     }
 
     private function status(): int
@@ -100,7 +104,13 @@ final class Runner
         if ($wanted > $this->capacity) {
             throw UsageException::option('--jobs', (string) $wanted, "at most {$this->capacity}, for which there are descriptors (ulimit -n)");
         }
-        $this->pool->resize($wanted === Concurrency::MOST ? $this->capacity : $wanted);
+        $this->resize($wanted);
+    }
+
+    private function resize(int $wanted): void
+    {
+        $this->figures->slots = min($wanted === Concurrency::MOST ? $this->capacity : $wanted, $this->capacity);
+        $this->pool->resize($this->figures->slots);
     }
 
     /** @return array{JobLog|null, ResumedInput|null} */
@@ -135,15 +145,20 @@ final class Runner
 
     private function takeResults(): void
     {
+        $failure = null;
         try {
             foreach ($this->pool->run($this->commands()) as $job => $result) {
                 $this->slots?->release($job->slot);
                 $this->take($job, $result);
             }
-        } finally {
-            foreach ($this->order?->rest() ?? [] as $job => $result) {
-                $this->recorder->record($job, $result);
-            }
+        } catch (LauncherException|UsageException $failure) {
+            // Of the pool or of the input: what is done is done all the same.
+        }
+        foreach ($this->order?->rest() ?? [] as $job => $result) {
+            $this->recorder->record($job, $result);
+        }
+        if ($failure !== null) {
+            throw $failure;
         }
     }
 
@@ -161,7 +176,8 @@ final class Runner
             if ($job !== null) {
                 $this->order?->expect($job);
                 $this->nextStart = hrtime(true) + (int) ($this->options->delay * 1e9);
-                yield $job => $job->command->withTimeout($this->options->timeLimit->seconds());
+                $limit = $this->options->timeLimit->seconds();
+                yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
             }
         }
         $this->figures->total = $this->figures->started;
@@ -171,11 +187,8 @@ final class Runner
     private function records(): \Generator
     {
         $records = $this->options->source->records($this->wait);
-        if ($this->resumed === null) {
-            return $records;
-        }
 
-        return $this->resumed->remaining($records, $this->wait);
+        return $this->resumed?->remaining($records, $this->wait, $this->figures) ?? $records;
     }
 
     /** @return Job|null null for a record that is no command, which counts as a failed job */
@@ -220,7 +233,9 @@ final class Runner
     private function record(Job $job, ?CommandResult $result): void
     {
         if ($this->order === null) {
-            $result === null || $this->recorder->record($job, $result);
+            if ($result !== null) {
+                $this->recorder->record($job, $result);
+            }
 
             return;
         }
@@ -277,7 +292,7 @@ final class Runner
         $this->reread = hrtime(true);
         $wanted = $this->options->concurrency->reread();
         if ($wanted !== null) {
-            $this->pool->resize(min($wanted === Concurrency::MOST ? $this->capacity : $wanted, $this->capacity));
+            $this->resize($wanted);
         }
     }
 }

@@ -7,9 +7,7 @@ namespace Spindle\Cli\Internal;
 /** Each record is put into a template. */
 final class TemplateFormat implements JobFormat
 {
-    public function __construct(private readonly CommandTemplate $template)
-    {
-    }
+    public function __construct(private readonly CommandTemplate $template) {}
 
     public function usesSlot(): bool
     {

@@ -102,20 +102,29 @@ final class Feeder
     private function read(mixed $stream): \Generator
     {
         // A regular file is always ready and epoll-like drivers refuse it; all else may have to be waited for.
-        $isFile = ((fstat($stream)['mode'] ?? 0) & 0o170000) === 0o100000 || @fstat($stream) === false;
-        while (!feof($stream)) {
-            if (!$isFile) {
-                $this->awaitReadable($stream);
+        $mode = @fstat($stream)['mode'] ?? 0o100000;
+        $isFile = ($mode & 0o170000) === 0o100000;
+        // Of a named pipe or a terminal, PHP would not return less than was asked for while it is blocking.
+        $isGreedy = !$isFile && stream_get_meta_data($stream)['wrapper_type'] === 'plainfile' && stream_set_blocking($stream, false);
+        try {
+            while (!feof($stream)) {
+                if (!$isFile) {
+                    $this->awaitReadable($stream);
+                }
+                if ($this->stopped) {
+                    return;
+                }
+                $piece = fread($stream, self::PIECE);
+                if ($piece === false) {
+                    throw new \RuntimeException("The stream given as a command's input can't be read");
+                }
+                if ($piece !== '') {
+                    yield $piece;
+                }
             }
-            if ($this->stopped) {
-                return;
-            }
-            $piece = fread($stream, self::PIECE);
-            if ($piece === false) {
-                throw new \RuntimeException("The stream given as a command's input can't be read");
-            }
-            if ($piece !== '') {
-                yield $piece;
+        } finally {
+            if ($isGreedy && \is_resource($stream)) {
+                stream_set_blocking($stream, true);
             }
         }
     }

@@ -19,7 +19,7 @@ interface Backend
     public function useEnvironment(array $environment): void;
 
     /**
-     * Starts the job: sets its pid and opens its pipes.
+     * Starts the job and opens its pipes.
      *
      * @return bool false when descriptors or processes have run out for now and nothing was started
      *
@@ -34,6 +34,9 @@ interface Backend
      * @param bool $onlyPool hear nothing of the jobs' output, for the pool takes none
      */
     public function wait(int $deadline, bool $onlyPool): void;
+
+    /** The job's process, while its exit was not reported. */
+    public function pidOf(Job $job): int;
 
     /** Writes what the pool takes now, without blocking; returns the rest. */
     public function send(string $bytes): string;

@@ -47,7 +47,7 @@ final class Job
     public int $err = -1;
     public int $in = -1;
 
-    /** @var list<int> the child's ends of its pipes, open only while it is started */
+    /** @var array<int, int> the child's ends of its pipes by what they become there, open only while it is started */
     public array $childEnds = [];
 
     /** @var array<int, resource> without FFI: our ends of its pipes, by the child's descriptor */

@@ -54,13 +54,21 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, array{Job, int}> whose stream it is, and the child's descriptor, by the stream's number */
     private array $of = [];
 
+    /** @var resource /dev/null */
+    private readonly mixed $null;
+
     private int $look = self::FIRST_LOOK;
     private int $open = 0;
     private bool $childEnded = false;
+    private readonly YoungJobs $young;
     private bool $everStarted = false;
 
     public function __construct(private readonly Supervisor $supervisor, private readonly string $token)
     {
+        $this->young = new YoungJobs();
+        $null = fopen('/dev/null', 'r+e');
+        \assert($null !== false);
+        $this->null = $null;
         foreach ([\STDIN, \STDOUT] as $stream) {
             stream_set_blocking($stream, false);
         }
@@ -87,9 +95,13 @@ final class ProcOpenBackend implements Backend
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
+        foreach (array_keys(getenv(null, true)) as $name) {
+            putenv((string) $name);
+        }
         foreach ($environment as $variable) {
             [$name, $value] = explode('=', $variable, 2) + [1 => ''];
             $this->variables[$name] = $value;
+            putenv($variable);
         }
     }
 
@@ -107,36 +119,47 @@ final class ProcOpenBackend implements Backend
             return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
         }
         $this->everStarted = true;
-        $status = proc_get_status($process);
-        $job->pid = $status['pid'];
         $job->process = $process;
         $job->pipes = $pipes;
         $this->jobs[$job->id] = $job;
         $this->open += \count($pipes);
         foreach ($pipes as $descriptor => $pipe) {
-            stream_set_blocking($pipe, false);
             $this->of[(int) $pipe] = [$job, $descriptor];
-            if ($descriptor !== 0) {
-                stream_set_read_buffer($pipe, 0);
-                $this->reads[(int) $pipe] = $pipe;
-            }
+        }
+        $this->reads[(int) $pipes[self::EXIT_PIPE]] = $pipes[self::EXIT_PIPE];
+        if (!$this->young->add($job)) {
+            $this->listen($job, true);
         }
         if (isset($pipes[0])) {
+            stream_set_blocking($pipes[0], false);
             stream_set_write_buffer($pipes[0], 0);
             $this->feed($job);
-        }
-        if (!$status['running']) {
-            // Asking for the pid has taken the exit of one that is over already, and before PHP 8.3 that is told once.
-            $this->statuses[$job->id] = $status;
-            $this->exiting[$job->id] = $job;
-            $this->look = 0;
         }
 
         return true;
     }
 
+    public function pidOf(Job $job): int
+    {
+        if ($job->pid === 0 && $job->process !== null) {
+            $status = proc_get_status($job->process);
+            $job->pid = $status['pid'];
+            if (!$status['running']) {
+                // The question has taken the exit, and before PHP 8.3 that is told once.
+                $this->statuses[$job->id] = $status;
+                $this->exiting[$job->id] = $job;
+                $this->look = 0;
+            }
+        }
+
+        return $job->pid;
+    }
+
     public function wait(int $deadline, bool $onlyPool): void
     {
+        while (($job = $this->young->next($deadline)) !== null) {
+            $this->listen($job, true);
+        }
         $now = hrtime(true);
         $look = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
             $this->exiting !== [] => $this->look,
@@ -270,7 +293,8 @@ final class ProcOpenBackend implements Backend
             }
         }
         if (!str_contains($arguments[0], '/')) {
-            $arguments[0] = Programs::find($arguments[0], $this->environmentOf($job)['PATH'] ?? Programs::DEFAULT_PATH);
+            $path = ($this->environmentOf($job) ?? $this->variables)['PATH'] ?? Programs::DEFAULT_PATH;
+            $arguments[0] = Programs::find($arguments[0], $path);
 
             return $arguments;
         }
@@ -290,7 +314,7 @@ final class ProcOpenBackend implements Backend
     private function descriptorsOf(Job $job): array
     {
         $flags = $job->flags;
-        $null = ['file', '/dev/null', 'r+'];
+        $null = $this->null;
         $descriptors = [
             ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0 ? ['pipe', 'r'] : $null,
             ['pipe', 'w'],
@@ -312,9 +336,14 @@ final class ProcOpenBackend implements Backend
         return $descriptors;
     }
 
-    /** @return array<string, string> */
-    private function environmentOf(Job $job): array
+    /** @return array<string, string>|null null for the launcher's own, which costs proc_open least */
+    private function environmentOf(Job $job): ?array
     {
+        if ($job->changes === []) {
+            putenv(Protocol::MARKER . "={$this->token}.{$job->id}");
+
+            return null;
+        }
         $variables = $this->variables;
         foreach ($job->changes as $change) {
             [$name, $value] = explode('=', $change, 2) + [1 => null];
@@ -428,11 +457,16 @@ final class ProcOpenBackend implements Backend
     private function exited(Job $job, array $status): void
     {
         unset($this->jobs[$job->id]);
-        foreach ([1, 2] as $descriptor) {
-            if (isset($job->pipes[$descriptor])) {
-                $this->read($job, $descriptor, true);
+        $rest = 0;
+        // What has nothing to give is skipped, for a descendant may keep it open and the streams block.
+        $readable = array_intersect_key($job->pipes, [1 => true, 2 => true]);
+        $none = null;
+        if ($readable !== [] && @stream_select($readable, $none, $none, 0) > 0) {
+            foreach (array_keys($readable) as $descriptor) {
+                $rest += $this->read($job, $descriptor, true);
             }
         }
+        $this->young->remove($job, $rest);
         foreach (array_keys($job->pipes) as $descriptor) {
             $this->close($job, $descriptor);
         }
@@ -442,7 +476,8 @@ final class ProcOpenBackend implements Backend
         $this->supervisor->exited($job, $status['signaled'] ? -1 : $status['exitcode'], $status['signaled'] ? $status['termsig'] : 0);
     }
 
-    private function read(Job $job, int $descriptor, bool $last): void
+    /** @return int bytes */
+    private function read(Job $job, int $descriptor, bool $last): int
     {
         $pipe = $job->pipes[$descriptor];
         $bytes = @fread($pipe, self::READ_SIZE);
@@ -451,6 +486,8 @@ final class ProcOpenBackend implements Backend
         } elseif (!$last && feof($pipe)) {
             $this->close($job, $descriptor);
         }
+
+        return \strlen((string) $bytes);
     }
 
     private function close(Job $job, int $descriptor): void

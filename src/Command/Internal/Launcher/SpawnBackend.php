@@ -22,6 +22,7 @@ final class SpawnBackend implements Backend
     private const STDOUT_OF_POOL = 3;
     private const READ_SIZE = 1 << 18;
     private const MAX_EVENTS = 256;
+    private const KEPT_ACTIONS = 512;
     private const EPOLLIN = 1;
     private const EPOLLOUT = 4;
     private const POLLIN = 1;
@@ -56,7 +57,6 @@ final class SpawnBackend implements Backend
     /** @var Integers */
     private readonly object $status;
 
-    private readonly \FFI\CData $actions;
     private readonly \FFI\CData $attributes;
     private readonly Vector $arguments;
     private readonly Vector $environment;
@@ -67,6 +67,9 @@ final class SpawnBackend implements Backend
 
     /** @var array<string, string> path by "PATH\0program" */
     private array $found = [];
+
+    /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
+    private array $actions = [];
 
     /** @var array<int, Job> by pid */
     private array $jobs = [];
@@ -81,9 +84,11 @@ final class SpawnBackend implements Backend
     private array $inputs = [];
 
     private bool $awaitingPool = false;
+    private readonly YoungJobs $young;
 
     public function __construct(private readonly Supervisor $supervisor, private readonly string $token, int $poolPid)
     {
+        $this->young = new YoungJobs();
         $this->libc = new Libc();
         $this->c = $c = $this->libc->functions;
 
@@ -97,7 +102,6 @@ final class SpawnBackend implements Backend
         $this->pipe = $this->libc->integers('int[2]');
         $this->pid = $this->libc->integers('int[1]');
         $this->status = $this->libc->integers('int[1]');
-        $this->actions = $this->libc->new('spawn_actions[1]');
         $this->attributes = $this->libc->new('spawn_attributes[1]');
         $this->arguments = new Vector($this->libc);
         $this->environment = new Vector($this->libc);
@@ -175,8 +179,16 @@ final class SpawnBackend implements Backend
         return true;
     }
 
+    public function pidOf(Job $job): int
+    {
+        return $job->pid;
+    }
+
     public function wait(int $deadline, bool $onlyPool): void
     {
+        while (($job = $this->young->next($deadline)) !== null) {
+            $this->listen($job, true);
+        }
         $milliseconds = $deadline === 0 ? -1 : max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000));
         if ($onlyPool) {
             $this->waitForPool($milliseconds);
@@ -297,7 +309,10 @@ final class SpawnBackend implements Backend
         $c->posix_spawnattr_setpgroup($this->attributes, 0);
         $c->sigemptyset($set);
         $c->posix_spawnattr_setsigmask($this->attributes, $set);
-        $c->sigfillset($set);
+        // Only what is ignored here needs it, and each signal in the set costs the child a system call.
+        foreach (self::ignoredSignals() as $signal) {
+            $c->sigaddset($set, $signal);
+        }
         $c->posix_spawnattr_setsigdefault($this->attributes, $set);
 
         $c->sigemptyset($set);
@@ -307,6 +322,15 @@ final class SpawnBackend implements Backend
         $c->sigprocmask(0, $set, null);
 
         return $c->signalfd(-1, $set, self::CLOEXEC | self::NONBLOCK);
+    }
+
+    /** @return list<int> */
+    private static function ignoredSignals(): array
+    {
+        preg_match('/^SigIgn:\s*([0-9a-f]+)$/m', (string) @file_get_contents('/proc/self/status'), $match);
+        $mask = (int) hexdec($match[1] ?? '0');
+
+        return array_values(array_unique([13, ...array_filter(range(1, 62), static fn(int $signal): bool => ($mask >> ($signal - 1) & 1) === 1)]));
     }
 
     private function resolve(Job $job): string
@@ -357,49 +381,57 @@ final class SpawnBackend implements Backend
         $this->environmentOf = $changes;
     }
 
-    /** Opens the pipes as pairs, ours in $job->out, err and in, the child's in the file actions. */
+    /** Opens the pipes as pairs: ours go to $job->out, err and in, the child's to $job->childEnds. */
     private function openPipes(Job $job): bool
     {
-        $c = $this->c;
-        $c->posix_spawn_file_actions_init($this->actions);
         $flags = $job->flags;
-
-        if (($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) === 0) {
-            $c->posix_spawn_file_actions_adddup2($this->actions, $this->null, 0);
-        } elseif ($c->pipe2($this->pipe, self::CLOEXEC) === 0) {
-            $job->in = $this->pipe[1];
-            $job->childEnds[] = $end = $this->pipe[0];
-            $c->posix_spawn_file_actions_adddup2($this->actions, $end, 0);
-        } else {
-            return false;
-        }
-
-        if (($flags & Protocol::INHERIT_STDOUT) !== 0) {
-            $c->posix_spawn_file_actions_adddup2($this->actions, self::STDOUT_OF_POOL, 1);
-        } elseif (($flags & Protocol::DISCARD_STDOUT) !== 0) {
-            $c->posix_spawn_file_actions_adddup2($this->actions, $this->null, 1);
-        } elseif ($c->pipe2($this->pipe, self::CLOEXEC) === 0) {
-            $job->out = $this->pipe[0];
-            $job->childEnds[] = $end = $this->pipe[1];
-            $c->posix_spawn_file_actions_adddup2($this->actions, $end, 1);
-        } else {
-            return false;
-        }
-
-        if (($flags & Protocol::INHERIT_STDERR) !== 0) {
-            return true;
-        }
-        if (($flags & Protocol::DISCARD_STDERR) !== 0) {
-            $c->posix_spawn_file_actions_adddup2($this->actions, $this->null, 2);
-        } elseif ($c->pipe2($this->pipe, self::CLOEXEC) === 0) {
-            $job->err = $this->pipe[0];
-            $job->childEnds[] = $end = $this->pipe[1];
-            $c->posix_spawn_file_actions_adddup2($this->actions, $end, 2);
-        } else {
-            return false;
+        $piped = [
+            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0,
+            ($flags & (Protocol::INHERIT_STDOUT | Protocol::DISCARD_STDOUT)) === 0,
+            ($flags & (Protocol::INHERIT_STDERR | Protocol::DISCARD_STDERR)) === 0,
+        ];
+        foreach ($piped as $descriptor => $isPiped) {
+            if (!$isPiped) {
+                continue;
+            }
+            if ($this->c->pipe2($this->pipe, self::CLOEXEC) !== 0) {
+                return false;
+            }
+            $ends = [$this->pipe[0], $this->pipe[1]];
+            $job->childEnds[$descriptor] = $ends[$descriptor === 0 ? 0 : 1];
+            match ($descriptor) {
+                0 => $job->in = $ends[1],
+                1 => $job->out = $ends[0],
+                2 => $job->err = $ends[0],
+            };
         }
 
         return true;
+    }
+
+    /** What the child does with its descriptors; the numbers come again and again, so the lists are kept. */
+    private function actions(Job $job): \FFI\CData
+    {
+        $sources = [
+            $job->childEnds[0] ?? $this->null,
+            $job->childEnds[1] ?? (($job->flags & Protocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
+            $job->childEnds[2] ?? (($job->flags & Protocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
+        ];
+        $key = "{$sources[0]},{$sources[1]},{$sources[2]}";
+        if (isset($this->actions[$key])) {
+            return $this->actions[$key];
+        }
+        if (\count($this->actions) >= self::KEPT_ACTIONS) {
+            array_walk($this->actions, $this->c->posix_spawn_file_actions_destroy(...));
+            $this->actions = [];
+        }
+        $actions = $this->libc->new('spawn_actions[1]');
+        $this->c->posix_spawn_file_actions_init($actions);
+        foreach ($sources as $target => $source) {
+            $this->c->posix_spawn_file_actions_adddup2($actions, $source, $target);
+        }
+
+        return $this->actions[$key] = $actions;
     }
 
     private function spawn(string $path, Job $job): int
@@ -409,7 +441,7 @@ final class SpawnBackend implements Backend
         return $this->c->posix_spawn(
             $this->pid,
             $path,
-            $this->actions,
+            $this->actions($job),
             $this->attributes,
             $this->arguments->pointers,
             $this->environment->pointers,
@@ -419,20 +451,20 @@ final class SpawnBackend implements Backend
     private function openOurEnds(Job $job): void
     {
         $c = $this->c;
-        $c->posix_spawn_file_actions_destroy($this->actions);
         foreach ($job->childEnds as $end) {
             $c->close($end);
         }
         $job->childEnds = [];
         if ($job->out >= 0) {
             $c->fcntl($job->out, 4, self::NONBLOCK);
-            $this->watch($job->out, self::EPOLLIN);
             $this->outputs[$job->out] = $job;
         }
         if ($job->err >= 0) {
             $c->fcntl($job->err, 4, self::NONBLOCK);
-            $this->watch($job->err, self::EPOLLIN);
             $this->errors[$job->err] = $job;
+        }
+        if (!$this->young->add($job)) {
+            $this->listen($job, true);
         }
         if ($job->in >= 0) {
             $c->fcntl($job->in, 4, self::NONBLOCK | 1);
@@ -442,7 +474,6 @@ final class SpawnBackend implements Backend
 
     private function closePipes(Job $job): void
     {
-        $this->c->posix_spawn_file_actions_destroy($this->actions);
         foreach ([...$job->childEnds, $job->out, $job->err, $job->in] as $descriptor) {
             if ($descriptor >= 0) {
                 $this->c->close($descriptor);
@@ -538,18 +569,21 @@ final class SpawnBackend implements Backend
     /** Takes what the process left in its pipes, and no more: a descendant may still be writing. */
     private function takeRest(Job $job): void
     {
+        $rest = 0;
         if ($job->out >= 0) {
-            $this->read($job->out, $job, false, true);
+            $rest += $this->read($job->out, $job, false, true);
         }
         if ($job->err >= 0) {
-            $this->read($job->err, $job, true, true);
+            $rest += $this->read($job->err, $job, true, true);
         }
+        $this->young->remove($job, $rest);
         if ($job->in >= 0) {
             $this->closeInput($job);
         }
     }
 
-    private function read(int $descriptor, Job $job, bool $isError, bool $last = false): void
+    /** @return int bytes */
+    private function read(int $descriptor, Job $job, bool $isError, bool $last = false): int
     {
         $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
         if ($length > 0) {
@@ -564,6 +598,8 @@ final class SpawnBackend implements Backend
                 $job->out = -1;
             }
         }
+
+        return max(0, $length);
     }
 
     private function awaitInput(Job $job): void

@@ -285,7 +285,7 @@ final class Supervisor
         } catch (StartFailure $failure) {
             $this->tell(Protocol::NOT_STARTED, $id, pack('CC', 0, $failure->exitCode) . $failure->getMessage());
 
-            return $this->mayStart();
+            return true; // so that it is told without waiting for something else to happen
         }
         $this->running[$id] = $job;
         if ($job->timeout > 0) {
@@ -455,8 +455,8 @@ final class Supervisor
     {
         $roots = [];
         foreach ($this->running as $job) {
-            if ($job->pid > 0) {
-                $roots[$job->pid] = $job->id;
+            if (!isset($this->lingering[$job->id])) {
+                $roots[$this->backend->pidOf($job)] = $job->id;
             }
         }
 

@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli;
+
+use Composer\InstalledVersions;
+use Spindle\Cli\Internal\ArgumentOrder;
+use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Application as ConsoleApplication;
+use Symfony\Component\Console\Command\HelpCommand;
+use Symfony\Component\Console\Command\ListCommand;
+use Symfony\Component\Console\Exception\ExceptionInterface;
+use Symfony\Component\Console\Input\ArgvInput;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputDefinition;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** The command `spindle`. Whatever goes wrong is told in one line on standard error. */
+final class Application extends ConsoleApplication
+{
+    /** Options that end at a command's first word: by the command, letters beside those of the definition. */
+    private const OWN_ORDER = ['run' => ['0' => 'null', 'P' => 'jobs']];
+
+    /** Symfony's Application sets these for its own use; commands are to run without them. */
+    private const VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
+
+    /** @var array<string, string|false> */
+    private array $environment = [];
+
+    public function __construct()
+    {
+        parent::__construct('Spindle', self::version());
+        $this->setAutoExit(false);
+        $this->setCatchExceptions(false);
+    }
+
+    /** @return int the exit status */
+    public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
+    {
+        // A message of PHP's own must not get into the output of jobs.
+        ini_set('display_errors', 'stderr');
+        foreach (self::VARIABLES as $name) {
+            $this->environment[$name] = getenv($name, true);
+        }
+        try {
+            $input ??= new ArgvInput($this->arguments());
+            $input->setInteractive(false);
+
+            return parent::run($input, $output);
+        } catch (UsageException|ExceptionInterface $exception) {
+            return self::fail($exception->getMessage(), ExitStatus::USAGE);
+        } catch (\Throwable $exception) {
+            return self::fail(self::isKnown($exception) ? $exception->getMessage() : (string) $exception, ExitStatus::TROUBLE);
+        }
+    }
+
+    public function doRun(InputInterface $input, OutputInterface $output): int
+    {
+        foreach ($this->environment as $name => $value) {
+            putenv($value === false ? $name : "{$name}={$value}");
+        }
+
+        return parent::doRun($input, $output);
+    }
+
+    protected function getDefaultInputDefinition(): InputDefinition
+    {
+        return new InputDefinition([
+            new InputArgument('command', InputArgument::REQUIRED, 'The command'),
+            new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show the help of a command'),
+            new InputOption('version', 'V', InputOption::VALUE_NONE, 'Show the version'),
+            new InputOption('ansi', null, InputOption::VALUE_NEGATABLE, 'Use colours, or none; else they are used on a terminal unless NO_COLOR is set'),
+            new InputOption('verbose', 'v|vv|vvv', InputOption::VALUE_NONE, 'With -vvv, log each step to standard error'),
+        ]);
+    }
+
+    protected function getDefaultCommands(): array
+    {
+        return [new HelpCommand(), new ListCommand(), new RunCommand(), new BenchCommand()];
+    }
+
+    /** @return list<string> */
+    private function arguments(): array
+    {
+        /** @var list<string> $arguments */
+        $arguments = $_SERVER['argv'] ?? ['spindle'];
+        foreach ($arguments as $position => $word) {
+            if ($position === 0 || str_starts_with($word, '-')) {
+                continue;
+            }
+            if (isset(self::OWN_ORDER[$word])) {
+                $command = $this->find($word);
+                $command->mergeApplicationDefinition();
+                $order = new ArgumentOrder($command->getDefinition(), self::OWN_ORDER[$word]);
+                array_splice($arguments, $position + 1, null, $order->normalise(\array_slice($arguments, $position + 1)));
+            }
+            break;
+        }
+
+        return $arguments;
+    }
+
+    private static function isKnown(\Throwable $exception): bool
+    {
+        return $exception instanceof \Spindle\SpindleException;
+    }
+
+    /** @return int the exit status */
+    private static function fail(string $message, int $status): int
+    {
+        $line = trim((string) preg_replace('/\s*\n\s*/', ' ', $message));
+        fwrite(\STDERR, "spindle: {$line}\n");
+
+        return $status;
+    }
+
+    private static function version(): string
+    {
+        return InstalledVersions::isInstalled('spindle/spindle')
+            ? (string) InstalledVersions::getPrettyVersion('spindle/spindle')
+            : 'unknown';
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli;
+
+use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/**
+ * `spindle bench`: measures Spindle against what else is installed, on this machine.
+ *
+ * The benchmarks lie in the package's folder bench/ and run in a process of their own, whose exit status this passes on.
+ */
+final class BenchCommand extends Command
+{
+    private const HELP = <<<'HELP'
+        Runs the same commands by Spindle and by each of its peers that is installed, in turn and each in
+        a fresh process, and prints the medians:
+
+          <info>spindle bench commands</info>
+          <info>spindle bench commands --memory 0,10,50,100,500</info>   with so many megabytes held
+          <info>spindle bench commands --command 'gzip -9 < notes.txt | wc -c' --peers xargs,parallel</info>
+
+        Where there is a C compiler, the limit is a C program that starts the same commands.
+        HELP;
+
+    private const SCRIPTS = ['commands' => 'commands.php'];
+
+    /** By name: the script's option, a shortcut, the help. */
+    private const OPTIONS = [
+        'memory' => ['--memory', null, 'Megabytes that the measuring process holds, between commas [default: 0]'],
+        'count' => ['-n', 'n', 'Commands for each measurement [default: 3000]'],
+        'jobs' => ['-j', 'j', 'So many at once [default: 8]'],
+        'rounds' => ['--rounds', null, 'Measurements of each contestant [default: 5]'],
+        'command' => ['--command', null, 'The line to run; its output has to be the same each time [default: echo hi]'],
+        'tasks' => ['--tasks', null, "command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
+        'start' => ['--start', null, 'How Spindle starts commands: posix_spawn or proc_open; auto measures what there is [default: auto]'],
+        'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
+        'json' => ['--json', null, 'Write the raw data to this file'],
+    ];
+
+    public function __construct()
+    {
+        parent::__construct('bench');
+    }
+
+    protected function configure(): void
+    {
+        $this->setDescription('Measures Spindle against its peers on this machine')
+            ->setHelp(self::HELP)
+            ->addArgument('what', InputArgument::REQUIRED, 'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)))
+            ->addOption('cold', null, InputOption::VALUE_NONE, 'Take the start of a pool into its figure');
+        foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
+            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED, $help);
+        }
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        return self::runScript([\PHP_BINARY, self::script($input->getArgument('what')), ...self::arguments($input)], $output);
+    }
+
+    /** @throws UsageException */
+    private static function script(mixed $what): string
+    {
+        $what = \is_string($what) ? $what : '';
+        if (!isset(self::SCRIPTS[$what])) {
+            throw new UsageException("argument '{$what}' is not allowed; give " . implode(' or ', array_keys(self::SCRIPTS)));
+        }
+        $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$what];
+
+        return is_file($file) ? $file : throw new UsageException('the benchmarks are not part of this installation; take a checkout of Spindle');
+    }
+
+    /** @return list<string> */
+    private static function arguments(InputInterface $input): array
+    {
+        $arguments = $input->getOption('cold') === true ? ['--cold'] : [];
+        foreach (self::OPTIONS as $name => [$option]) {
+            $value = $input->getOption($name);
+            if (\is_string($value)) {
+                array_push($arguments, $option, $value);
+            }
+        }
+
+        return $arguments;
+    }
+
+    /** @param list<string> $command */
+    private static function runScript(array $command, OutputInterface $output): int
+    {
+        $process = proc_open($command, [\STDIN, ['pipe', 'w'], \STDERR], $pipes);
+        if ($process === false || !isset($pipes[1])) {
+            throw new \RuntimeException("{$command[0]} could not be started");
+        }
+        while (!feof($pipes[1])) {
+            $output->write((string) fread($pipes[1], 8192), false, OutputInterface::OUTPUT_RAW);
+        }
+
+        return proc_close($process);
+    }
+}

@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/** --dry-run: prints the commands that would run, one a line, and changes nothing. */
+final class DryRun
+{
+    /** Nothing occupies a slot. */
+    private const SLOT = 1;
+
+    private readonly OutputStream $out;
+    private int $bad = 0;
+
+    public function __construct(private readonly RunOptions $options)
+    {
+        $this->out = OutputStream::standardOutput();
+    }
+
+    /**
+     * @return int the exit status
+     *
+     * @throws UsageException
+     * @throws OutputFailedException
+     */
+    public function run(): int
+    {
+        try {
+            foreach ($this->records() as $number => $record) {
+                $this->print($number, $record);
+            }
+        } catch (OutputClosedException) {
+            return ExitStatus::BROKEN_PIPE;
+        }
+
+        return ExitStatus::ofFailures($this->bad);
+    }
+
+    /** @return \Generator<int, string> */
+    private function records(): \Generator
+    {
+        $wait = new InputWait();
+        $records = $this->options->source->records($wait);
+        if (!$this->options->resume || $this->options->jobLog === null) {
+            return $records;
+        }
+        $resumed = new ResumedInput(JobLog::read($this->options->jobLog), $this->options->format, $this->options->failedAgain);
+
+        return $resumed->remaining($records, $wait, new Figures(static fn(): int => hrtime(true)));
+    }
+
+    private function print(int $number, string $record): void
+    {
+        try {
+            $this->out->write($this->options->format->job($number, $record, self::SLOT)->command->toString() . "\n");
+        } catch (BadRecordException $bad) {
+            $message = "{$this->options->source->name} {$number}: {$bad->getMessage()}";
+            if ($this->options->strict) {
+                throw new UsageException($message);
+            }
+            ++$this->bad;
+            OutputStream::standardError()->write('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+        }
+    }
+}
