@@ -13,11 +13,16 @@ use function Amp\Future\await;
 
 require __DIR__ . '/../vendor/autoload.php';
 
+function here(string $line): Command
+{
+    return Command::shell($line)->withWorkingDirectory(dirname(__DIR__));
+}
+
 $pool = new CommandPool(concurrency: 8);
 
 $sizes = await([
-    'lines' => async(fn(): string => trim($pool->execute(Command::shell('wc -l < composer.json'))->orThrow()->stdout())),
-    'bytes' => async(fn(): string => trim($pool->execute(Command::shell('wc -c < composer.json'))->orThrow()->stdout())),
+    'lines' => async(fn(): string => trim($pool->execute(here('wc -l < composer.json'))->orThrow()->stdout())),
+    'bytes' => async(fn(): string => trim($pool->execute(here('wc -c < composer.json'))->orThrow()->stdout())),
 ]);
 printf("composer.json has lines: %s, bytes: %s\n", is_numeric($sizes['lines']) ? 'yes' : 'no', is_numeric($sizes['bytes']) ? 'yes' : 'no');
 

@@ -112,6 +112,7 @@ $output = new ConsoleOutput();
 $output->writeln(sprintf('<info>%s</info> PHP files: lint, compress, SHA-256. %s commands, %d at once on %d CPUs.', number_format(count($files)), number_format($total), $concurrency, $cpus));
 
 $failed = 0;
+/** @var float $rate commands per second so far */
 $rate = 0.0;
 ProgressBar::setPlaceholderFormatterDefinition('failed', static function () use (&$failed): string {
     return (string) $failed;
@@ -120,7 +121,7 @@ ProgressBar::setPlaceholderFormatterDefinition('rate', static function () use (&
     return number_format($rate) . '/s';
 });
 ProgressBar::setPlaceholderFormatterDefinition('eta', static function (ProgressBar $bar) use (&$rate): string {
-    return $rate > 0 ? number_format(($bar->getMaxSteps() - $bar->getProgress()) / $rate) . ' s' : '?';
+    return number_format(($bar->getMaxSteps() - $bar->getProgress()) / max($rate, 1.0)) . ' s';
 });
 $bar = new ProgressBar($output, $total);
 $bar->setFormat(' %current%/%max% [%bar%] %percent:3s%%  %rate%  ETA %eta%  failed %failed%');

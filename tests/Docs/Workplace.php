@@ -41,7 +41,7 @@ final readonly class Workplace
     }
 
     /** With all errors shown and the autoloader at hand. */
-    public function php(string $file): Process
+    public function php(string $file, string ...$arguments): Process
     {
         return $this->run([
             PHP_BINARY,
@@ -51,6 +51,7 @@ final readonly class Workplace
             '-d', 'html_errors=0',
             '-d', 'auto_prepend_file=' . self::project() . '/vendor/autoload.php',
             $file,
+            ...array_values($arguments),
         ]);
     }
 

@@ -102,8 +102,8 @@ final class Feeder
     private function read(mixed $stream): \Generator
     {
         // A regular file is always ready and epoll-like drivers refuse it; all else may have to be waited for.
-        $mode = @fstat($stream)['mode'] ?? 0o100000;
-        $isFile = ($mode & 0o170000) === 0o100000;
+        $stat = @fstat($stream);
+        $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // Of a named pipe or a terminal, PHP would not return less than was asked for while it is blocking.
         $isGreedy = !$isFile && stream_get_meta_data($stream)['wrapper_type'] === 'plainfile' && stream_set_blocking($stream, false);
         try {

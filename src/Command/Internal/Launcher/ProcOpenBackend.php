@@ -96,7 +96,7 @@ final class ProcOpenBackend implements Backend
     {
         $this->variables = [];
         foreach (array_keys(getenv(null, true)) as $name) {
-            putenv((string) $name);
+            putenv("{$name}");
         }
         foreach ($environment as $variable) {
             [$name, $value] = explode('=', $variable, 2) + [1 => ''];

@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\CommandTemplate;
+
+final class CommandTemplateTest extends TestCase
+{
+    /**
+     * What GNU parallel 20221122 makes of them.
+     *
+     * @return iterable<string, array{string, string, string, string, string}> input, {.} {/} {//} {/.}
+     */
+    public static function paths(): iterable
+    {
+        yield 'a file' => ['a/b/c.tar.gz', 'a/b/c.tar', 'c.tar.gz', 'a/b', 'c.tar'];
+        yield 'no folder' => ['x.y', 'x', 'x.y', '.', 'x'];
+        yield 'a dot at the end' => ['a.', 'a', 'a.', '.', 'a'];
+        yield 'two dots' => ['x..y', 'x.', 'x..y', '.', 'x.'];
+        yield 'only an extension' => ['.bashrc', '', '.bashrc', '.', ''];
+        yield 'a hidden file in a folder' => ['a/.b', 'a/', '.b', 'a', ''];
+        yield 'a dot in a folder alone' => ['dir.d/file', 'dir.d/file', 'file', 'dir.d', 'file'];
+        yield 'a slash at the end' => ['d.d/', 'd.d/', '', '.', ''];
+        yield 'the root' => ['/', '/', '', '/', ''];
+        yield 'the root twice' => ['//', '//', '', '/', ''];
+        yield 'nothing' => ['', '', '', '.', ''];
+    }
+
+    #[DataProvider('paths')]
+    public function testPathsAreTakenApartAsByGnuParallel(string $input, string $bare, string $base, string $folder, string $bareBase): void
+    {
+        $command = CommandTemplate::fromWords(['echo', '{}', '{.}', '{/}', '{//}', '{/.}'])->command($input, 1, 1);
+
+        self::assertSame(['echo', $input, $bare, $base, $folder, $bareBase], $command->arguments);
+    }
+
+    public function testReplacementStringsMayBeAnywhereInAWordAndSeveralTimes(): void
+    {
+        $command = CommandTemplate::fromWords(['cp', '{}', 'out/{/.}-{#}.{%}{}', '{{}}', '{x}'])->command('a.b', 7, 3);
+
+        self::assertSame(['cp', 'a.b', 'out/a-7.3a.b', '{a.b}', '{x}'], $command->arguments);
+    }
+
+    public function testAReplacementStringInTheInputIsNotReplaced(): void
+    {
+        self::assertSame(['echo', '{#}{}'], CommandTemplate::fromWords(['echo', '{}'])->command('{#}{}', 1, 1)->arguments);
+        self::assertSame("echo '{#}'", CommandTemplate::fromWords(['echo {}'])->command('{#}', 1, 1)->line);
+    }
+
+    public function testTheInputIsAppendedWhereTheCommandHasNoReplacementString(): void
+    {
+        self::assertSame(['gzip', '-9', 'a b'], CommandTemplate::fromWords(['gzip', '-9'])->command('a b', 1, 1)->arguments);
+        self::assertSame("sleep 1; echo 'a b'", CommandTemplate::fromWords(['sleep 1; echo'])->command('a b', 1, 1)->line);
+    }
+
+    public function testTheJobsNumberIsAReplacementStringToo(): void
+    {
+        self::assertSame(['echo', '4'], CommandTemplate::fromWords(['echo', '{#}'])->command('a', 4, 1)->arguments);
+    }
+
+    /** @return iterable<string, array{list<string>, bool}> */
+    public static function templates(): iterable
+    {
+        yield 'a word' => [['gzip'], false];
+        yield 'a replacement string alone' => [['{}'], false];
+        yield 'a replacement string with a special character' => [['{#}'], false];
+        yield 'a path with a replacement string' => [['./bin/{/.}'], false];
+        yield 'several words, of which one is special' => [['echo', 'a; b'], false];
+        yield 'white space' => [['gzip {}'], true];
+        yield 'a tab' => [["gzip\t{}"], true];
+        foreach (str_split('|&;<>()$`\\"\'*?[]#~!') as $character) {
+            yield "the character {$character}" => [["x{$character}"], true];
+        }
+    }
+
+    /** @param non-empty-list<string> $words */
+    #[DataProvider('templates')]
+    public function testASingleWordThatIsSpecialToAShellIsAShellLine(array $words, bool $isShellLine): void
+    {
+        $template = CommandTemplate::fromWords($words);
+
+        self::assertSame($isShellLine, $template->isShellLine());
+        self::assertSame($isShellLine, $template->command('x', 1, 1)->line !== null);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function hostileInputs(): iterable
+    {
+        foreach (['plain', 'a b', "it's", '$(reboot)', '`x`', '"', "a\nb", '', ';', '-n', '*', "\xff\xfe", "'", "''", '!x', '~', '#'] as $input) {
+            yield addcslashes($input, "\0..\37\177..\377") => [$input];
+        }
+    }
+
+    #[DataProvider('hostileInputs')]
+    public function testWhatIsPutIntoAShellLineReachesTheProgramAsItIs(string $input): void
+    {
+        $line = (string) CommandTemplate::fromWords(["printf '%s' {}"])->command($input, 1, 1)->line;
+
+        exec('exec /bin/sh -c ' . "'" . str_replace("'", "'\\''", $line) . "'", $output, $status);
+
+        self::assertSame([0, $input], [$status, implode("\n", $output)]);
+    }
+
+    public function testTheLogsTextIsTheSameInEverySlot(): void
+    {
+        $template = CommandTemplate::fromWords(['run --slot {%} {}']);
+
+        self::assertTrue($template->usesSlot());
+        self::assertSame("run --slot '{%}' 'a b'", $template->text('a b', 1));
+        self::assertSame("run --slot 5 'a b'", $template->command('a b', 1, 5)->line);
+        self::assertFalse(CommandTemplate::fromWords(['run {}'])->usesSlot());
+    }
+
+    public function testACommandThatTheSystemCannotRunIsAnError(): void
+    {
+        $this->expectException(\ValueError::class);
+
+        CommandTemplate::fromWords(['echo', '{}'])->command("a\0b", 1, 1);
+    }
+}

@@ -1,0 +1,222 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Concurrency;
+use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\HaltRule;
+use Spindle\Cli\Internal\ProgressMode;
+use Spindle\Cli\Internal\TimeLimit;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\CpuCount;
+use Spindle\Tests\OwnDirectory;
+
+final class OptionValuesTest extends TestCase
+{
+    use OwnDirectory;
+
+    /** @return iterable<string, array{string, float|null}> */
+    public static function durations(): iterable
+    {
+        yield 'seconds' => ['90', 90.0];
+        yield 'a fraction' => ['1.5', 1.5];
+        yield 'only a fraction' => ['.5', 0.5];
+        yield 'seconds, said' => ['2s', 2.0];
+        yield 'minutes' => ['10m', 600.0];
+        yield 'hours' => ['1.5h', 5400.0];
+        yield 'days' => ['2d', 172_800.0];
+        yield 'nothing' => ['', null];
+        yield 'less than nothing' => ['-1', null];
+        yield 'a word' => ['soon', null];
+        yield 'an unknown unit' => ['3w', null];
+        yield 'a unit alone' => ['m', null];
+        yield 'an exponent' => ['1e3', null];
+        yield 'more after it' => ["1\n", null];
+    }
+
+    #[DataProvider('durations')]
+    public function testADurationIsSecondsOrHasAUnit(string $text, ?float $seconds): void
+    {
+        self::assertSame($seconds, Duration::parse($text));
+    }
+
+    public function testADurationIsShownAsAClockDoes(): void
+    {
+        self::assertSame(['0:00', '0:07', '12:34', '1:02:03', '100:00:00'], array_map(Duration::format(...), [0.4, 6.6, 754.0, 3723.0, 360_000.0]));
+    }
+
+    /** @return iterable<string, array{string|null, int}> */
+    public static function concurrencies(): iterable
+    {
+        yield 'none' => [null, 4];
+        yield 'a number' => ['12', 12];
+        yield 'as many as possible' => ['0', Concurrency::MOST];
+        yield 'a percentage' => ['200%', 8];
+        yield 'a small percentage' => ['1%', 1];
+        yield 'a broken percentage' => ['62.5%', 3];
+    }
+
+    #[DataProvider('concurrencies')]
+    public function testTheConcurrencyIsANumberOrAPercentageOfTheUsableCpus(?string $value, int $expected): void
+    {
+        self::assertSame($expected, Concurrency::parse($value, $this->cpus(4))->current());
+    }
+
+    public function testTheConcurrencyFollowsAFile(): void
+    {
+        $file = $this->file('jobs', "50%\n");
+        $concurrency = Concurrency::parse($file, $this->cpus(4));
+
+        self::assertTrue($concurrency->isFile());
+        self::assertSame(2, $concurrency->current());
+        self::assertNull($concurrency->reread(), 'Nothing has changed');
+
+        file_put_contents($file, '7');
+        self::assertSame(7, $concurrency->reread());
+
+        file_put_contents($file, 'many');
+        self::assertNull($concurrency->reread(), 'What it holds is no number');
+        self::assertSame(7, $concurrency->current());
+
+        unlink($file);
+        self::assertNull($concurrency->reread());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function badConcurrencies(): iterable
+    {
+        yield 'a word' => ['many'];
+        yield 'less than nothing' => ['-1'];
+        yield 'a fraction' => ['1.5'];
+        yield 'no percentage' => ['0%'];
+        yield 'nothing' => [''];
+        yield 'too much' => ['99999999999999999999'];
+    }
+
+    #[DataProvider('badConcurrencies')]
+    public function testAnotherConcurrencyIsRefusedByName(string $value): void
+    {
+        $this->expectExceptionObject(UsageException::option('--jobs', $value, 'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these'));
+
+        Concurrency::parse($value, $this->cpus(4));
+    }
+
+    public function testAFileWithoutAConcurrencyIsRefused(): void
+    {
+        $file = $this->file('jobs', 'many');
+        $this->expectExceptionMessage("option --jobs: 'many' is not allowed; give in the file");
+
+        Concurrency::parse($file, $this->cpus(4));
+    }
+
+    /** @return iterable<string, array{string, int, int, bool}> rule, succeeded, failed, whether it is reached */
+    public static function halts(): iterable
+    {
+        yield 'a failure' => ['soon,fail=1', 5, 1, true];
+        yield 'no failure' => ['soon,fail=1', 5, 0, false];
+        yield 'too few failures' => ['now,fail=3', 5, 2, false];
+        yield 'a share of failures' => ['soon,fail=10%', 27, 3, true];
+        yield 'less than the share' => ['soon,fail=10%', 28, 3, false];
+        yield 'the share, but of too few' => ['soon,fail=10%', 0, 2, false];
+        yield 'a success' => ['now,success=1', 1, 9, true];
+        yield 'a share of successes' => ['now,success=50%', 3, 3, true];
+        yield 'done' => ['now,done=4', 2, 2, true];
+        yield 'not done' => ['now,done=4', 2, 1, false];
+    }
+
+    #[DataProvider('halts')]
+    public function testAHaltIsReachedByCountsAndShares(string $value, int $succeeded, int $failed, bool $reached): void
+    {
+        $rule = HaltRule::parse($value);
+
+        self::assertNotNull($rule);
+        self::assertSame(str_starts_with($value, 'now'), $rule->now);
+        self::assertSame($reached, $rule->isReached($succeeded, $failed));
+    }
+
+    public function testNeverIsNoHalt(): void
+    {
+        self::assertNull(HaltRule::parse('never'));
+        self::assertNull(HaltRule::parse(null));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function badHalts(): iterable
+    {
+        foreach (['', 'soon', 'now', 'fail=1', 'soon,fail', 'soon,fail=', 'soon,fail=0', 'soon,fail=0%', 'soon,fail=101%', 'soon,fail=-1', 'soon,done=10%', 'later,fail=1', 'soon,fail=1.5', 'soon,fail=1 ', "soon,fail=1\n"] as $value) {
+            yield addcslashes("'{$value}'", "\n") => [$value];
+        }
+    }
+
+    #[DataProvider('badHalts')]
+    public function testAnotherHaltIsRefusedByName(string $value): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessageMatches('/^option --halt: .* is not allowed; give never, or soon or now with/');
+
+        HaltRule::parse($value);
+    }
+
+    public function testATimeLimitInSecondsIsThereFromTheStart(): void
+    {
+        self::assertSame(90.0, TimeLimit::parse('1.5m')->seconds());
+        self::assertNull(TimeLimit::parse(null)->seconds());
+    }
+
+    public function testATimeLimitByTheMedianComesAfterThreeSuccesses(): void
+    {
+        $limit = TimeLimit::parse('200%');
+        self::assertTrue($limit->changes());
+
+        $limit->observe(1.0);
+        $limit->observe(100.0);
+        self::assertNull($limit->seconds());
+
+        $limit->observe(2.0);
+        self::assertEqualsWithDelta(4.0, $limit->seconds(), 0.04);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function badTimeLimits(): iterable
+    {
+        foreach (['', '0', '0%', '-5', 'x', '%', 'x%', '5%%'] as $value) {
+            yield "'{$value}'" => [$value];
+        }
+    }
+
+    #[DataProvider('badTimeLimits')]
+    public function testAnotherTimeLimitIsRefusedByName(string $value): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessageMatches('/^option --timeout: .* is not allowed; give a number of seconds/');
+
+        TimeLimit::parse($value);
+    }
+
+    public function testAnotherProgressIsRefusedByName(): void
+    {
+        self::assertSame(ProgressMode::None, ProgressMode::parse(null));
+        self::assertSame(ProgressMode::Json, ProgressMode::parse('json'));
+        $this->expectExceptionObject(UsageException::option('--progress', 'pie', 'bar, plain, json or none'));
+
+        ProgressMode::parse('pie');
+    }
+
+    public function testAMessageIsOneLineWhateverTheValueHolds(): void
+    {
+        self::assertSame("option --x: 'a\\nb\\033' is not allowed; give y", UsageException::option('--x', "a\nb\e", 'y')->getMessage());
+    }
+
+    private function cpus(int $count): CpuCount
+    {
+        mkdir($this->path('proc'));
+        mkdir($this->path('proc/self'));
+        $this->file('proc/self/status', 'Cpus_allowed_list:	0-' . ($count - 1) . "\n");
+
+        return new CpuCount($this->path());
+    }
+}

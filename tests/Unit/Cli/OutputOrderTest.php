@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Job;
+use Spindle\Cli\Internal\OutputOrder;
+use Spindle\Command\CommandResult;
+
+final class OutputOrderTest extends TestCase
+{
+    public function testResultsComeInTheOrderOfTheJobsWhateverEndsFirst(): void
+    {
+        $order = new OutputOrder();
+        $jobs = self::expect($order, [2, 3, 5, 9]);
+
+        self::assertSame([], self::give($order->finished($jobs[3], Outcome::result())));
+        self::assertSame([2, 3], self::give($order->finished($jobs[2], Outcome::result())));
+        self::assertSame([], self::give($order->finished($jobs[9], Outcome::result())));
+        self::assertSame([5, 9], self::give($order->finished($jobs[5], Outcome::result())));
+    }
+
+    public function testAJobWithoutAResultHoldsUpNothing(): void
+    {
+        $order = new OutputOrder();
+        $jobs = self::expect($order, [1, 2, 3]);
+
+        self::assertSame([], self::give($order->finished($jobs[2], Outcome::result())));
+        self::assertSame([2], self::give($order->finished($jobs[1], null)));
+        self::assertSame([3], self::give($order->finished($jobs[3], Outcome::result())));
+    }
+
+    public function testWhatIsEarlyIsNotLostWhenJobsBeforeItNeverEnd(): void
+    {
+        $order = new OutputOrder();
+        $jobs = self::expect($order, [1, 2, 3, 4]);
+        self::give($order->finished($jobs[4], Outcome::result()));
+        self::give($order->finished($jobs[2], Outcome::result()));
+
+        self::assertSame([2, 4], self::give($order->rest()));
+        self::assertSame([], self::give($order->rest()));
+    }
+
+    public function testItIsFullUntilTheJobThatAllWaitForEnds(): void
+    {
+        $order = new OutputOrder();
+        $jobs = self::expect($order, range(1, 1001));
+        for ($sequence = 2; $sequence <= 1001; ++$sequence) {
+            self::assertFalse($order->isFull());
+            self::give($order->finished($jobs[$sequence], Outcome::result()));
+        }
+        self::assertTrue($order->isFull());
+
+        self::assertCount(1001, self::give($order->finished($jobs[1], Outcome::result())));
+        self::assertFalse($order->isFull());
+    }
+
+    /**
+     * @param array<int> $sequences
+     *
+     * @return array<int, Job>
+     */
+    private static function expect(OutputOrder $order, array $sequences): array
+    {
+        $jobs = [];
+        foreach ($sequences as $sequence) {
+            $order->expect($jobs[$sequence] = Outcome::job($sequence));
+        }
+
+        return $jobs;
+    }
+
+    /**
+     * @param \Generator<Job, CommandResult> $results
+     *
+     * @return list<int>
+     */
+    private static function give(\Generator $results): array
+    {
+        $sequences = [];
+        foreach ($results as $job => $_) {
+            $sequences[] = $job->sequence;
+        }
+
+        return $sequences;
+    }
+}
