@@ -15,6 +15,7 @@ final class Feeder
     private const PIECE = 1 << 16;
 
     private int $untaken = 0;
+    private bool $full = false;
     private bool $stopped = false;
 
     /** @var Suspension<mixed>|null */
@@ -43,7 +44,7 @@ final class Feeder
             return;
         }
         $this->untaken -= $bytes;
-        if ($this->untaken < Protocol::INPUT_WINDOW) {
+        if ($this->full && $this->untaken < Protocol::INPUT_WINDOW) {
             $this->wake();
         }
     }
@@ -64,7 +65,9 @@ final class Feeder
                     $this->untaken += \strlen($part);
                     ($this->send)($part);
                     if ($this->untaken >= Protocol::INPUT_WINDOW) {
+                        $this->full = true;
                         $this->wait();
+                        $this->full = false;
                     }
                 }
                 if ($this->stopped) {
@@ -105,7 +108,7 @@ final class Feeder
         $stat = @fstat($stream);
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // Of a named pipe or a terminal, PHP would not return less than was asked for while it is blocking.
-        $isGreedy = !$isFile && stream_get_meta_data($stream)['wrapper_type'] === 'plainfile' && stream_set_blocking($stream, false);
+        $isGreedy = !$isFile && (stream_get_meta_data($stream)['wrapper_type'] ?? '') === 'plainfile' && stream_set_blocking($stream, false);
         try {
             while (!feof($stream)) {
                 if (!$isFile) {

@@ -52,7 +52,7 @@ final class Libc
         int setsid(void);
         int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
         long syscall(long, ...);
-        char *strerror(int);
+        const char *strerror(int);
         int *__errno_location(void);
         C;
 
