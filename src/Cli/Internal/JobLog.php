@@ -65,7 +65,7 @@ final class JobLog
      */
     public static function read(string $path): FinishedJobs
     {
-        $file = @fopen(is_file($path) ? $path : '/dev/null', 'r');
+        $file = @fopen(is_file($path) ? $path : 'php://memory', 'r');
 
         return $file === false
             ? throw new UsageException("option --joblog: can't read '{$path}'")

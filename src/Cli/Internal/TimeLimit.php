@@ -25,8 +25,8 @@ final class TimeLimit
         if ($value === null) {
             return new self(null, null);
         }
-        $isShare = str_ends_with($value, '%');
-        $number = $isShare ? (is_numeric(rtrim($value, '%')) ? (float) $value : null) : Duration::parse($value);
+        $isShare = preg_match('/^\d{1,9}(?:\.\d+)?%$/D', $value) === 1;
+        $number = $isShare ? (float) $value : Duration::parse($value);
         if ($number === null || $number <= 0) {
             throw UsageException::option('--timeout', $value, self::ALLOWED);
         }

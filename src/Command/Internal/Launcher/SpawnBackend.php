@@ -4,13 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal\Launcher;
 
-use Spindle\Command\Internal\Protocol;
-
 /**
  * Starts processes with posix_spawn and hears of everything through one epoll instance, by way of FFI.
  *
- * Children get a process group of their own, default signals, an empty signal mask and no descriptor beyond 2: every
- * other one is close-on-exec. Their exits come as SIGCHLD through a signalfd, which serves orphans that the launcher
+ * Exits come as SIGCHLD through a signalfd, which serves orphans that the launcher
  * adopts as well as its own children (docs/decisions/0002-exit-events.md compares it with a pidfd for each child).
  *
  * A read can find a descriptor closed and opened again since epoll reported it, and a child that has just been spawned
@@ -19,10 +16,8 @@ use Spindle\Command\Internal\Protocol;
  */
 final class SpawnBackend implements Backend
 {
-    private const STDOUT_OF_POOL = 3;
     private const READ_SIZE = 1 << 18;
     private const MAX_EVENTS = 256;
-    private const KEPT_ACTIONS = 512;
     private const EPOLLIN = 1;
     private const EPOLLOUT = 4;
     private const POLLIN = 1;
@@ -31,6 +26,7 @@ final class SpawnBackend implements Backend
     private const NONBLOCK = 0o4000;
 
     private readonly Libc $libc;
+    private readonly Spawner $spawner;
 
     /** @var LibcFunctions the same functions as typed methods */
     private readonly object $c;
@@ -41,35 +37,14 @@ final class SpawnBackend implements Backend
     /** A descriptor that becomes readable when the pool's process ends; -1 where the kernel has none (before 5.3). */
     private readonly int $poolProcess;
 
-    private readonly int $null;
-
     /** Size of a struct epoll_event in 32-bit words, and where its descriptor lies: it is packed on x86-64 alone. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
     private readonly \FFI\CData $buffer;
-    /** @var Integers */
-    private readonly object $pipe;
-
-    /** @var Integers */
-    private readonly object $pid;
 
     /** @var Integers */
     private readonly object $status;
-
-    private readonly \FFI\CData $attributes;
-    private readonly Vector $arguments;
-    private readonly Vector $environment;
-
-    /** @var array<string, string> name => `NAME=value`, what each job starts from */
-    private array $variables = [];
-    private string $environmentOf = '';
-
-    /** @var array<string, string> path by "PATH\0program" */
-    private array $found = [];
-
-    /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
-    private array $actions = [];
 
     /** @var array<int, Job> by pid */
     private array $jobs = [];
@@ -86,7 +61,7 @@ final class SpawnBackend implements Backend
     private bool $awaitingPool = false;
     private readonly YoungJobs $young;
 
-    public function __construct(private readonly Supervisor $supervisor, private readonly string $token, int $poolPid)
+    public function __construct(private readonly Supervisor $supervisor, string $token, int $poolPid)
     {
         $this->young = new YoungJobs();
         $this->libc = new Libc();
@@ -97,17 +72,12 @@ final class SpawnBackend implements Backend
         $c->prctl(36, 1, 0, 0, 0);
         $this->closeOnExec();
 
+        $this->spawner = new Spawner($this->libc, $token);
         $this->events = $this->libc->new('uint32_t[' . self::MAX_EVENTS * 4 . ']');
         $this->buffer = $this->libc->new('char[' . self::READ_SIZE . ']');
-        $this->pipe = $this->libc->integers('int[2]');
-        $this->pid = $this->libc->integers('int[1]');
         $this->status = $this->libc->integers('int[1]');
-        $this->attributes = $this->libc->new('spawn_attributes[1]');
-        $this->arguments = new Vector($this->libc);
-        $this->environment = new Vector($this->libc);
         $this->eventWords = php_uname('m') === 'x86_64' ? 3 : 4;
 
-        $this->null = $c->open('/dev/null', 2 | self::CLOEXEC);
         $this->signals = $this->takeSignals();
         $this->epoll = $c->epoll_create1(self::CLOEXEC);
         $this->watch(0, self::EPOLLIN);
@@ -140,41 +110,25 @@ final class SpawnBackend implements Backend
 
     public function useEnvironment(array $environment): void
     {
-        $this->variables = [];
-        foreach ($environment as $variable) {
-            $this->variables[explode('=', $variable, 2)[0]] = $variable;
-        }
-        $this->environmentOf = "\0";
+        $this->spawner->useEnvironment($environment);
     }
 
     public function start(Job $job): bool
     {
-        $path = $this->resolve($job);
-        $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
-        $this->setEnvironment($job);
-        if (!$this->openPipes($job)) {
-            $this->closePipes($job);
-
+        if (!$this->spawner->start($job)) {
             return false;
         }
-
-        $error = $this->spawn($path, $job);
-        if ($error === 2 && !str_contains($job->arguments[0] ?? '/', '/')) { // ENOENT: the program has moved since it was found
-            $this->found = [];
-            $error = $this->spawn($this->resolve($job), $job);
-        }
-        if ($error !== 0) {
-            $this->closePipes($job);
-            if ($error === Libc::EAGAIN || $error === 12) { // no more processes, no memory
-                return false;
-            }
-
-            throw new StartFailure($error === 2 ? 127 : 126, $this->libc->message($error));
-        }
-
-        $job->pid = $this->pid[0];
         $this->jobs[$job->pid] = $job;
-        $this->openOurEnds($job);
+        if ($job->out >= 0) {
+            $this->outputs[$job->out] = $job;
+        }
+        if ($job->err >= 0) {
+            $this->errors[$job->err] = $job;
+        }
+        if (!$this->young->add($job)) {
+            $this->listen($job, true);
+        }
+        $this->feed($job);
 
         return true;
     }
@@ -297,190 +251,19 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Prepares what children get of signals, and blocks here those that are read from a descriptor instead. */
+    /** Blocks the signals that are read from a descriptor instead. */
     private function takeSignals(): int
     {
-        $c = $this->c;
         // A SIGCHLD ignored by whoever started us would have children reaped unseen.
-        $c->signal(17, null);
+        $this->c->signal(17, null);
         $set = $this->libc->new('signal_set[1]');
-        $c->posix_spawnattr_init($this->attributes);
-        $c->posix_spawnattr_setflags($this->attributes, 2 | 4 | 8); // SETPGROUP | SETSIGDEF | SETSIGMASK
-        $c->posix_spawnattr_setpgroup($this->attributes, 0);
-        $c->sigemptyset($set);
-        $c->posix_spawnattr_setsigmask($this->attributes, $set);
-        // Only what is ignored here needs it, and each signal in the set costs the child a system call.
-        foreach (self::ignoredSignals() as $signal) {
-            $c->sigaddset($set, $signal);
-        }
-        $c->posix_spawnattr_setsigdefault($this->attributes, $set);
-
-        $c->sigemptyset($set);
+        $this->c->sigemptyset($set);
         foreach ([17, 15, 2, 1] as $signal) { // CHLD, TERM, INT, HUP
-            $c->sigaddset($set, $signal);
+            $this->c->sigaddset($set, $signal);
         }
-        $c->sigprocmask(0, $set, null);
+        $this->c->sigprocmask(0, $set, null);
 
-        return $c->signalfd(-1, $set, self::CLOEXEC | self::NONBLOCK);
-    }
-
-    /** @return list<int> */
-    private static function ignoredSignals(): array
-    {
-        preg_match('/^SigIgn:\s*([0-9a-f]+)$/m', (string) @file_get_contents('/proc/self/status'), $match);
-        $mask = (int) hexdec($match[1] ?? '0');
-
-        return array_values(array_unique([13, ...array_filter(range(1, 62), static fn(int $signal): bool => ($mask >> ($signal - 1) & 1) === 1)]));
-    }
-
-    private function resolve(Job $job): string
-    {
-        $program = $job->arguments[0] ?? '/bin/sh';
-        if (str_contains($program, '/')) {
-            return $program;
-        }
-        $path = $this->pathOf($job);
-        $key = "{$path}\0{$program}";
-
-        return $this->found[$key] ??= Programs::find($program, $path);
-    }
-
-    private function pathOf(Job $job): string
-    {
-        foreach ($job->changes as $change) {
-            if (str_starts_with($change, 'PATH=')) {
-                return substr($change, 5);
-            }
-        }
-
-        return substr($this->variables['PATH'] ?? 'PATH=' . Programs::DEFAULT_PATH, 5);
-    }
-
-    private function setEnvironment(Job $job): void
-    {
-        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
-        $changes = implode("\0", $job->changes);
-        // Consecutive commands mostly have the same changes, or none: then only the marker, the first entry, is new.
-        if ($changes === $this->environmentOf) {
-            $this->environment->replaceFirst($marker);
-
-            return;
-        }
-        $variables = $this->variables;
-        foreach ($job->changes as $change) {
-            [$name, $value] = explode('=', $change, 2) + [1 => null];
-            if ($value === null) {
-                unset($variables[$name]);
-            } else {
-                $variables[$name] = $change;
-            }
-        }
-        unset($variables[Protocol::MARKER]);
-        $this->environment->fill([str_pad($marker, 96, "\0"), ...array_values($variables)]);
-        $this->environment->replaceFirst($marker);
-        $this->environmentOf = $changes;
-    }
-
-    /** Opens the pipes as pairs: ours go to $job->out, err and in, the child's to $job->childEnds. */
-    private function openPipes(Job $job): bool
-    {
-        $flags = $job->flags;
-        $piped = [
-            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0,
-            ($flags & (Protocol::INHERIT_STDOUT | Protocol::DISCARD_STDOUT)) === 0,
-            ($flags & (Protocol::INHERIT_STDERR | Protocol::DISCARD_STDERR)) === 0,
-        ];
-        foreach ($piped as $descriptor => $isPiped) {
-            if (!$isPiped) {
-                continue;
-            }
-            if ($this->c->pipe2($this->pipe, self::CLOEXEC) !== 0) {
-                return false;
-            }
-            $ends = [$this->pipe[0], $this->pipe[1]];
-            $job->childEnds[$descriptor] = $ends[$descriptor === 0 ? 0 : 1];
-            match ($descriptor) {
-                0 => $job->in = $ends[1],
-                1 => $job->out = $ends[0],
-                2 => $job->err = $ends[0],
-            };
-        }
-
-        return true;
-    }
-
-    /** What the child does with its descriptors; the numbers come again and again, so the lists are kept. */
-    private function actions(Job $job): \FFI\CData
-    {
-        $sources = [
-            $job->childEnds[0] ?? $this->null,
-            $job->childEnds[1] ?? (($job->flags & Protocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
-            $job->childEnds[2] ?? (($job->flags & Protocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
-        ];
-        $key = "{$sources[0]},{$sources[1]},{$sources[2]}";
-        if (isset($this->actions[$key])) {
-            return $this->actions[$key];
-        }
-        if (\count($this->actions) >= self::KEPT_ACTIONS) {
-            array_walk($this->actions, $this->c->posix_spawn_file_actions_destroy(...));
-            $this->actions = [];
-        }
-        $actions = $this->libc->new('spawn_actions[1]');
-        $this->c->posix_spawn_file_actions_init($actions);
-        foreach ($sources as $target => $source) {
-            $this->c->posix_spawn_file_actions_adddup2($actions, $source, $target);
-        }
-
-        return $this->actions[$key] = $actions;
-    }
-
-    private function spawn(string $path, Job $job): int
-    {
-        Programs::enter($job->directory);
-
-        return $this->c->posix_spawn(
-            $this->pid,
-            $path,
-            $this->actions($job),
-            $this->attributes,
-            $this->arguments->pointers,
-            $this->environment->pointers,
-        );
-    }
-
-    private function openOurEnds(Job $job): void
-    {
-        $c = $this->c;
-        foreach ($job->childEnds as $end) {
-            $c->close($end);
-        }
-        $job->childEnds = [];
-        if ($job->out >= 0) {
-            $c->fcntl($job->out, 4, self::NONBLOCK);
-            $this->outputs[$job->out] = $job;
-        }
-        if ($job->err >= 0) {
-            $c->fcntl($job->err, 4, self::NONBLOCK);
-            $this->errors[$job->err] = $job;
-        }
-        if (!$this->young->add($job)) {
-            $this->listen($job, true);
-        }
-        if ($job->in >= 0) {
-            $c->fcntl($job->in, 4, self::NONBLOCK | 1);
-            $this->feed($job);
-        }
-    }
-
-    private function closePipes(Job $job): void
-    {
-        foreach ([...$job->childEnds, $job->out, $job->err, $job->in] as $descriptor) {
-            if ($descriptor >= 0) {
-                $this->c->close($descriptor);
-            }
-        }
-        $job->childEnds = [];
-        $job->out = $job->err = $job->in = -1;
+        return $this->c->signalfd(-1, $set, self::CLOEXEC | self::NONBLOCK);
     }
 
     private function waitForPool(int $milliseconds): void

@@ -1,0 +1,268 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+use Spindle\Command\Internal\Protocol;
+
+/**
+ * Starts processes with posix_spawn: each with a process group of its own, default signals, an empty signal mask, and no
+ * descriptor beyond 2, for every other one of the launcher is close-on-exec.
+ */
+final class Spawner
+{
+    private const STDOUT_OF_POOL = 3;
+    private const KEPT_ACTIONS = 512;
+    private const CLOEXEC = 0o2000000;
+    private const NONBLOCK = 0o4000;
+    private const ENOENT = 2;
+    private const ENOMEM = 12;
+
+    /** Room for the marker, in bytes: its name, the pool's token and the largest number. */
+    private const MARKER_SIZE = 96;
+
+    /** @var LibcFunctions */
+    private readonly object $c;
+
+    private readonly int $null;
+
+    /** @var Integers */
+    private readonly object $pipe;
+
+    /** @var Integers */
+    private readonly object $pid;
+
+    private readonly \FFI\CData $attributes;
+    private readonly Vector $arguments;
+    private readonly Vector $environment;
+
+    /** @var array<string, string> name => `NAME=value`, what each job starts from */
+    private array $variables = [];
+
+    /** The changes that the environment was last filled with; no list of changes is a lone NUL. */
+    private string $environmentOf = "\0";
+
+    /** @var array<string, string> path by "PATH\0program" */
+    private array $found = [];
+
+    /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
+    private array $actions = [];
+
+    public function __construct(private readonly Libc $libc, private readonly string $token)
+    {
+        $this->c = $libc->functions;
+        $this->null = $this->c->open('/dev/null', 2 | self::CLOEXEC); // O_RDWR
+        $this->pipe = $libc->integers('int[2]');
+        $this->pid = $libc->integers('int[1]');
+        $this->attributes = $this->attributes();
+        $this->arguments = new Vector($libc);
+        $this->environment = new Vector($libc);
+    }
+
+    /** @param list<string> $environment `NAME=value`, what every job starts from */
+    public function useEnvironment(array $environment): void
+    {
+        $this->variables = [];
+        foreach ($environment as $variable) {
+            $this->variables[explode('=', $variable, 2)[0]] = $variable;
+        }
+        $this->environmentOf = "\0";
+    }
+
+    /**
+     * Starts the job: sets its pid, and its ends of the pipes, which don't block.
+     *
+     * @return bool false when descriptors or processes have run out for now and nothing was started
+     *
+     * @throws StartFailure
+     */
+    public function start(Job $job): bool
+    {
+        Programs::enter($job->directory);
+        $path = $this->resolve($job);
+        $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
+        $this->setEnvironment($job);
+        if (!$this->openPipes($job)) {
+            $this->closePipes($job);
+
+            return false;
+        }
+
+        $error = $this->spawn($path, $job);
+        if ($error === self::ENOENT && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
+            $this->found = [];
+            $error = $this->spawn($this->resolve($job), $job);
+        }
+        if ($error !== 0) {
+            $this->closePipes($job);
+            if ($error === Libc::EAGAIN || $error === self::ENOMEM) { // no more processes, no memory
+                return false;
+            }
+
+            throw new StartFailure($error === self::ENOENT ? 127 : 126, $this->libc->message($error));
+        }
+
+        $job->pid = $this->pid[0];
+        foreach ($job->childEnds as $end) {
+            $this->c->close($end);
+        }
+        $job->childEnds = [];
+
+        return true;
+    }
+
+    private function attributes(): \FFI\CData
+    {
+        $attributes = $this->libc->new('spawn_attributes[1]');
+        $this->c->posix_spawnattr_init($attributes);
+        $this->c->posix_spawnattr_setflags($attributes, 2 | 4 | 8); // SETPGROUP | SETSIGDEF | SETSIGMASK
+        $this->c->posix_spawnattr_setpgroup($attributes, 0);
+        $set = $this->libc->new('signal_set[1]');
+        $this->c->sigemptyset($set);
+        $this->c->posix_spawnattr_setsigmask($attributes, $set);
+        // Only what is ignored here needs it, and each signal in the set costs the child a system call.
+        foreach (self::ignoredSignals() as $signal) {
+            $this->c->sigaddset($set, $signal);
+        }
+        $this->c->posix_spawnattr_setsigdefault($attributes, $set);
+
+        return $attributes;
+    }
+
+    /** @return list<int> */
+    private static function ignoredSignals(): array
+    {
+        preg_match('/^SigIgn:\s*([0-9a-f]+)$/m', (string) @file_get_contents('/proc/self/status'), $match);
+        $mask = (int) hexdec($match[1] ?? '0');
+
+        return array_values(array_unique([13, ...array_filter(range(1, 62), static fn(int $signal): bool => ($mask >> ($signal - 1) & 1) === 1)]));
+    }
+
+    private function resolve(Job $job): string
+    {
+        $program = $job->arguments[0] ?? '/bin/sh';
+        if (str_contains($program, '/')) {
+            return $program;
+        }
+        $path = $this->pathOf($job);
+        $key = "{$path}\0{$program}";
+
+        return $this->found[$key] ??= Programs::find($program, $path);
+    }
+
+    private function pathOf(Job $job): string
+    {
+        foreach ($job->changes as $change) {
+            if (str_starts_with($change, 'PATH=')) {
+                return substr($change, 5);
+            }
+        }
+
+        return substr($this->variables['PATH'] ?? 'PATH=' . Programs::DEFAULT_PATH, 5);
+    }
+
+    private function setEnvironment(Job $job): void
+    {
+        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
+        $changes = implode("\0", $job->changes);
+        // Consecutive commands mostly have the same changes, or none: then only the marker, the first entry, is new.
+        if ($changes === $this->environmentOf) {
+            $this->environment->replaceFirst($marker);
+
+            return;
+        }
+        $variables = $this->variables;
+        foreach ($job->changes as $change) {
+            [$name, $value] = explode('=', $change, 2) + [1 => null];
+            if ($value === null) {
+                unset($variables[$name]);
+            } else {
+                $variables[$name] = $change;
+            }
+        }
+        unset($variables[Protocol::MARKER]);
+        $this->environment->fill([str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($variables)]);
+        $this->environment->replaceFirst($marker);
+        $this->environmentOf = $changes;
+    }
+
+    /** Opens the pipes as pairs: ours go to $job->out, err and in, the child's to $job->childEnds. */
+    private function openPipes(Job $job): bool
+    {
+        $flags = $job->flags;
+        $piped = [
+            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0,
+            ($flags & (Protocol::INHERIT_STDOUT | Protocol::DISCARD_STDOUT)) === 0,
+            ($flags & (Protocol::INHERIT_STDERR | Protocol::DISCARD_STDERR)) === 0,
+        ];
+        foreach ($piped as $descriptor => $isPiped) {
+            if (!$isPiped) {
+                continue;
+            }
+            if ($this->c->pipe2($this->pipe, self::CLOEXEC) !== 0) {
+                return false;
+            }
+            $isInput = $descriptor === 0;
+            $job->childEnds[$descriptor] = $this->pipe[$isInput ? 0 : 1];
+            $ours = $this->pipe[$isInput ? 1 : 0];
+            match ($descriptor) {
+                0 => $job->in = $ours,
+                1 => $job->out = $ours,
+                2 => $job->err = $ours,
+            };
+            // Not by pipe2's own flag, which the child's end would have as well. F_SETFL, O_NONBLOCK and O_WRONLY.
+            $this->c->fcntl($ours, 4, self::NONBLOCK | (int) $isInput);
+        }
+
+        return true;
+    }
+
+    /** What the child does with its descriptors; the numbers come again and again, so the lists are kept. */
+    private function actions(Job $job): \FFI\CData
+    {
+        $sources = [
+            $job->childEnds[0] ?? $this->null,
+            $job->childEnds[1] ?? (($job->flags & Protocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
+            $job->childEnds[2] ?? (($job->flags & Protocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
+        ];
+        $key = "{$sources[0]},{$sources[1]},{$sources[2]}";
+        if (isset($this->actions[$key])) {
+            return $this->actions[$key];
+        }
+        if (\count($this->actions) >= self::KEPT_ACTIONS) {
+            array_walk($this->actions, $this->c->posix_spawn_file_actions_destroy(...));
+            $this->actions = [];
+        }
+        $actions = $this->libc->new('spawn_actions[1]');
+        $this->c->posix_spawn_file_actions_init($actions);
+        foreach ($sources as $target => $source) {
+            $this->c->posix_spawn_file_actions_adddup2($actions, $source, $target);
+        }
+
+        return $this->actions[$key] = $actions;
+    }
+
+    private function spawn(string $path, Job $job): int
+    {
+        return $this->c->posix_spawn(
+            $this->pid,
+            $path,
+            $this->actions($job),
+            $this->attributes,
+            $this->arguments->pointers,
+            $this->environment->pointers,
+        );
+    }
+
+    private function closePipes(Job $job): void
+    {
+        foreach ([...$job->childEnds, $job->out, $job->err, $job->in] as $descriptor) {
+            if ($descriptor >= 0) {
+                $this->c->close($descriptor);
+            }
+        }
+        $job->childEnds = [];
+        $job->out = $job->err = $job->in = -1;
+    }
+}

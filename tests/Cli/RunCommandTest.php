@@ -1,0 +1,393 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\InputStream;
+use Symfony\Component\Process\Process;
+
+final class RunCommandTest extends TestCase
+{
+    use RunsSpindle;
+
+    public function testEachLineOfTheInputIsAnArgumentThatNoShellSees(): void
+    {
+        $process = $this->spindle(['-k', 'printf', '[%s]'], "a\n b  c \n\$(x)\n'\n\n*");
+
+        self::assertOutcome(0, "[a][ b  c ][\$(x)]['][][*]", $process);
+    }
+
+    public function testASingleWordThatIsSpecialToAShellIsALineForIt(): void
+    {
+        $process = $this->spindle(['-k', 'printf "%s\n" {} | tr a-z A-Z', ':::', 'a b', "it's", '$HOME']);
+
+        self::assertOutcome(0, "A B\nIT'S\n\$HOME\n", $process);
+    }
+
+    public function testWithoutACommandEachLineIsAShellCommand(): void
+    {
+        self::assertOutcome(1, "1\n2\n", $this->spindle(['-k'], "echo 1\nexit 3\necho 2 | cat"));
+        self::assertOutcome(0, "1\n2\n", $this->spindle(['-k', ':::', 'echo 1', 'echo 2']));
+    }
+
+    public function testArgumentsTakeTheInputsPlace(): void
+    {
+        self::assertOutcome(0, "a\n-k\n", $this->spindle(['-k', 'echo', ':::', 'a', '-k'], "not read\n"));
+        self::assertOutcome(0, '', $this->spindle(['echo', ':::']));
+    }
+
+    public function testOptionsOfTheProgramAreItsOwn(): void
+    {
+        self::assertOutcome(0, "-j x --tag a\n", $this->spindle(['echo', '-j', 'x', '--tag', ':::', 'a']));
+        self::assertOutcome(0, "-- -k a\n", $this->spindle(['-j', '1', '--', 'echo', '--', '-k', ':::', 'a']));
+    }
+
+    public function testInputMayEndWithNulAndComeFromAFile(): void
+    {
+        $this->file('input', "a\nb\0c");
+
+        self::assertOutcome(0, "[a\nb][c]", $this->spindle(['-k0', '-a', 'input', 'printf', '[%s]']));
+        self::assertOutcome(0, '[a]', $this->spindle(['--null', '--arg-file=-', 'printf', '[%s]'], "a\0"));
+    }
+
+    public function testTheInputMayBeAFifo(): void
+    {
+        self::assertOutcome(0, "a\nb\n", $this->shell('$SPINDLE run -k -a <(echo a; echo b) echo'));
+    }
+
+    public function testNoInputIsNoJobs(): void
+    {
+        self::assertOutcome(0, '', $this->spindle(['echo'], ''));
+    }
+
+    public function testASlowProducerDelaysNothing(): void
+    {
+        $input = new InputStream();
+        $process = $this->start(['echo'], $input);
+        foreach (['a', 'b', 'c'] as $line) {
+            $input->write("{$line}\n");
+            // The next line is not written before this one has run.
+            Eventually::holdsByItself(static fn(): bool => str_contains($process->getOutput(), "{$line}\n"), "{$line} has run", 10.0);
+        }
+        $input->close();
+        $process->wait();
+
+        self::assertOutcome(0, "a\nb\nc\n", $process);
+    }
+
+    public function testAnEndlessInputIsNotReadAhead(): void
+    {
+        $process = $this->shell('yes | $SPINDLE run -j2 --halt soon,done=20 echo | wc -l; echo ${PIPESTATUS[1]}');
+
+        self::assertMatchesRegularExpression('/^2[0-3]\n0\n$/', $process->getOutput());
+    }
+
+    public function testMemoryDoesNotGrowWithTheInput(): void
+    {
+        $lines = Scale::of(10_000_000);
+        $process = $this->shell("seq {$lines} | php -d memory_limit=16M \$SPINDLE run --dry-run echo | tail -n1");
+
+        self::assertOutcome(0, "echo {$lines}\n", $process);
+    }
+
+    public function testMemoryDoesNotGrowWithTheJobs(): void
+    {
+        $jobs = Scale::of(20_000);
+        $process = $this->shell("seq {$jobs} | php -d memory_limit=12M \$SPINDLE run -j4 -k --joblog log echo | tail -n1");
+
+        self::assertOutcome(0, "{$jobs}\n", $process);
+    }
+
+    public function testOutputsAreInTheOrderOfTheInputOnDemand(): void
+    {
+        // Each job waits for the one after it.
+        $process = $this->spindle(['-j5', '-k', 'while [ {} -lt 5 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch {}; echo {}', ':::', '1', '2', '3', '4', '5']);
+
+        self::assertOutcome(0, "1\n2\n3\n4\n5\n", $process);
+    }
+
+    public function testOutputsComeAsJobsEndOtherwise(): void
+    {
+        $process = $this->spindle(['-j2', 'while [ {} = 1 ] && [ ! -e 2 ]; do sleep 0.01; done; echo {}; touch {}', ':::', '1', '2']);
+
+        self::assertOutcome(0, "2\n1\n", $process);
+    }
+
+    public function testASlowFirstJobDoesNotKeepLaterOnesFromRunning(): void
+    {
+        $process = $this->spindle(['-j2', '-k', 'while [ {} = 1 ] && [ ! -e 50 ]; do sleep 0.01; done; touch {}; echo {}'], implode("\n", range(1, 50)));
+
+        self::assertOutcome(0, implode("\n", range(1, 50)) . "\n", $process);
+    }
+
+    public function testOutputOfTwoJobsIsNeverMixed(): void
+    {
+        $process = $this->spindle(
+            ['-j8', 'for i in 1 2 3 4 5 6 7 8 9; do echo {} $i; echo {} $i >&2; sleep 0.00{}; done', ':::', ...array_map(strval(...), range(1, 40))],
+        );
+
+        self::assertSame(0, $process->getExitCode());
+        foreach ([$process->getOutput(), $process->getErrorOutput()] as $output) {
+            self::assertSame(40, preg_match_all('/(\d+) 1\n(?:\1 [2-8]\n){7}\1 9\n/', $output), $output);
+        }
+    }
+
+    public function testTaggedLinesBeginWithTheInput(): void
+    {
+        $process = $this->spindle(['-k', '--tag', 'printf "%s\n" x {}; printf e >&2', ':::', 'a', 'b c']);
+
+        self::assertOutcome(0, "a\tx\na\ta\nb c\tx\nb c\tb c\n", $process, "a\te\nb c\te\n");
+    }
+
+    public function testLargeOutputOnBothStreamsComesWhole(): void
+    {
+        $process = $this->shell(
+            '$SPINDLE run -j4 "head -c 3000000 /dev/zero | tr \'\0\' {}; head -c 2000000 /dev/zero | tr \'\0\' {} >&2" ::: a b c d >out 2>err; '
+            . 'for c in a b c d; do tr -cd $c <out | wc -c; tr -cd $c <err | wc -c; done; grep -Eoc "a+|b+|c+|d+" out',
+        );
+
+        self::assertOutcome(0, str_repeat("3000000\n2000000\n", 4) . "1\n", $process);
+        self::assertSame(4, preg_match_all('/(.)\1*/', (string) preg_replace('/(.)\1+/', '$1', (string) file_get_contents($this->path('out')))));
+    }
+
+    public function testLargeOutputNeedsNoMemory(): void
+    {
+        $process = $this->shell('php -d memory_limit=24M $SPINDLE run "head -c 60000000 /dev/zero" ::: 1 | wc -c');
+
+        self::assertOutcome(0, "60000000\n", $process);
+    }
+
+    public function testSlotsAreNumberedAndNoTwoJobsShareOne(): void
+    {
+        $process = $this->spindle(['-j3', 'mkdir slot{%} && echo {%} && rmdir slot{%}', ...[':::', ...array_map(strval(...), range(1, 30))]]);
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertSame(['1', '2', '3'], self::sorted(array_unique(explode("\n", trim($process->getOutput())))));
+    }
+
+    public function testAFailedJobIsTriedAgain(): void
+    {
+        $process = $this->spindle(['--retries', '2', 'echo x >> {}; test $(wc -l < {}) -gt {}', ':::', '1', '2', '3']);
+
+        self::assertSame(1, $process->getExitCode());
+        self::assertSame([2, 3, 3], array_map(fn(string $file): int => \count((array) file($this->path($file))), ['1', '2', '3']));
+    }
+
+    public function testAJobIsEndedWhenItsTimeIsOver(): void
+    {
+        $process = $this->spindle(['-k', '--timeout', '0.2', 'echo {}; sleep {}', ':::', '0', '60']);
+
+        self::assertSame([1, "0\n60\n"], [$process->getExitCode(), $process->getOutput()]);
+        self::assertMatchesRegularExpression("/^spindle: echo 60; sleep 60: timed out \\(0\\.2 s\\) after 0\\.\\d+ s\n\$/", $process->getErrorOutput());
+    }
+
+    public function testAJobIsEndedWhenItTakesMuchLongerThanTheMedian(): void
+    {
+        $process = $this->spindle(['-j1', '--timeout', '300%', 'sleep', ':::', '0.1', '0.1', '0.1', '60']);
+
+        self::assertSame(1, $process->getExitCode());
+        self::assertMatchesRegularExpression('/^spindle: sleep 60: timed out \(0\.\d+ s\) after/', $process->getErrorOutput());
+    }
+
+    public function testStartsAreApartOnDemand(): void
+    {
+        self::assertOutcome(0, '', $this->spindle(['-j4', '--delay', '0.1', '--joblog', 'log', 'true', ':::', '1', '2', '3']));
+
+        $starts = $this->column('log', 'Starttime');
+        sort($starts);
+        self::assertGreaterThanOrEqual(0.095, (float) $starts[1] - (float) $starts[0]);
+        self::assertGreaterThanOrEqual(0.095, (float) $starts[2] - (float) $starts[1]);
+    }
+
+    public function testAsManyRunAtOnceAsTheFileSaysAtTheTime(): void
+    {
+        $this->file('jobs', "1\n");
+        $process = $this->start(['-j', 'jobs', 'touch started{}; while [ ! -e go ]; do sleep 0.01; done', ':::', '1', '2', '3', '4', '5']);
+        $started = fn(): int => \count((array) glob($this->path('started*')));
+        $this->waitForFile('started1');
+        self::assertSame(1, $started());
+
+        $this->file('jobs', "3\n");
+        Eventually::holdsByItself(static fn(): bool => $started() === 3, 'three run', 10.0);
+
+        $this->file('go', '');
+        self::assertSame(0, $process->wait());
+        self::assertSame(5, $started());
+    }
+
+    public function testAsManyAsPossibleRunAtOnceOnDemand(): void
+    {
+        $process = $this->spindle(['-j0', 'touch {}; while [ $(ls | wc -l) -lt 20 ]; do sleep 0.01; done', ':::', ...array_map(strval(...), range(1, 20))]);
+
+        self::assertSame(0, $process->getExitCode());
+    }
+
+    /** @return iterable<string, array{int, int}> failed jobs, exit status */
+    public static function failures(): iterable
+    {
+        yield 'none' => [0, 0];
+        yield 'one' => [1, 1];
+        yield 'a hundred' => [100, 100];
+        yield 'more' => [103, 101];
+    }
+
+    #[DataProvider('failures')]
+    public function testTheExitStatusIsTheNumberOfFailedJobs(int $failed, int $status): void
+    {
+        $process = $this->spindle(['-j4'], str_repeat("false\n", $failed) . "true\n");
+
+        self::assertOutcome($status, '', $process);
+    }
+
+    public function testAHaltSoonStartsNoMoreAndLetsFinishWhatRuns(): void
+    {
+        $process = $this->spindle(['-j2', '-k', '--halt', 'soon,fail=1', '[ {} = 1 ] && while [ ! -e 2 ]; do sleep 0.01; done; touch {}; echo {}; [ {} = 1 ]', ':::', '1', '2', '3', '4']);
+
+        self::assertOutcome(1, "1\n2\n", $process, "spindle: halted after 1 jobs, 1 of them failed; the running ones may finish\n");
+        self::assertFileDoesNotExist($this->path('3'));
+    }
+
+    public function testAHaltNowEndsWhatRunsAndForgetsIt(): void
+    {
+        $process = $this->spindle(['-j2', '--joblog', 'log', '--halt', 'now,fail=1', 'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3', ':::', '1', '2', '3']);
+
+        self::assertOutcome(1, '', $process, "spindle: halted after 1 jobs, 1 of them failed; the running ones are ended\n");
+        self::assertSame(['2'], $this->column('log', 'Seq'));
+    }
+
+    public function testAHaltOnSuccessIsSuccess(): void
+    {
+        $process = $this->spindle(['-j1', '--halt', 'now,success=1', ':::', 'false', 'true', 'touch third']);
+
+        self::assertSame(0, $process->getExitCode());
+        self::assertFileDoesNotExist($this->path('third'));
+    }
+
+    public function testAHaltDoesNotWaitForASlowInput(): void
+    {
+        $input = new InputStream();
+        $input->write("false\n");
+        $process = $this->start(['--halt', 'now,fail=1'], $input);
+
+        // The input stays open, and nothing comes.
+        Eventually::holdsByItself(static fn(): bool => !$process->isRunning(), 'it has ended', 10.0);
+        $input->close();
+        self::assertSame(1, $process->wait());
+    }
+
+    public function testResultsAreKeptInAFolderForEachJob(): void
+    {
+        $arguments = ['-k', '--results', 'a/b', 'echo {}; echo e >&2; exit {}', ':::', '0', '3'];
+        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
+        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
+
+        self::assertSame(['1', '2'], array_values(array_diff((array) scandir($this->path('a/b')), ['.', '..'])));
+        $expected = ['command' => "echo 3; echo e >&2; exit 3\n", 'exitval' => "3\n", 'seq' => "2\n", 'stderr' => "e\n", 'stdout' => "3\n"];
+        foreach ($expected as $name => $content) {
+            self::assertStringEqualsFile($this->path("a/b/2/{$name}"), $content);
+        }
+    }
+
+    public function testADryRunPrintsWhatWouldRun(): void
+    {
+        $process = $this->spindle(['--dry-run', '--joblog', 'log', '--results', 'results', 'touch {} {#}; gzip {} > {.}.gz', ':::', 'a b.c', "it's"]);
+
+        self::assertOutcome(0, "touch 'a b.c' 1; gzip 'a b.c' > 'a b'.gz\ntouch 'it'\\''s' 2; gzip 'it'\\''s' > 'it'\\''s'.gz\n", $process);
+        self::assertSame(['.', '..'], scandir($this->path()));
+        self::assertOutcome(0, "echo 'a b'\n", $this->spindle(['--dry-run', 'echo', ':::', 'a b']));
+    }
+
+    public function testJobsReadAnEmptyStandardInput(): void
+    {
+        self::assertOutcome(0, "0\n0\n", $this->spindle(['-k', 'wc -c', ':::', '</dev/stdin', ''], 'not for them'));
+    }
+
+    public function testJobsHaveTheEnvironmentOfTheCaller(): void
+    {
+        $process = $this->shell('unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -v \^_= | sort >" ::: inside; diff before inside');
+
+        self::assertOutcome(0, '', $process);
+    }
+
+    public function testAProgramThatIsNotThereIsAFailedJobWithAReason(): void
+    {
+        $process = $this->spindle(['-k', 'no-such-program', ':::', '1']);
+
+        self::assertSame([1, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringStartsWith("spindle: no-such-program 1: could not be started: 'no-such-program': ", $process->getErrorOutput());
+    }
+
+    public function testAnInputThatCannotBeACommandIsAFailedJob(): void
+    {
+        $process = $this->spindle(['-k', 'echo'], "a\nb\0\nc\n");
+
+        self::assertOutcome(1, "a\nc\n", $process, "spindle: input line 2: Argument 1 of 'echo' holds a NUL byte at offset 1, which the system can't pass on\n");
+    }
+
+    public function testALineWithoutAnEndIsRefusedWhenItIsTooLong(): void
+    {
+        $process = $this->shell('(echo a; head -c 6000000 /dev/zero) | $SPINDLE run echo');
+
+        self::assertOutcome(255, "a\n", $process, "spindle: input line 2 is longer than 4 MiB\n");
+    }
+
+    public function testAReaderThatLeavesEndsTheRunQuietly(): void
+    {
+        $process = $this->shell('seq 100000 | $SPINDLE run -j4 "echo {}; sleep 0.1" | head -n2; echo ${PIPESTATUS[1]}');
+
+        self::assertMatchesRegularExpression('/^\d\n\d\n141\n$/', $process->getOutput());
+        self::assertSame('', $process->getErrorOutput());
+        $this->assertNothingRuns();
+    }
+
+    public function testAFullDiskIsToldInOneLine(): void
+    {
+        $process = $this->shell('$SPINDLE run -j1 echo ::: a b > /dev/full');
+
+        self::assertOutcome(254, '', $process, "spindle: can't write standard output: No space left on device\n");
+    }
+
+    public function testALauncherThatDiesIsToldInOneLine(): void
+    {
+        $process = $this->spindle(['kill -9 $PPID; sleep 60', ':::', '1']);
+
+        self::assertSame(254, $process->getExitCode());
+        self::assertMatchesRegularExpression("/^spindle: The launcher died \\(signal 9\\) with 1 commands under way; .*\n\$/D", $process->getErrorOutput());
+        $this->assertNothingRuns();
+    }
+
+    public function testEachStepIsLoggedOnDemand(): void
+    {
+        $process = $this->spindle(['-vvv', 'true', ':::', '1']);
+
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringContainsString('The launcher was started', $process->getErrorOutput());
+        self::assertStringContainsString('Ended: true 1: exit code 0', $process->getErrorOutput());
+    }
+
+    /**
+     * @param array<string> $values
+     *
+     * @return list<string>
+     */
+    private static function sorted(array $values): array
+    {
+        sort($values);
+
+        return $values;
+    }
+
+    /** @return list<string> */
+    private function column(string $log, string $name): array
+    {
+        $rows = array_map(static fn(string $line): array => explode("\t", $line), file($this->path($log), \FILE_IGNORE_NEW_LINES) ?: []);
+        $column = array_search($name, $rows[0] ?? [], true);
+
+        return array_map(static fn(array $row): string => trim($row[(int) $column] ?? ''), \array_slice($rows, 1));
+    }
+}

@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Symfony\Component\Process\InputStream;
+use Symfony\Component\Process\Process;
+
+/** Runs bin/spindle as a user does, in a folder of its own. After each test nothing of it runs. */
+trait RunsSpindle
+{
+    use OwnDirectory;
+
+    private const MARK = 'SPINDLE_TEST_RUN';
+
+    private string $mark = '';
+
+    #[Before]
+    protected function makeMark(): void
+    {
+        $this->mark = getmypid() . '.' . bin2hex(random_bytes(6));
+    }
+
+    #[After]
+    protected function findNothingRunning(): void
+    {
+        $this->assertNothingRuns();
+    }
+
+    /**
+     * @param list<string>                     $arguments after `spindle run`
+     * @param string|resource|InputStream|null $input
+     */
+    private function spindle(array $arguments, mixed $input = null): Process
+    {
+        $process = $this->process(['run', ...$arguments], $input);
+        $process->run();
+
+        return $process;
+    }
+
+    /**
+     * @param list<string>                     $arguments after `spindle run`
+     * @param string|resource|InputStream|null $input
+     */
+    private function start(array $arguments, mixed $input = null): Process
+    {
+        $process = $this->process(['run', ...$arguments], $input);
+        $process->start();
+
+        return $process;
+    }
+
+    /**
+     * @param list<string>                     $arguments after `spindle`
+     * @param string|resource|InputStream|null $input
+     */
+    private function process(array $arguments, mixed $input = null): Process
+    {
+        return new Process(
+            [\PHP_BINARY, '-d', 'error_reporting=-1', '-d', 'display_errors=stderr', ...self::program(), ...$arguments],
+            $this->path(),
+            [self::MARK => $this->mark],
+            $input ?? '',
+            30.0,
+        );
+    }
+
+    /** @return array{string} */
+    private static function program(): array
+    {
+        return [\dirname(__DIR__, 2) . '/bin/spindle'];
+    }
+
+    /** In a shell, where `$SPINDLE` is the program. */
+    private function shell(string $line): Process
+    {
+        $process = new Process(
+            ['bash', '-c', $line],
+            $this->path(),
+            [self::MARK => $this->mark, 'SPINDLE' => self::program()[0]],
+            '',
+            30.0,
+        );
+        $process->run();
+
+        return $process;
+    }
+
+    private function waitForFile(string $name): void
+    {
+        Eventually::holdsByItself(fn(): bool => file_exists($this->path($name)), "there is a file {$name}", 10.0);
+    }
+
+    private function assertNothingRuns(): void
+    {
+        Eventually::holdsByItself(fn(): bool => Processes::withVariable(self::MARK, $this->mark) === [], 'nothing runs', 5.0);
+    }
+
+    /** @param string $errors what standard error has to be */
+    private static function assertOutcome(int $status, string $output, Process $process, string $errors = ''): void
+    {
+        self::assertSame(
+            [$status, $output, $errors],
+            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+        );
+    }
+}
