@@ -78,14 +78,7 @@ final class Capture
     public function toStream(): mixed
     {
         if ($this->file !== null) {
-            // The same file with a position of its own; where there is no /proc, the one position is shared.
-            $stream = @fopen($this->store->pathOf($this->file), 'r');
-            if ($stream !== false) {
-                return $stream;
-            }
-            rewind($this->file);
-
-            return $this->file;
+            return CaptureStream::over($this->file);
         }
         $stream = fopen('php://memory', 'w+');
         \assert($stream !== false);
@@ -98,8 +91,12 @@ final class Capture
     private function spill(): void
     {
         $file = $this->store->open();
-        if ($this->bytes !== '') {
+        try {
             $this->store->write($file, $this->bytes);
+        } catch (SpoolException $failed) {
+            $this->store->release(0, true);
+
+            throw $failed;
         }
         $this->file = $file;
         $this->store->release($this->held, false);

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Spindle\Command\Internal\Launcher\Files;
 use Spindle\Command\SpoolException;
 
 /**
@@ -84,20 +83,5 @@ final class CaptureStore
                 throw SpoolException::inDirectory($this->directory ?? sys_get_temp_dir());
             }
         }
-    }
-
-    /** @param resource $file */
-    public function pathOf(mixed $file): string
-    {
-        $wanted = fstat($file);
-        foreach (Files::in('/proc/self/fd') as $descriptor) {
-            $path = "/proc/self/fd/{$descriptor}";
-            $there = @stat($path);
-            if ($wanted !== false && $there !== false && $there['ino'] === $wanted['ino'] && $there['dev'] === $wanted['dev']) {
-                return $path;
-            }
-        }
-
-        return '';
     }
 }

@@ -176,14 +176,15 @@ final class Run implements TicketOwner
 
     private function room(): int
     {
-        return $this->dispatcher->store->isFull()
-            ? 0
-            : $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
+        return $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
     }
 
+    /** None as well when much output is kept: it may be the caller who keeps it, and then waiting would not help. */
     private function lookahead(): int
     {
-        return $this->dispatcher->options->halt === null ? $this->dispatcher->options->lookahead : 0;
+        return $this->dispatcher->options->halt === null && !$this->dispatcher->store->isFull()
+            ? $this->dispatcher->options->lookahead
+            : 0;
     }
 
     private function pull(): void
@@ -194,7 +195,8 @@ final class Run implements TicketOwner
         try {
             while (!$this->inputEnded && $this->room() > 0) {
                 $this->pullOne();
-                if (hrtime(true) > $end && !$this->ready->isEmpty()) {
+                if (hrtime(true) > $end) {
+                    EventLoop::defer($this->pullSoon(...)); // what has come meanwhile is seen to first
                     break;
                 }
             }

@@ -92,7 +92,7 @@ final class Sink
                 throw SpoolException::closedStream();
             }
             error_clear_last();
-            $written = @fwrite($stream, $bytes);
+            $written = self::writeNow($stream, $bytes);
             if ($written === false || ($written === 0 && error_get_last() !== null)) {
                 throw SpoolException::onStream();
             }
@@ -101,6 +101,23 @@ final class Sink
                 $this->awaitWritable($stream);
             }
         }
+    }
+
+    /**
+     * Also where the stream blocks: whoever reads it may be waiting for this process.
+     *
+     * @param resource $stream
+     */
+    private static function writeNow(mixed $stream, string $bytes): int|false
+    {
+        $isFile = ((@fstat($stream)['mode'] ?? 0o100000) & 0o170000) === 0o100000;
+        $blocks = !$isFile && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
+        $written = @fwrite($stream, $bytes);
+        if ($blocks) {
+            stream_set_blocking($stream, true);
+        }
+
+        return $written;
     }
 
     /** @param resource $stream */

@@ -65,6 +65,7 @@ final class Job
      */
     public function __construct(
         public readonly int $id,
+        public readonly int $lane,
         public readonly int $flags,
         public readonly float $timeout,
         public readonly float $idleTimeout,

@@ -19,6 +19,9 @@ final class ProcOpenBackend implements Backend
     private const EXIT_PIPE = 3;
     private const READ_SIZE = 1 << 16;
 
+    /** What a process may enlarge a pipe to (/proc/sys/fs/pipe-max-size, by default), in bytes. */
+    private const LARGEST_PIPE = 1 << 20;
+
     /** stream_select takes no descriptor from here on. */
     private const SELECTABLE = 1024;
 
@@ -107,14 +110,18 @@ final class ProcOpenBackend implements Backend
 
     public function start(Job $job): bool
     {
-        $command = $job->arguments === [] ? $job->line : $this->checked($job);
+        Programs::enter($job->directory);
+        $environment = $this->environmentOf($job);
+        $path = ($environment ?? $this->variables)['PATH'] ?? null;
+        $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
         $descriptors = $this->descriptorsOf($job);
         if ($this->open + \count($descriptors) > $this->descriptors()) {
             return false;
         }
-        Programs::enter($job->directory);
+        // From PHP 8.3 on, the program is looked up in this process's own PATH.
+        putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
-        $process = @proc_open($command, $descriptors, $pipes, null, $this->environmentOf($job));
+        $process = @proc_open($command, $descriptors, $pipes, null, $environment);
         if ($process === false) {
             return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
         }
@@ -280,32 +287,33 @@ final class ProcOpenBackend implements Backend
     /**
      * What exec would refuse is refused here, for proc_open tells of it as of a command that ended with 127.
      *
-     * @return list<string>
+     * @param non-empty-list<string> $arguments
+     *
+     * @return non-empty-list<string>
      *
      * @throws StartFailure
      */
-    private function checked(Job $job): array
+    private function checked(array $arguments, ?string $path): array
     {
-        $arguments = $job->arguments;
         foreach ($arguments as $argument) {
             if (\strlen($argument) >= self::ARGUMENT_LIMIT) {
                 throw new StartFailure(126, 'Argument list too long');
             }
         }
-        if (!str_contains($arguments[0], '/')) {
-            $path = ($this->environmentOf($job) ?? $this->variables)['PATH'] ?? Programs::DEFAULT_PATH;
-            $arguments[0] = Programs::find($arguments[0], $path);
-
-            return $arguments;
+        $file = $arguments[0];
+        if (!str_contains($file, '/')) {
+            $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
+            // Otherwise it is left to exec to find it again, so that the program is called by the name given.
+            $arguments[0] = $path === null ? $file : $arguments[0];
         }
-        Programs::enter($job->directory);
-        clearstatcache(true, $arguments[0]);
-        if (!file_exists($arguments[0])) {
+        clearstatcache(true, $file);
+        if (!file_exists($file)) {
             throw new StartFailure(127, 'No such file or directory');
         }
-        if (!is_file($arguments[0]) || !is_executable($arguments[0])) {
+        if (!is_file($file) || !is_executable($file)) {
             throw new StartFailure(126, 'Permission denied');
         }
+        Programs::checkFormat($file);
 
         return $arguments;
     }
@@ -463,7 +471,11 @@ final class ProcOpenBackend implements Backend
         $none = null;
         if ($readable !== [] && @stream_select($readable, $none, $none, 0) > 0) {
             foreach (array_keys($readable) as $descriptor) {
-                $rest += $this->read($job, $descriptor, true);
+                $rest += $length = $this->read($job, $descriptor, true);
+                // A pipe that the command has enlarged holds more than one read takes.
+                for ($i = 1; $length === self::READ_SIZE && $i < self::LARGEST_PIPE / self::READ_SIZE && self::hasMore($job->pipes[$descriptor]); ++$i) {
+                    $rest += $length = $this->read($job, $descriptor, true);
+                }
             }
         }
         $this->young->remove($job, $rest);
@@ -476,18 +488,28 @@ final class ProcOpenBackend implements Backend
         $this->supervisor->exited($job, $status['signaled'] ? -1 : $status['exitcode'], $status['signaled'] ? $status['termsig'] : 0);
     }
 
+    /** @param resource $pipe */
+    private static function hasMore(mixed $pipe): bool
+    {
+        $reads = [$pipe];
+        $none = null;
+
+        return @stream_select($reads, $none, $none, 0) > 0;
+    }
+
     /** @return int bytes */
     private function read(Job $job, int $descriptor, bool $last): int
     {
         $pipe = $job->pipes[$descriptor];
         $bytes = @fread($pipe, self::READ_SIZE);
-        if ($bytes !== '' && $bytes !== false) {
-            $this->supervisor->output($job, $descriptor === 2, $bytes);
+        $length = \strlen((string) $bytes);
+        if ($length > 0) {
+            $this->supervisor->output($job, $descriptor === 2, (string) $bytes);
         } elseif (!$last && feof($pipe)) {
             $this->close($job, $descriptor);
         }
 
-        return \strlen((string) $bytes);
+        return $length;
     }
 
     private function close(Job $job, int $descriptor): void

@@ -22,12 +22,14 @@ final class ProcessTree
     /**
      * @param array<int, int> $roots    job by the pid of its process
      * @param int             $ancestor the launcher's pid: what descends from it is found, claimed or not
+     * @param array<string, int> $known what an earlier call found, which holds when its parents are gone; becomes what
+     *                                  this one finds: job by pid and start
      *
      * @return array<int, int> job by pid, the roots included, zombies left out
      */
-    public static function find(string $token, array $roots, int $ancestor): array
+    public static function find(string $token, array $roots, int $ancestor, array &$known = []): array
     {
-        $parents = $jobs = [];
+        $parents = $jobs = $starts = [];
         $since = self::startOf($ancestor);
         foreach (Files::in('/proc') as $entry) {
             $pid = (int) $entry;
@@ -39,18 +41,22 @@ final class ProcessTree
                 continue;
             }
             $parents[$pid] = $parent;
-            $job = $roots[$pid] ?? self::marked($pid, $token) ?? $roots[$group]
+            $starts[$pid] = $start;
+            $job = $roots[$pid] ?? self::marked($pid, $token) ?? $roots[$group] ?? $known["{$pid}.{$start}"]
                 ?? ($session === $ancestor && $roots === [] ? self::UNCLAIMED : null);
             if ($job !== null) {
                 $jobs[$pid] = $job;
             }
         }
 
-        $found = [];
+        $found = $known = [];
         foreach ($parents as $pid => $_) {
             $job = self::claim($pid, $parents, $jobs, $ancestor);
             if ($job !== null) {
                 $found[$pid] = $job;
+            }
+            if ($job !== null && $job !== self::UNCLAIMED) {
+                $known["{$pid}.{$starts[$pid]}"] = $job;
             }
         }
 

@@ -35,6 +35,24 @@ final class Programs
     }
 
     /**
+     * Refuses a script without an interpreter line, which exec does as well but execvp hands to a shell.
+     *
+     * @throws StartFailure
+     */
+    public static function checkFormat(string $file): void
+    {
+        $handle = @fopen($file, 'r');
+        if ($handle === false) {
+            return; // it may be executable and not readable
+        }
+        $start = (string) fread($handle, 64);
+        fclose($handle);
+        if (!str_starts_with($start, '#!') && !str_contains($start, "\0")) {
+            throw new StartFailure(126, 'Exec format error');
+        }
+    }
+
+    /**
      * Makes the directory the current one, which the next process inherits. The launcher does it itself, rather than
      * the child, so that a bad directory can be told from a missing program.
      *

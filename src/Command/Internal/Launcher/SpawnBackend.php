@@ -143,7 +143,7 @@ final class SpawnBackend implements Backend
         while (($job = $this->young->next($deadline)) !== null) {
             $this->listen($job, true);
         }
-        $milliseconds = $deadline === 0 ? -1 : max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000));
+        $milliseconds = $deadline === 0 ? -1 : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
         if ($onlyPool) {
             $this->waitForPool($milliseconds);
 
@@ -371,6 +371,13 @@ final class SpawnBackend implements Backend
         $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
         if ($length > 0) {
             $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
+        }
+        // F_GETPIPE_SZ: a pipe that the command has enlarged holds more than one read takes.
+        for ($left = $last && $length === self::READ_SIZE ? $this->c->fcntl($descriptor, 1032) : 0; $left > 0 && $length > 0; $left -= $length) {
+            $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
+            if ($length > 0) {
+                $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
+            }
         }
         if ($last || $length === 0) {
             unset($this->outputs[$descriptor], $this->errors[$descriptor]);

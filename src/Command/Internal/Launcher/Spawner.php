@@ -43,7 +43,7 @@ final class Spawner
     /** The changes that the environment was last filled with; no list of changes is a lone NUL. */
     private string $environmentOf = "\0";
 
-    /** @var array<string, string> path by "PATH\0program" */
+    /** @var array<string, string> path by "PATH\0program", or "PATH\0program\0directory" where that matters */
     private array $found = [];
 
     /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
@@ -146,7 +146,8 @@ final class Spawner
             return $program;
         }
         $path = $this->pathOf($job);
-        $key = "{$path}\0{$program}";
+        $isRelative = preg_match('~(?:^|:)(?!/)~', $path) === 1;
+        $key = "{$path}\0{$program}" . ($isRelative ? "\0{$job->directory}" : '');
 
         return $this->found[$key] ??= Programs::find($program, $path);
     }
@@ -154,6 +155,9 @@ final class Spawner
     private function pathOf(Job $job): string
     {
         foreach ($job->changes as $change) {
+            if ($change === 'PATH') {
+                return Programs::DEFAULT_PATH;
+            }
             if (str_starts_with($change, 'PATH=')) {
                 return substr($change, 5);
             }

@@ -34,12 +34,8 @@ final class Supervisor
     private readonly Backend $backend;
     private int $concurrency = 0;
     private float $grace = 2.0;
-
-    /** @var array<int, non-empty-array<int, Job>> waiting, by lane and id; the lane whose turn it is comes first */
-    private array $queue = [];
-
-    /** @var array<int, int> lane by the id of a waiting job */
-    private array $laneOf = [];
+    private readonly WaitingJobs $waiting;
+    private readonly Trees $trees;
 
     /** @var array<int, Job> started and not yet reported, by id */
     private array $running = [];
@@ -65,9 +61,11 @@ final class Supervisor
     private bool $poolGone = false;
 
     /** @param \Closure(self): Backend $backend */
-    public function __construct(\Closure $backend, private readonly string $token)
+    public function __construct(\Closure $backend, string $token)
     {
+        $this->waiting = new WaitingJobs();
         $this->backend = $backend($this);
+        $this->trees = new Trees($this->backend, $token, $this->roots(...));
     }
 
     /** Works until the pool is gone, then ends what is left. */
@@ -80,7 +78,7 @@ final class Supervisor
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
             $this->enforceLimits();
         }
-        $this->endEverything();
+        $this->trees->endAll(min($this->grace, self::LAST_GRACE));
     }
 
     public function received(string $bytes): void
@@ -191,9 +189,9 @@ final class Supervisor
         /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int} $head */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings', $payload);
         $strings = explode("\0", substr($payload, 30, $head['strings']));
-        $this->laneOf[$id] = $head['lane'];
-        $this->queue[$head['lane']][$id] = new Job(
+        $this->waiting->add(new Job(
             $id,
+            $head['lane'],
             $head['flags'],
             $head['timeout'],
             $head['idle'],
@@ -202,7 +200,7 @@ final class Supervisor
             \array_slice($strings, 2 + $head['changes']),
             $strings[1],
             substr($payload, 30 + $head['strings']),
-        );
+        ));
     }
 
     private function configure(string $payload): void
@@ -212,15 +210,15 @@ final class Supervisor
         $capacity = $this->backend->capacity();
         if ($settings['concurrency'] > $capacity) {
             $this->tell(Protocol::REFUSED, 0, pack('VV', $settings['concurrency'], $capacity) . $this->backend->name());
-            $this->queue = $this->laneOf = [];
+            $this->waiting->clear();
         }
-        $this->concurrency = min($settings['concurrency'], $capacity);
+        $this->concurrency = $settings['concurrency'] > $capacity ? 0 : $settings['concurrency'];
         $this->grace = $settings['grace'];
     }
 
     private function input(int $id, string $bytes, bool $follows): void
     {
-        $job = $this->running[$id] ?? (isset($this->laneOf[$id]) ? $this->queue[$this->laneOf[$id]][$id] : null);
+        $job = $this->running[$id] ?? $this->waiting->find($id);
         if ($job === null || !$job->inputFollows) {
             return;
         }
@@ -254,8 +252,7 @@ final class Supervisor
 
     private function withdraw(int $id): void
     {
-        if (isset($this->laneOf[$id])) {
-            $this->dequeue($this->laneOf[$id], $id);
+        if ($this->waiting->remove($id)) {
             $this->tell(Protocol::NOT_STARTED, $id, pack('CC', Protocol::CANCELLED, 0));
         }
     }
@@ -266,10 +263,8 @@ final class Supervisor
         if (!$this->mayStart()) {
             return false;
         }
-        $lane = array_key_first($this->queue);
-        \assert($lane !== null);
-        $id = array_key_first($this->queue[$lane]);
-        $job = $this->dequeue($lane, $id);
+        $job = $this->waiting->next();
+        $id = $job->id;
         $job->startedAt = microtime(true);
         $job->started = $job->lastOutput = hrtime(true);
         try {
@@ -278,7 +273,7 @@ final class Supervisor
                     throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)');
                 }
                 $this->exhausted = true;
-                $this->requeue($lane, $job);
+                $this->waiting->putBack($job);
 
                 return false;
             }
@@ -289,39 +284,18 @@ final class Supervisor
         }
         $this->running[$id] = $job;
         if ($job->timeout > 0) {
-            $this->expect($job->started + (int) ($job->timeout * 1e9));
+            $this->expect($job->started + self::nanoseconds($job->timeout));
         }
         if ($job->idleTimeout > 0) {
-            $this->expect($job->started + (int) ($job->idleTimeout * 1e9));
+            $this->expect($job->started + self::nanoseconds($job->idleTimeout));
         }
 
         return $this->mayStart();
     }
 
-    /** Takes the job from its lane, and puts the lane behind the others. */
-    private function dequeue(int $lane, int $id): Job
-    {
-        $jobs = $this->queue[$lane];
-        $job = $jobs[$id];
-        unset($this->queue[$lane], $this->laneOf[$id]); // first, so that the next line copies nothing
-        unset($jobs[$id]);
-        if ($jobs !== []) {
-            $this->queue[$lane] = $jobs;
-        }
-
-        return $job;
-    }
-
-    private function requeue(int $lane, Job $job): void
-    {
-        $others = $this->queue[$lane] ?? [];
-        $this->queue = [$lane => [$job->id => $job] + $others] + $this->queue;
-        $this->laneOf[$job->id] = $lane;
-    }
-
     private function mayStart(): bool
     {
-        return $this->queue !== [] && \count($this->running) < $this->concurrency
+        return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency
             && !$this->exhausted && \strlen($this->backlog) <= self::BACKLOG;
     }
 
@@ -338,6 +312,12 @@ final class Supervisor
 
             return $this->backend->start($job);
         }
+    }
+
+    /** At most thirty years, so that a sum with the clock never overflows. */
+    private static function nanoseconds(float $seconds): int
+    {
+        return (int) (min($seconds, 1e9) * 1e9);
     }
 
     private function expect(int $deadline): void
@@ -391,8 +371,11 @@ final class Supervisor
 
                 continue;
             }
-            $timeout = $job->timeout > 0 ? $job->started + (int) ($job->timeout * 1e9) : \PHP_INT_MAX;
-            $silence = $job->idleTimeout > 0 ? $job->lastOutput + (int) ($job->idleTimeout * 1e9) : \PHP_INT_MAX;
+            if ($job->untaken > Protocol::OUTPUT_WINDOW || \strlen($this->backlog) > self::BACKLOG) {
+                $job->lastOutput = $now; // it is not silent, it is not listened to
+            }
+            $timeout = $job->timeout > 0 ? $job->started + self::nanoseconds($job->timeout) : \PHP_INT_MAX;
+            $silence = $job->idleTimeout > 0 ? $job->lastOutput + self::nanoseconds($job->idleTimeout) : \PHP_INT_MAX;
             if ($timeout <= $now) {
                 $timedOut[] = $job;
             } elseif ($silence <= $now) {
@@ -403,7 +386,7 @@ final class Supervisor
         }
         $this->end($timedOut, Protocol::TIMED_OUT);
         $this->end($idle, Protocol::IDLE);
-        $this->kill($kill);
+        $this->trees->kill($kill);
     }
 
     /** @param list<Job> $jobs */
@@ -415,57 +398,16 @@ final class Supervisor
         $ids = [];
         foreach ($jobs as $job) {
             $job->ending = $reason;
-            $job->killAt = hrtime(true) + (int) ($this->grace * 1e9);
+            $job->killAt = hrtime(true) + self::nanoseconds($this->grace);
             $this->expect($job->killAt);
             $ids[$job->id] = true;
         }
-        $this->terminate($this->processesOf($ids));
-    }
-
-    /** @param list<int> $pids */
-    private function terminate(array $pids): void
-    {
-        foreach ([15, 18] as $signal) { // TERM; and CONT, for a stopped process takes no other signal
-            foreach ($pids as $pid) {
-                $this->backend->signal($pid, $signal);
-            }
-        }
-    }
-
-    /** @param array<int, true> $ids */
-    private function kill(array $ids): void
-    {
-        if ($ids !== []) {
-            ProcessTree::kill(fn(): array => $this->processesOf($ids), $this->backend->signal(...));
-        }
-    }
-
-    /**
-     * @param array<int, true> $ids
-     *
-     * @return list<int>
-     */
-    private function processesOf(array $ids): array
-    {
-        return array_keys(array_filter($this->tree(), static fn(int $job): bool => isset($ids[$job])));
-    }
-
-    /** @return array<int, int> job by pid */
-    private function tree(): array
-    {
-        $roots = [];
-        foreach ($this->running as $job) {
-            if (!isset($this->lingering[$job->id])) {
-                $roots[$this->backend->pidOf($job)] = $job->id;
-            }
-        }
-
-        return ProcessTree::find($this->token, $roots, (int) getmypid());
+        $this->trees->terminate($ids);
     }
 
     private function lookForSurvivors(int $now): void
     {
-        $alive = array_flip($this->tree());
+        $alive = array_flip($this->trees->alive());
         $left = false;
         foreach ($this->lingering as $id => $job) {
             if (isset($alive[$id])) {
@@ -505,7 +447,7 @@ final class Supervisor
             return;
         }
         $now = hrtime(true);
-        if ($this->queue !== [] && $now - $this->flushed < self::GATHER && \strlen($this->backlog) < self::PIECE) {
+        if (!$this->waiting->isEmpty() && $now - $this->flushed < self::GATHER && \strlen($this->backlog) < self::PIECE) {
             $this->flushAt = $this->flushed + self::GATHER;
 
             return;
@@ -515,21 +457,16 @@ final class Supervisor
         $this->backlog = $this->backend->send($this->backlog);
     }
 
-    private function endEverything(): void
+    /** @return array<int, int> job by the pid of its own process, of those that are not gone yet */
+    private function roots(): array
     {
-        if ($this->backend->isDeserted()) {
-            return;
-        }
-        $everything = fn(): array => array_keys($this->tree());
-        $this->terminate($everything());
-        $killAt = hrtime(true) + (int) (min($this->grace, self::LAST_GRACE) * 1e9);
-        for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
-            $now = hrtime(true);
-            if ($now >= $killAt) {
-                ProcessTree::kill($everything, $this->backend->signal(...));
+        $roots = [];
+        foreach ($this->running as $job) {
+            if (!isset($this->lingering[$job->id])) {
+                $roots[$this->backend->pidOf($job)] = $job->id;
             }
-            $this->backlog = '';
-            $this->backend->wait($now + $pause, true);
         }
+
+        return $roots;
     }
 }

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/** The process trees of a launcher's jobs: what of them is alive, and how it is ended. */
+final class Trees
+{
+    private const LAST_LOOK = 50_000_000;
+    private const FIRST_LOOK = 1_000_000;
+    private const TERM = 15;
+    private const CONT = 18;
+
+    /** @var array<string, int> what an earlier look found, which holds when its parents are gone */
+    private array $known = [];
+
+    /** @param \Closure(): array<int, int> $roots the jobs' own processes: job by pid */
+    public function __construct(
+        private readonly Backend $backend,
+        private readonly string $token,
+        private readonly \Closure $roots,
+    ) {}
+
+    /** @return array<int, int> job by pid */
+    public function alive(): array
+    {
+        return ProcessTree::find($this->token, ($this->roots)(), (int) getmypid(), $this->known);
+    }
+
+    /**
+     * Asks the jobs' processes to end.
+     *
+     * @param array<int, true> $jobs by id
+     */
+    public function terminate(array $jobs): void
+    {
+        $this->ask($this->of($jobs));
+    }
+
+    /**
+     * Leaves the jobs' processes no choice.
+     *
+     * @param array<int, true> $jobs by id
+     */
+    public function kill(array $jobs): void
+    {
+        if ($jobs !== []) {
+            ProcessTree::kill(fn(): array => $this->of($jobs), $this->backend->signal(...));
+        }
+    }
+
+    /** Ends everything that is alive, whatever it belongs to, and returns when it is gone. */
+    public function endAll(float $grace): void
+    {
+        if ($this->backend->isDeserted()) {
+            return;
+        }
+        $everything = fn(): array => array_keys($this->alive());
+        $this->ask($everything());
+        $killAt = hrtime(true) + (int) ($grace * 1e9);
+        for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
+            if (hrtime(true) >= $killAt) {
+                ProcessTree::kill($everything, $this->backend->signal(...));
+            }
+            $this->backend->wait(hrtime(true) + $pause, true);
+        }
+    }
+
+    /**
+     * @param array<int, true> $jobs
+     *
+     * @return list<int>
+     */
+    private function of(array $jobs): array
+    {
+        return array_keys(array_filter($this->alive(), static fn(int $job): bool => isset($jobs[$job])));
+    }
+
+    /** @param list<int> $pids */
+    private function ask(array $pids): void
+    {
+        foreach ([self::TERM, self::CONT] as $signal) { // a stopped process takes no other signal than CONT
+            foreach ($pids as $pid) {
+                $this->backend->signal($pid, $signal);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Eventually;
+use Symfony\Component\Process\InputStream;
+use Symfony\Component\Process\Process;
+
+#[RequiresPhpExtension('pcntl')]
+final class InterruptTest extends TestCase
+{
+    use RunsSpindle;
+
+    private const NOTICE = "spindle: interrupted: no more jobs are started, those that run may finish; interrupt again to end them\n";
+
+    /** Says that it runs, then waits until it may end. */
+    private const JOB = 'touch started{}; while [ ! -e go ]; do sleep 0.01; done; echo {}';
+
+    public function testOneInterruptLetsFinishWhatRunsAndStartsNoMore(): void
+    {
+        $process = $this->start(['-j2', '-k', '--joblog', 'log', self::JOB, ':::', '1', '2', '3', '4']);
+        $this->waitForFile('started1');
+        $this->waitForFile('started2');
+
+        $process->signal(\SIGINT);
+        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        $this->file('go', '');
+        $process->wait();
+
+        self::assertOutcome(130, "1\n2\n", $process, self::NOTICE);
+        self::assertFileDoesNotExist($this->path('started3'));
+        self::assertCount(3, (array) file($this->path('log')));
+    }
+
+    public function testAfterAnInterruptNothingIsTriedAgain(): void
+    {
+        $process = $this->start(['-j1', '--retries', '5', self::JOB . ' >> tries; exit 1', ':::', '1']);
+        $this->waitForFile('started1');
+
+        $process->signal(\SIGINT);
+        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        $this->file('go', '');
+
+        self::assertSame(130, $process->wait());
+        self::assertStringEqualsFile($this->path('tries'), "1\n");
+    }
+
+    public function testASecondInterruptEndsWhatRunsAndLogsNothingOfIt(): void
+    {
+        $process = $this->start(['-j2', '--joblog', 'log', self::JOB, ':::', '1', '2', '3']);
+        $this->waitForFile('started1');
+        $this->waitForFile('started2');
+
+        $process->signal(\SIGINT);
+        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        $process->signal(\SIGINT);
+        $process->wait();
+
+        self::assertOutcome(130, '', $process, self::NOTICE);
+        self::assertCount(1, (array) file($this->path('log')));
+        $this->assertNothingRuns();
+    }
+
+    public function testATerminationEndsWhatRuns(): void
+    {
+        $process = $this->start([self::JOB, ':::', '1']);
+        $this->waitForFile('started1');
+
+        $process->signal(\SIGTERM);
+        $process->wait();
+
+        self::assertOutcome(143, '', $process);
+        $this->assertNothingRuns();
+    }
+
+    public function testAnInterruptEndsTheWaitForASlowInput(): void
+    {
+        $input = new InputStream();
+        $input->write("1\n");
+        $process = $this->start(['echo'], $input);
+        Eventually::holdsByItself(static fn(): bool => $process->getOutput() === "1\n", 'the first job has run', 10.0);
+
+        $process->signal(\SIGINT);
+        Eventually::holdsByItself(static fn(): bool => !$process->isRunning(), 'it has ended', 10.0);
+        $input->close();
+        $process->wait();
+
+        self::assertOutcome(130, "1\n", $process, self::NOTICE);
+    }
+
+    public function testATerminationEndsTheWaitForASlowReader(): void
+    {
+        $process = $this->shell(
+            'mkfifo pipe; exec 9<>pipe; $SPINDLE run "head -c 1000000 /dev/zero; touch" ::: done > pipe & '
+            . 'while [ ! -e done ]; do sleep 0.01; done; sleep 0.2; kill -TERM $!; wait $!; echo $?',
+        );
+
+        self::assertOutcome(0, "143\n", $process);
+    }
+
+    public function testAnInterruptAtATerminalDoesNotReachTheJobs(): void
+    {
+        // Ctrl-C goes to all processes in the terminal's foreground: the jobs must not be among them.
+        $input = new InputStream();
+        $process = new Process(
+            ['script', '-qefc', self::program()[0] . " run -j1 '" . self::JOB . "' ::: 1 2", '/dev/null'],
+            $this->path(),
+            [self::MARK => $this->mark],
+            $input,
+            30.0,
+        );
+        $process->start();
+        $this->waitForFile('started1');
+
+        $input->write("\x03");
+        Eventually::holdsByItself(static fn(): bool => str_contains($process->getOutput(), rtrim(self::NOTICE)), 'it says so', 10.0);
+        $this->file('go', '');
+        $input->close();
+        $process->wait();
+
+        self::assertSame(130, $process->getExitCode());
+        self::assertMatchesRegularExpression('/^1\r$/m', $process->getOutput());
+        self::assertFileDoesNotExist($this->path('started2'));
+    }
+}

@@ -1,0 +1,235 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Spindle\Cli\Internal\JobLog;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\InputStream;
+
+final class JobLogTest extends TestCase
+{
+    use RunsSpindle;
+
+    public function testEachJobThatIsOverHasALineInGnuParallelsFormat(): void
+    {
+        $before = microtime(true);
+        $process = $this->spindle(['-k', '--joblog', 'log', ':::', "echo a\necho b", 'exit 3', 'kill -9 $$', 'no-such-program']);
+
+        self::assertSame(3, $process->getExitCode());
+        $lines = $this->lines();
+        self::assertSame(JobLog::HEADER, array_shift($lines));
+        $expected = ["4\t0\t0\techo a\0echo b", "0\t3\t0\texit 3", "0\t0\t9\tkill -9 $$", "0\t127\t0\tno-such-program"];
+        foreach ($expected as $i => $end) {
+            $number = $i + 1;
+            self::assertSame(1, preg_match("/^{$number}\t:\t(\\d+\\.\\d{3})\t +\\d+\\.\\d{3}\t0\t" . preg_quote($end, '/') . '$/D', rtrim($lines[$i], "\n"), $match), $lines[$i]);
+            self::assertEqualsWithDelta($before, (float) $match[1], 10.0);
+        }
+    }
+
+    public function testANewRunBeginsANewLog(): void
+    {
+        $this->spindle(['--joblog', 'log', 'echo', ':::', 'a', 'b']);
+        $this->spindle(['--joblog', 'log', 'echo', ':::', 'c']);
+
+        self::assertSame(['echo c'], $this->commands());
+    }
+
+    public function testAFileThatIsNoJobLogIsRefusedAndStays(): void
+    {
+        $this->file('commands.txt', "touch ran\n");
+
+        foreach ([[], ['--resume']] as $options) {
+            $process = $this->spindle([...$options, '--joblog', 'commands.txt', '-a', 'commands.txt']);
+
+            self::assertOutcome(255, '', $process, "spindle: option --joblog: 'commands.txt' is there and is no job log; name another file\n");
+        }
+        self::assertStringEqualsFile($this->path('commands.txt'), "touch ran\n");
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testAResumedRunLeavesOutWhatTheLogHas(): void
+    {
+        $this->spindle(['-j1', '--joblog', 'log', '--halt', 'soon,done=2', 'echo', ':::', 'a', 'b', 'c', 'd']);
+        self::assertSame(['echo a', 'echo b'], $this->commands());
+
+        $process = $this->spindle(['-j1', '--joblog', 'log', '--resume', 'echo', ':::', 'a', 'b', 'c', 'd']);
+
+        self::assertOutcome(0, "c\nd\n", $process);
+        self::assertSame(['echo a', 'echo b', 'echo c', 'echo d'], $this->commands());
+        self::assertOutcome(0, '', $this->spindle(['--joblog', 'log', '--resume', 'echo', ':::', 'a', 'b', 'c', 'd']));
+    }
+
+    public function testAResumedRunWithoutALogStartsAtTheBeginning(): void
+    {
+        self::assertOutcome(0, "a\n", $this->spindle(['--joblog', 'log', '--resume', 'echo', ':::', 'a']));
+        self::assertSame(['echo a'], $this->commands());
+    }
+
+    public function testWhatFailedRunsAgainOnDemand(): void
+    {
+        $arguments = ['-j1', '--joblog', 'log', 'test -e {} && echo {}', ':::', 'a', 'b', 'c'];
+        $this->file('b', '');
+        self::assertOutcome(2, "b\n", $this->spindle($arguments));
+
+        self::assertOutcome(0, '', $this->spindle(['--resume', ...$arguments]));
+        $this->file('a', '');
+        self::assertOutcome(1, "a\n", $this->spindle(['--resume-failed', ...$arguments]));
+        $this->file('c', '');
+        self::assertOutcome(0, "c\n", $this->spindle(['--resume-failed', ...$arguments]));
+        self::assertOutcome(0, '', $this->spindle(['--resume-failed', ...$arguments]));
+    }
+
+    public function testAJobOfATornLineRunsAgain(): void
+    {
+        $this->spindle(['-j1', '--joblog', 'log', 'echo', ':::', 'a', 'b']);
+        $this->file('log', substr((string) file_get_contents($this->path('log')), 0, -2));
+
+        self::assertOutcome(0, "b\n", $this->spindle(['-j1', '--joblog', 'log', '--resume', 'echo', ':::', 'a', 'b']));
+        self::assertSame(['echo a', 'echo b'], $this->commands());
+    }
+
+    public function testAnotherInputIsRefusedBeforeAnythingStarts(): void
+    {
+        $this->spindle(['-j1', '--joblog', 'log', 'echo', ':::', 'a', 'b', 'c']);
+        $log = implode('', array_filter($this->lines(), static fn(string $line): bool => !str_starts_with($line, '1')));
+        $this->file('log', $log);
+        $refused = fn(string $job, string $was, string $is): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is}; give the same input and command as before\n";
+
+        $other = ['touch ran; echo', ':::', 'a', 'b', 'c'];
+        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', ...$other]), $refused('2', 'echo b', "the input has 'touch ran; echo b'"));
+        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\nx\n"), $refused('3', 'echo c', "the input has 'echo x'"));
+        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\n"), $refused('3', 'echo c', 'the input ends after job 2'));
+        self::assertStringEqualsFile($this->path('log'), $log);
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testAnInterruptedLookAtTheLogIsNoMismatch(): void
+    {
+        $this->spindle(['-j1', '--joblog', 'log', 'echo', ':::', 'a', 'b', 'c']);
+        $input = new InputStream();
+        $input->write("a\n");
+        $process = $this->start(['--joblog', 'log', '--resume', '-vvv', 'echo'], $input);
+        $process->waitUntil(static fn(string $_, string $output): bool => str_contains($output, 'is ready'));
+
+        $process->signal(\SIGTERM);
+        $process->wait();
+
+        self::assertSame(143, $process->getExitCode());
+        self::assertStringNotContainsString('mismatch', $process->getErrorOutput());
+        self::assertSame(['echo a', 'echo b', 'echo c'], $this->commands());
+    }
+
+    public function testTheSlotOfAJobDoesNotMatterForResuming(): void
+    {
+        self::assertOutcome(0, "1 a\n1 b\n", $this->spindle(['-j1', '--joblog', 'log', 'echo', '{%}', '{}', ':::', 'a', 'b']));
+        self::assertOutcome(0, "1 c\n", $this->spindle(['-j1', '--joblog', 'log', '--resume', 'echo', '{%}', '{}', ':::', 'a', 'b', 'c']));
+        self::assertSame(["echo '{%}' a", "echo '{%}' b", "echo '{%}' c"], $this->commands());
+    }
+
+    public function testAResumedDryRunPrintsOnlyWhatIsLeft(): void
+    {
+        $this->spindle(['-j1', '--joblog', 'log', 'test a =', ':::', 'a', 'b']);
+        $log = file_get_contents($this->path('log'));
+
+        self::assertOutcome(0, "test a = c\n", $this->spindle(['--dry-run', '--joblog', 'log', '--resume', 'test a =', ':::', 'a', 'b', 'c']));
+        self::assertOutcome(0, "test a = b\ntest a = c\n", $this->spindle(['--dry-run', '--joblog', 'log', '--resume-failed', 'test a =', ':::', 'a', 'b', 'c']));
+        self::assertStringEqualsFile($this->path('log'), (string) $log);
+    }
+
+    public function testLinesAreInTheOrderOfTheOutput(): void
+    {
+        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch', ':::', '1', '2', '3', '4']);
+
+        self::assertSame(['1', '2', '3', '4'], array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)));
+    }
+
+    public function testARunThatIsKilledAtAnyMomentAndResumedDoesEachJobAndNoneTwice(): void
+    {
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $jobs = 60;
+        $counts = [];
+        for ($kills = Scale::of(200); $kills > 0; $counts = $this->counts()) {
+            $logged = $this->logged();
+            if (\count($logged) === $jobs) {
+                $this->assertAllRan($jobs);
+                $this->forget();
+                $logged = $counts = [];
+            }
+            $process = $this->start(['-j4', '-k', '--joblog', 'log', '--resume', 'echo x >> ran{}; sleep 0.01; echo {} >> order', ':::', ...array_map(strval(...), range(1, $jobs))]);
+            $deadline = hrtime(true) + $random->getInt(0, 250_000) * 1000;
+            while ($process->isRunning() && hrtime(true) < $deadline) {
+                usleep(500);
+            }
+            if ($process->isRunning()) {
+                $process->signal(\SIGKILL);
+                --$kills;
+            }
+            $process->wait(static fn() => null);
+            self::assertSame('', $process->getErrorOutput());
+            $this->assertNothingRuns();
+            if ($random->getInt(0, 3) === 0 && $this->logged() !== []) {
+                file_put_contents($this->path('log'), substr("61\t:\t1.0\t 1.0\t0\t0\t0\t0\techo 1\n", 0, $random->getInt(1, 25)), \FILE_APPEND);
+            }
+
+            foreach ($logged as $job) {
+                self::assertSame($counts[$job], $this->counts()[$job], "Job {$job} had a line in the log and ran again");
+            }
+        }
+        $process = $this->spindle(['-j4', '-k', '--joblog', 'log', '--resume', 'echo x >> ran{}; sleep 0.01; echo {} >> order', ':::', ...array_map(strval(...), range(1, $jobs))]);
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        $this->assertAllRan($jobs);
+    }
+
+    private function assertAllRan(int $jobs): void
+    {
+        $logged = $this->logged();
+        sort($logged);
+        self::assertSame(range(1, $jobs), $logged, 'Each job has one line');
+        self::assertSame(range(1, $jobs), array_keys($this->counts()), 'Each job has run');
+    }
+
+    private function forget(): void
+    {
+        foreach ([...(array) glob($this->path('ran*')), $this->path('log'), $this->path('order')] as $file) {
+            unlink((string) $file);
+        }
+    }
+
+    /** @return list<int> numbers in complete lines of the log */
+    private function logged(): array
+    {
+        $complete = array_filter($this->lines(), static fn(string $line): bool => str_ends_with($line, "\n"));
+
+        return array_values(array_map(intval(...), \array_slice($complete, 1)));
+    }
+
+    /** @return array<int, int> how often a job was started, by its number */
+    private function counts(): array
+    {
+        $counts = [];
+        foreach ((array) glob($this->path('ran*')) as $file) {
+            $counts[(int) substr(basename((string) $file), 3)] = (int) filesize((string) $file);
+        }
+        ksort($counts);
+        clearstatcache();
+
+        return $counts;
+    }
+
+    /** @return list<string> */
+    private function commands(): array
+    {
+        return array_map(static fn(string $line): string => explode("\t", rtrim($line, "\n"), 9)[8] ?? '', \array_slice($this->lines(), 1));
+    }
+
+    /** @return list<string> with their ends */
+    private function lines(): array
+    {
+        return is_file($this->path('log')) ? array_values((array) file($this->path('log'))) : [];
+    }
+}

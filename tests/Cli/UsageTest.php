@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+final class UsageTest extends TestCase
+{
+    use RunsSpindle;
+
+    /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
+    public static function mistakes(): iterable
+    {
+        yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run'];
+        yield 'an unknown option' => [['run', '--jobz', '3', 'touch ran'], 'The "--jobz" option does not exist.'];
+        yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist.'];
+        yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value.'];
+        yield 'a value where there is none' => [['run', '--tag=x', 'touch ran'], 'The "--tag" option does not accept a value.'];
+        yield 'jobs' => [['run', '-j', 'x', 'touch ran'], "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
+        yield 'an empty value' => [['run', '--jobs=', 'touch ran'], 'option --jobs: the value is empty'];
+        yield 'timeout' => [['run', '--timeout', '-1', 'touch ran'], "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, or a percentage of the median runtime such as 200%"];
+        yield 'retries' => [['run', '--retries', 'x', 'touch ran'], "option --retries: 'x' is not allowed; give a number of further attempts"];
+        yield 'halt' => [['run', '--halt', 'fail', 'touch ran'], "option --halt: 'fail' is not allowed; give never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1"];
+        yield 'delay' => [['run', '--delay', 'x', 'touch ran'], "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
+        yield 'progress' => [['run', '--progress', 'pie', 'touch ran'], "option --progress: 'pie' is not allowed; give bar, plain, json or none"];
+        yield 'a file that is not there' => [['run', '-a', 'none', 'touch ran'], "option --arg-file: can't read 'none': no such file or directory"];
+        yield 'a folder for a file' => [['run', '-a', '/', 'touch ran'], "option --arg-file: can't read '/': it is a folder"];
+        yield 'two inputs' => [['run', '-a', 'x', 'touch ran', ':::', 'a'], "option --arg-file: 'x' is not allowed beside arguments after :::; give one of them"];
+        yield 'two lists' => [['run', 'touch ran', ':::', 'a', ':::', 'b'], "argument ':::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
+        yield 'a list of files' => [['run', 'touch ran', '::::', 'a'], "argument '::::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
+        yield 'nothing to resume' => [['run', '--resume', 'touch ran'], 'option --resume: give the job log to go on with as well (--joblog FILE)'];
+        yield 'a log that cannot be' => [['run', '--joblog', 'no/log', 'touch ran', ':::', 'a'], "option --joblog: can't write 'no/log': No such file or directory"];
+        yield 'a log that is a folder' => [['run', '--joblog', '/', 'touch ran', ':::', 'a'], "option --joblog: can't write '/': Is a directory"];
+        yield 'results that cannot be' => [['run', '--results', '/dev/null/x', 'touch ran', ':::', 'a'], "option --results: the folder '/dev/null/x' can't be made"];
+        yield 'a template for JSON' => [['run', '--jsonl', 'touch ran'], 'option --jsonl: commands come from the input, so give no command template'];
+        yield 'tags for JSON' => [['run', '--jsonl', '--tag'], 'option --tag: it has no meaning with --jsonl: the lines carry their ids'];
+        yield 'no program' => [['run', '', 'x', ':::', 'a'], 'the command template begins with an empty word; give a program'];
+        yield 'more than one line' => [['run', '-j', "a\nb\e[31m", 'touch ran'], "option --jobs: 'a\\nb\\033[31m' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
+    }
+
+    /** @param list<string> $arguments */
+    #[DataProvider('mistakes')]
+    public function testAMistakeIsOneLineAndNothingStarts(array $arguments, string $message): void
+    {
+        $process = $this->process($arguments, "x\n");
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+        self::assertSame(['.', '..'], scandir($this->path()));
+    }
+
+    public function testMoreAtOnceThanThereAreDescriptorsForIsRefusedBeforeAnythingStarts(): void
+    {
+        $process = $this->shell('ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a');
+
+        self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertMatchesRegularExpression("/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D", $process->getErrorOutput());
+        self::assertSame(['.', '..'], scandir($this->path()));
+    }
+
+    public function testATerminalIsNoInputUnlessItIsAskedFor(): void
+    {
+        $process = $this->shell('script -qefc "$SPINDLE run echo" /dev/null < /dev/null');
+
+        self::assertSame(255, $process->getExitCode());
+        self::assertSame("spindle: standard input is a terminal: give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)\r\n", $process->getOutput());
+    }
+
+    public function testAClosedStandardInputIsRefused(): void
+    {
+        self::assertSame(255, $this->shell('$SPINDLE run echo <&-')->getExitCode());
+    }
+
+    public function testTheHelpNamesEveryOptionAndExitStatus(): void
+    {
+        $process = $this->process(['run', '--help']);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode());
+        foreach (['--jobs', '-0', '--keep-order', '--halt', '--resume-failed', '{/.}', ':::', '130', '254', '255', "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac"] as $word) {
+            self::assertStringContainsString($word, $process->getOutput());
+        }
+        self::assertStringNotContainsString("\e[", $process->getOutput());
+    }
+
+    public function testColoursAreForTerminalsAndOnDemand(): void
+    {
+        $help = fn(string $before, string $option = ''): string => $this->shell("{$before} script -qec \"\$SPINDLE run --help {$option}\" /dev/null < /dev/null")->getOutput();
+
+        self::assertStringContainsString("\e[32m", $help('TERM=xterm'));
+        self::assertStringNotContainsString("\e[", $help('TERM=xterm NO_COLOR=1'));
+        self::assertStringNotContainsString("\e[", $help('TERM=xterm', '--no-ansi'));
+        self::assertStringContainsString("\e[32m", $this->shell('$SPINDLE run --help --ansi')->getOutput());
+    }
+
+    public function testTheVersionIsShown(): void
+    {
+        foreach ([['--version'], ['-V'], ['run', '--version']] as $arguments) {
+            $process = $this->process($arguments);
+            $process->run();
+
+            self::assertSame(0, $process->getExitCode());
+            self::assertMatchesRegularExpression("/^Spindle \\S+\n\$/D", $process->getOutput());
+        }
+    }
+}
