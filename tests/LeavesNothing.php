@@ -8,6 +8,8 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use Revolt\EventLoop;
 
+use function Amp\delay;
+
 /**
  * After each test there is no child, zombie, orphan, temporary file, open descriptor or watcher that was not there before.
  *
@@ -38,6 +40,7 @@ trait LeavesNothing
         if (!$this->status()->isSuccess()) {
             return;
         }
+        delay(0); // what is to be resumed at the loop's next turn is
         gc_collect_cycles();
         $left = fn(): array => array_filter([
             ...array_map(array_diff(...), $this->surroundings(), $this->before),

@@ -47,15 +47,13 @@ final class Processes
         return $found;
     }
 
-    /** The one child of this process that runs a pool's launcher. */
-    public static function launcher(?int $parent = null): int
+    /** @return list<int> the children of a process, of this one unless told otherwise, that run a pool's launcher */
+    public static function launchers(?int $parent = null): array
     {
-        $launchers = array_keys(array_filter(
+        return array_keys(array_filter(
             self::childrenOf($parent ?? (int) getmypid()),
             static fn(string $line): bool => str_contains($line, '/Launcher/main.php'),
         ));
-
-        return \count($launchers) === 1 ? $launchers[0] : throw new \LogicException(\sprintf('There are %d launchers', \count($launchers)));
     }
 
     public static function commandLine(int $pid): string

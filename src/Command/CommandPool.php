@@ -69,7 +69,7 @@ final class CommandPool
     }
 
     /**
-     * As {@see Run()}, but in the order of the input: a result that is early waits for those before it.
+     * As {@see self::run()}, but in the order of the input: a result that is early waits for those before it.
      *
      * @template TKey
      *

@@ -10,6 +10,7 @@ use Random\Randomizer;
 use Spindle\Cli\Internal\JobLog;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
+use Symfony\Component\Process\Process;
 
 final class JobLogTest extends TestCase
 {
@@ -143,7 +144,7 @@ final class JobLogTest extends TestCase
 
     public function testLinesAreInTheOrderOfTheOutput(): void
     {
-        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch', ':::', '1', '2', '3', '4']);
+        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch {}', ':::', '1', '2', '3', '4']);
 
         self::assertSame(['1', '2', '3', '4'], array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)));
     }
@@ -160,7 +161,8 @@ final class JobLogTest extends TestCase
                 $this->forget();
                 $logged = $counts = [];
             }
-            $process = $this->start(['-j4', '-k', '--joblog', 'log', '--resume', 'echo x >> ran{}; sleep 0.01; echo {} >> order', ':::', ...array_map(strval(...), range(1, $jobs))]);
+            $process = $this->resumable($jobs);
+            $process->start();
             $deadline = hrtime(true) + $random->getInt(0, 250_000) * 1000;
             while ($process->isRunning() && hrtime(true) < $deadline) {
                 usleep(500);
@@ -179,10 +181,30 @@ final class JobLogTest extends TestCase
             foreach ($logged as $job) {
                 self::assertSame($counts[$job], $this->counts()[$job], "Job {$job} had a line in the log and ran again");
             }
+            self::assertSame([], array_diff($this->logged(), $this->printed()), 'What has a line in the log is printed');
         }
-        $process = $this->spindle(['-j4', '-k', '--joblog', 'log', '--resume', 'echo x >> ran{}; sleep 0.01; echo {} >> order', ':::', ...array_map(strval(...), range(1, $jobs))]);
-        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertSame(0, $this->resumable($jobs)->run());
         $this->assertAllRan($jobs);
+    }
+
+    private function resumable(int $jobs): Process
+    {
+        $options = ['-j4', '-k', '--joblog', 'log', '--resume'];
+        $command = ['echo x >> ran{}; sleep 0.01; echo {}', ':::', ...array_map(strval(...), range(1, $jobs))];
+
+        return new Process(
+            ['sh', '-c', 'exec "$@" >> output', 'sh', ...self::program(), 'run', ...$options, ...$command],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
+        );
+    }
+
+    /** @return list<int> */
+    private function printed(): array
+    {
+        return array_map(intval(...), explode("\n", (string) @file_get_contents($this->path('output'))));
     }
 
     private function assertAllRan(int $jobs): void
@@ -195,7 +217,7 @@ final class JobLogTest extends TestCase
 
     private function forget(): void
     {
-        foreach ([...(array) glob($this->path('ran*')), $this->path('log'), $this->path('order')] as $file) {
+        foreach ([...(array) glob($this->path('ran*')), $this->path('log'), $this->path('output')] as $file) {
             unlink((string) $file);
         }
     }
@@ -205,7 +227,7 @@ final class JobLogTest extends TestCase
     {
         $complete = array_filter($this->lines(), static fn(string $line): bool => str_ends_with($line, "\n"));
 
-        return array_values(array_map(intval(...), \array_slice($complete, 1)));
+        return array_map(intval(...), \array_slice($complete, 1));
     }
 
     /** @return array<int, int> how often a job was started, by its number */
@@ -230,6 +252,9 @@ final class JobLogTest extends TestCase
     /** @return list<string> with their ends */
     private function lines(): array
     {
-        return is_file($this->path('log')) ? array_values((array) file($this->path('log'))) : [];
+        $lines = is_file($this->path('log')) ? file($this->path('log')) : [];
+        self::assertIsArray($lines);
+
+        return $lines;
     }
 }

@@ -62,7 +62,7 @@ final class JsonLinesTest extends TestCase
     {
         $process = $this->spindle(['-k', '--jsonl', '--timeout', '0.2'], <<<'JSON'
             {"id":1,"cmd":"sleep 60"}
-            {"id":2,"cmd":"trap 'exit 0' TERM; while :; do sleep 0.01; done"}
+            {"id":2,"cmd":"trap 'exit 0' TERM; sleep 60 & wait"}
             JSON);
 
         self::assertSame(2, $process->getExitCode());

@@ -9,7 +9,6 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
-use Symfony\Component\Process\Process;
 
 final class RunCommandTest extends TestCase
 {
@@ -148,16 +147,15 @@ final class RunCommandTest extends TestCase
     {
         $process = $this->shell(
             '$SPINDLE run -j4 "head -c 3000000 /dev/zero | tr \'\0\' {}; head -c 2000000 /dev/zero | tr \'\0\' {} >&2" ::: a b c d >out 2>err; '
-            . 'for c in a b c d; do tr -cd $c <out | wc -c; tr -cd $c <err | wc -c; done; grep -Eoc "a+|b+|c+|d+" out',
+            . 'for c in a b c d; do tr -cd $c <out | wc -c; tr -cd $c <err | wc -c; done; tr -s abcd <out | wc -c',
         );
 
-        self::assertOutcome(0, str_repeat("3000000\n2000000\n", 4) . "1\n", $process);
-        self::assertSame(4, preg_match_all('/(.)\1*/', (string) preg_replace('/(.)\1+/', '$1', (string) file_get_contents($this->path('out')))));
+        self::assertOutcome(0, str_repeat("3000000\n2000000\n", 4) . "4\n", $process);
     }
 
     public function testLargeOutputNeedsNoMemory(): void
     {
-        $process = $this->shell('php -d memory_limit=24M $SPINDLE run "head -c 60000000 /dev/zero" ::: 1 | wc -c');
+        $process = $this->shell('php -d memory_limit=24M $SPINDLE run "head -c {} /dev/zero" ::: 60000000 | wc -c');
 
         self::assertOutcome(0, "60000000\n", $process);
     }
@@ -304,12 +302,12 @@ final class RunCommandTest extends TestCase
 
     public function testJobsReadAnEmptyStandardInput(): void
     {
-        self::assertOutcome(0, "0\n0\n", $this->spindle(['-k', 'wc -c', ':::', '</dev/stdin', ''], 'not for them'));
+        self::assertOutcome(0, "0\n0\n", $this->spindle(['-k', 'wc -c #', ':::', 'a', 'b'], 'not for them'));
     }
 
     public function testJobsHaveTheEnvironmentOfTheCaller(): void
     {
-        $process = $this->shell('unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -v \^_= | sort >" ::: inside; diff before inside');
+        $process = $this->shell('unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -Ev \"^(_|SPINDLE_COMMAND)=\" | sort >" ::: inside; diff before inside');
 
         self::assertOutcome(0, '', $process);
     }
@@ -331,14 +329,14 @@ final class RunCommandTest extends TestCase
 
     public function testALineWithoutAnEndIsRefusedWhenItIsTooLong(): void
     {
-        $process = $this->shell('(echo a; head -c 6000000 /dev/zero) | $SPINDLE run echo');
+        $process = $this->shell('(echo a; head -c 6000000 /dev/zero) 2>/dev/null | $SPINDLE run echo');
 
         self::assertOutcome(255, "a\n", $process, "spindle: input line 2 is longer than 4 MiB\n");
     }
 
     public function testAReaderThatLeavesEndsTheRunQuietly(): void
     {
-        $process = $this->shell('seq 100000 | $SPINDLE run -j4 "echo {}; sleep 0.1" | head -n2; echo ${PIPESTATUS[1]}');
+        $process = $this->shell('seq 100000 2>/dev/null | $SPINDLE run -j4 "echo {}; sleep 0.1" | head -n2; echo ${PIPESTATUS[1]}');
 
         self::assertMatchesRegularExpression('/^\d\n\d\n141\n$/', $process->getOutput());
         self::assertSame('', $process->getErrorOutput());
@@ -385,8 +383,9 @@ final class RunCommandTest extends TestCase
     /** @return list<string> */
     private function column(string $log, string $name): array
     {
-        $rows = array_map(static fn(string $line): array => explode("\t", $line), file($this->path($log), \FILE_IGNORE_NEW_LINES) ?: []);
-        $column = array_search($name, $rows[0] ?? [], true);
+        $lines = explode("\n", rtrim((string) file_get_contents($this->path($log))));
+        $rows = array_map(static fn(string $line): array => explode("\t", $line), $lines);
+        $column = array_search($name, $rows[0], true);
 
         return array_map(static fn(array $row): string => trim($row[(int) $column] ?? ''), \array_slice($rows, 1));
     }

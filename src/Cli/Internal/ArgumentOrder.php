@@ -56,7 +56,8 @@ final class ArgumentOrder
     }
 
     /**
-     * A letter, or several in one word, of which the last may take the rest of the word for its value.
+     * A letter, or several in one word, of which the last may take the rest of the word for its value; or a shortcut of
+     * several letters, such as -vvv.
      *
      * @param list<string> $following
      *
@@ -64,6 +65,9 @@ final class ArgumentOrder
      */
     private function short(string $token, array &$following): array
     {
+        if (\strlen($token) > 2 && $this->definition->hasShortcut(substr($token, 1))) {
+            return [$token];
+        }
         $options = [];
         for ($i = 1, $length = \strlen($token); $i < $length; ++$i) {
             $name = $this->nameOf($token[$i]);

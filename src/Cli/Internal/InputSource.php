@@ -41,13 +41,14 @@ final class InputSource
             return new self('input line', [], self::openStandardInput(), $separator);
         }
         error_clear_last();
-        $stream = is_dir($path) ? false : @fopen($path, 'r');
+        $stream = is_dir($path) ? false : @fopen(self::openable($path), 'r');
         if ($stream === false) {
             $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason('it does not open'));
 
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
-        if (!self::isFile($stream)) {
+        if (!self::isFile($stream) && self::openable($path) === $path) {
+            // It is this process's own, and PHP would read a FIFO until it has as much as was asked for.
             stream_set_blocking($stream, false);
         }
 
@@ -148,12 +149,26 @@ final class InputSource
         yield $splitter->end();
     }
 
+    /** A shell's <(...) is a descriptor of this process, whose name PHP would resolve and not find. */
+    private static function openable(string $path): string
+    {
+        $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
+
+        return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+    }
+
     /** @return resource */
     private static function openStandardInput(): mixed
     {
         $stream = @fopen('php://stdin', 'r');
+        $file = $stream === false ? false : @fstat($stream);
+        // Where it is closed, the script is opened in its place.
+        $script = @stat(get_included_files()[0]);
+        if ($stream === false || $file === false || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])) {
+            throw new UsageException('standard input is closed: ' . self::ADVICE);
+        }
 
-        return $stream === false ? throw new UsageException('standard input is closed: ' . self::ADVICE) : $stream;
+        return $stream;
     }
 
     /** @param resource $stream */

@@ -10,17 +10,18 @@ use Revolt\EventLoop\Suspension;
 /**
  * Standard output or standard error. Unbuffered: what {@see write()} has taken is written when it returns.
  *
- * A pipe or a terminal is opened anew, so that it can be non-blocking for this process alone: O_NONBLOCK belongs to the
- * open file, which other processes share. Signals and timers are then heard while a reader is slow.
+ * A pipe or a terminal is written only when it has room, in pieces that fit, so that signals and timers are heard while
+ * its reader is slow. O_NONBLOCK would belong to the open file, which other processes share, and would outlive a SIGKILL.
  */
 final class OutputStream
 {
     private const TYPE = 0o170000;
-    private const PIPE = 0o010000;
-    private const DEVICE = 0o020000;
+    private const FILE = 0o100000;
 
-    /** @var resource */
-    private readonly mixed $stream;
+    /** What a pipe that is writable takes without blocking, in bytes: PIPE_BUF on Linux; see pipe(7). */
+    private const PIECE = 4096;
+
+    private readonly bool $isFile;
 
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
@@ -30,25 +31,22 @@ final class OutputStream
     /** @var \SplQueue<Suspension<mixed>> fibers whose turn to write has not come */
     private readonly \SplQueue $turns;
 
-    /**
-     * @param resource $stream
-     * @param int      $descriptor its number, for a standard stream; -1 for another
-     */
-    public function __construct(mixed $stream, private readonly string $name, int $descriptor = -1)
+    /** @param resource $stream */
+    public function __construct(private readonly mixed $stream, private readonly string $name)
     {
-        $this->stream = self::ownCopy($stream, $descriptor) ?? $stream;
-        stream_set_write_buffer($this->stream, 0);
+        $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::TYPE) === self::FILE;
+        stream_set_write_buffer($stream, 0);
         $this->turns = new \SplQueue();
     }
 
     public static function standardOutput(): self
     {
-        return new self(\STDOUT, 'standard output', 1);
+        return new self(\STDOUT, 'standard output');
     }
 
     public static function standardError(): self
     {
-        return new self(\STDERR, 'standard error', 2);
+        return new self(\STDERR, 'standard error');
     }
 
     public function isTerminal(): bool
@@ -90,16 +88,16 @@ final class OutputStream
     private function writeAll(string $bytes): void
     {
         for ($at = 0, $length = \strlen($bytes); $at < $length; $at += $written) {
+            $this->waitForRoom();
             if ($this->abandoned) {
                 throw new OutputClosedException("{$this->name} is given up");
             }
             error_clear_last();
-            $written = @fwrite($this->stream, $at === 0 ? $bytes : substr($bytes, $at));
+            $piece = $this->isFile ? $length : self::PIECE;
+            $written = @fwrite($this->stream, $at === 0 && $length <= $piece ? $bytes : substr($bytes, $at, $piece));
             if ($written === false) {
                 $written = 0;
                 $this->considerError();
-            } elseif ($written === 0) {
-                $this->wait();
             }
         }
     }
@@ -116,8 +114,11 @@ final class OutputStream
             : OutputFailedException::lastError($this->name);
     }
 
-    private function wait(): void
+    private function waitForRoom(): void
     {
+        if ($this->isFile || $this->hasRoom()) {
+            return;
+        }
         $watcher = EventLoop::onWritable($this->stream, $this->wake(...));
         try {
             $this->waiting = EventLoop::getSuspension();
@@ -127,30 +128,18 @@ final class OutputStream
         }
     }
 
+    private function hasRoom(): bool
+    {
+        $none = [];
+        $streams = [$this->stream];
+
+        return @stream_select($none, $streams, $none, 0) === 1;
+    }
+
     private function wake(): void
     {
         $waiting = $this->waiting;
         $this->waiting = null;
         $waiting?->resume();
-    }
-
-    /**
-     * @param resource $stream
-     *
-     * @return resource|null null for what can't be opened anew, or is better not: a file has a position that is shared
-     */
-    private static function ownCopy(mixed $stream, int $descriptor): mixed
-    {
-        $type = (fstat($stream)['mode'] ?? 0) & self::TYPE;
-        if ($descriptor < 0 || ($type !== self::PIPE && $type !== self::DEVICE)) {
-            return null;
-        }
-        $copy = @fopen("/proc/self/fd/{$descriptor}", 'wn'); // n: without waiting for a FIFO's reader
-        if ($copy === false) {
-            return null;
-        }
-        stream_set_blocking($copy, false);
-
-        return $copy;
     }
 }

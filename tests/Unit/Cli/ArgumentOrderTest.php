@@ -27,6 +27,7 @@ final class ArgumentOrderTest extends TestCase
         yield 'a value that is missing' => [['--jobs'], ['--jobs', '--']];
         yield 'a letter whose value is missing' => [['-j'], ['--jobs', '--']];
         yield 'what is unknown is left alone' => [['--what', '-kz', 'x'], ['--what', '-kz', '--', 'x']];
+        yield 'a shortcut of several letters is left alone' => [['-vvv', 'x'], ['-vvv', '--', 'x']];
         yield 'a dash alone is a word' => [['-', '-k'], ['--', '-', '-k']];
         yield 'an empty word is a word' => [['', '-k'], ['--', '', '-k']];
         yield 'arguments alone' => [['-k', ':::', '-k'], ['--keep', '--', ':::', '-k']];
@@ -43,6 +44,7 @@ final class ArgumentOrderTest extends TestCase
             new InputOption('jobs', 'j', InputOption::VALUE_REQUIRED),
             new InputOption('keep', 'k'),
             new InputOption('null'),
+            new InputOption('verbose', 'v|vv|vvv'),
         ]);
 
         self::assertSame($expected, (new ArgumentOrder($definition, ['0' => 'null']))->normalise($given));

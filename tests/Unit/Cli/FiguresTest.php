@@ -68,22 +68,20 @@ final class FiguresTest extends TestCase
 
     public function testALineIsWrittenOnlyWhenThereIsSomethingNewAndAtTheEnd(): void
     {
-        $lines = 0;
-        $progress = new LineProgress(static function () use (&$lines): void {
-            ++$lines;
-        }, false);
+        $lines = new \ArrayObject();
+        $progress = new LineProgress($lines->append(...), false);
         $figures = $this->figures(1, 0, 2, null);
 
         $progress->show($figures);
         $progress->show($figures);
-        self::assertSame(1, $lines);
+        self::assertCount(1, $lines);
 
         ++$figures->succeeded;
         $progress->show($figures);
-        self::assertSame(2, $lines);
+        self::assertCount(2, $lines);
 
         $progress->finish($figures);
-        self::assertSame(3, $lines);
+        self::assertCount(3, $lines);
     }
 
     private function figures(int $succeeded, int $failed, int $started, ?int $total): Figures

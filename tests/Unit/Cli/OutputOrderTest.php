@@ -36,8 +36,8 @@ final class OutputOrderTest extends TestCase
     {
         $order = new OutputOrder();
         $jobs = self::expect($order, [1, 2, 3, 4]);
-        self::give($order->finished($jobs[4], Outcome::result()));
-        self::give($order->finished($jobs[2], Outcome::result()));
+        self::assertSame([], self::give($order->finished($jobs[4], Outcome::result())));
+        self::assertSame([], self::give($order->finished($jobs[2], Outcome::result())));
 
         self::assertSame([2, 4], self::give($order->rest()));
         self::assertSame([], self::give($order->rest()));
@@ -49,7 +49,7 @@ final class OutputOrderTest extends TestCase
         $jobs = self::expect($order, range(1, 1001));
         for ($sequence = 2; $sequence <= 1001; ++$sequence) {
             self::assertFalse($order->isFull());
-            self::give($order->finished($jobs[$sequence], Outcome::result()));
+            self::assertSame([], self::give($order->finished($jobs[$sequence], Outcome::result())));
         }
         self::assertTrue($order->isFull());
 

@@ -77,4 +77,38 @@ final class Job
     ) {
         $this->inputFollows = ($flags & Protocol::INPUT_FOLLOWS) !== 0;
     }
+
+    /**
+     * The environment that the job gets, without its marker.
+     *
+     * @param array<string, string> $variables name => `NAME=value`, what it starts from
+     *
+     * @return array<string, string>
+     */
+    public function environment(array $variables): array
+    {
+        foreach ($this->changes as $change) {
+            [$name, $value] = explode('=', $change, 2) + [1 => null];
+            if ($value === null) {
+                unset($variables[$name]);
+            } else {
+                $variables[$name] = $change;
+            }
+        }
+        unset($variables[Protocol::MARKER]);
+
+        return $variables;
+    }
+
+    /**
+     * Where its program is looked up: PATH in its own environment.
+     *
+     * @param array<string, string> $variables as for {@see environment()}
+     */
+    public function path(array $variables): ?string
+    {
+        $variable = ($this->changes === [] ? $variables : $this->environment($variables))['PATH'] ?? null;
+
+        return $variable === null ? null : substr($variable, 5);
+    }
 }

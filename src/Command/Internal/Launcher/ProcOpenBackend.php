@@ -36,7 +36,7 @@ final class ProcOpenBackend implements Backend
     private const LOOK_WITHOUT = 100_000_000;
     private const FIRST_LOOK = 1_000_000;
 
-    /** @var array<string, string> */
+    /** @var array<string, string> name => `NAME=value`, what each job starts from */
     private array $variables = [];
 
     /** @var array<int, Job> by id */
@@ -102,8 +102,7 @@ final class ProcOpenBackend implements Backend
             putenv("{$name}");
         }
         foreach ($environment as $variable) {
-            [$name, $value] = explode('=', $variable, 2) + [1 => ''];
-            $this->variables[$name] = $value;
+            $this->variables[explode('=', $variable, 2)[0]] = $variable;
             putenv($variable);
         }
     }
@@ -112,7 +111,7 @@ final class ProcOpenBackend implements Backend
     {
         Programs::enter($job->directory);
         $environment = $this->environmentOf($job);
-        $path = ($environment ?? $this->variables)['PATH'] ?? null;
+        $path = $job->path($this->variables);
         $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
         $descriptors = $this->descriptorsOf($job);
         if ($this->open + \count($descriptors) > $this->descriptors()) {
@@ -131,6 +130,7 @@ final class ProcOpenBackend implements Backend
         $this->jobs[$job->id] = $job;
         $this->open += \count($pipes);
         foreach ($pipes as $descriptor => $pipe) {
+            stream_set_read_buffer($pipe, 0);
             $this->of[(int) $pipe] = [$job, $descriptor];
         }
         $this->reads[(int) $pipes[self::EXIT_PIPE]] = $pipes[self::EXIT_PIPE];
@@ -344,26 +344,20 @@ final class ProcOpenBackend implements Backend
         return $descriptors;
     }
 
-    /** @return array<string, string>|null null for the launcher's own, which costs proc_open least */
+    /**
+     * @return list<string>|null as `NAME=value`, for by names proc_open would drop empty values; null for the launcher's
+     *                           own environment, which costs it least
+     */
     private function environmentOf(Job $job): ?array
     {
+        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
         if ($job->changes === []) {
-            putenv(Protocol::MARKER . "={$this->token}.{$job->id}");
+            putenv($marker);
 
             return null;
         }
-        $variables = $this->variables;
-        foreach ($job->changes as $change) {
-            [$name, $value] = explode('=', $change, 2) + [1 => null];
-            if ($value === null) {
-                unset($variables[$name]);
-            } else {
-                $variables[$name] = $value;
-            }
-        }
-        $variables[Protocol::MARKER] = "{$this->token}.{$job->id}";
 
-        return $variables;
+        return [$marker, ...array_values($job->environment($this->variables))];
     }
 
     /** @throws StartFailure */
@@ -399,7 +393,7 @@ final class ProcOpenBackend implements Backend
                 $this->close($job, $descriptor);
                 $exits[$job->id] = $job;
             } else {
-                $this->read($job, $descriptor, false);
+                $this->read($job, $descriptor);
             }
         }
         foreach ($writes as $stream) {
@@ -465,20 +459,7 @@ final class ProcOpenBackend implements Backend
     private function exited(Job $job, array $status): void
     {
         unset($this->jobs[$job->id]);
-        $rest = 0;
-        // What has nothing to give is skipped, for a descendant may keep it open and the streams block.
-        $readable = array_intersect_key($job->pipes, [1 => true, 2 => true]);
-        $none = null;
-        if ($readable !== [] && @stream_select($readable, $none, $none, 0) > 0) {
-            foreach (array_keys($readable) as $descriptor) {
-                $rest += $length = $this->read($job, $descriptor, true);
-                // A pipe that the command has enlarged holds more than one read takes.
-                for ($i = 1; $length === self::READ_SIZE && $i < self::LARGEST_PIPE / self::READ_SIZE && self::hasMore($job->pipes[$descriptor]); ++$i) {
-                    $rest += $length = $this->read($job, $descriptor, true);
-                }
-            }
-        }
-        $this->young->remove($job, $rest);
+        $this->young->remove($job, $this->takeRest($job));
         foreach (array_keys($job->pipes) as $descriptor) {
             $this->close($job, $descriptor);
         }
@@ -488,24 +469,37 @@ final class ProcOpenBackend implements Backend
         $this->supervisor->exited($job, $status['signaled'] ? -1 : $status['exitcode'], $status['signaled'] ? $status['termsig'] : 0);
     }
 
-    /** @param resource $pipe */
-    private static function hasMore(mixed $pipe): bool
+    /**
+     * Takes what the process left in its pipes, and no more than they can hold: a descendant may still be writing. As
+     * the streams block, only those are read that have something to give.
+     *
+     * @return int bytes
+     */
+    private function takeRest(Job $job): int
     {
-        $reads = [$pipe];
+        $rest = 0;
         $none = null;
+        while ($rest < 2 * self::LARGEST_PIPE && ($readable = array_intersect_key($job->pipes, [1 => true, 2 => true])) !== []) {
+            if (@stream_select($readable, $none, $none, 0) < 1) {
+                break;
+            }
+            foreach (array_keys($readable) as $descriptor) {
+                $rest += $this->read($job, $descriptor);
+            }
+        }
 
-        return @stream_select($reads, $none, $none, 0) > 0;
+        return $rest;
     }
 
     /** @return int bytes */
-    private function read(Job $job, int $descriptor, bool $last): int
+    private function read(Job $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];
         $bytes = @fread($pipe, self::READ_SIZE);
         $length = \strlen((string) $bytes);
         if ($length > 0) {
             $this->supervisor->output($job, $descriptor === 2, (string) $bytes);
-        } elseif (!$last && feof($pipe)) {
+        } elseif (feof($pipe)) {
             $this->close($job, $descriptor);
         }
 

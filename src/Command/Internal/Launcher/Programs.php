@@ -35,7 +35,7 @@ final class Programs
     }
 
     /**
-     * Refuses a script without an interpreter line, which exec does as well but execvp hands to a shell.
+     * Refuses a script without an interpreter, which exec does as well but execvp hands to a shell.
      *
      * @throws StartFailure
      */
@@ -45,9 +45,14 @@ final class Programs
         if ($handle === false) {
             return; // it may be executable and not readable
         }
-        $start = (string) fread($handle, 64);
+        $start = (string) fread($handle, 256);
         fclose($handle);
-        if (!str_starts_with($start, '#!') && !str_contains($start, "\0")) {
+        if (preg_match('~^#![ \t]*([^ \t\n]+)~', $start, $match) === 1) {
+            clearstatcache(true, $match[1]);
+            if (!file_exists($match[1])) {
+                throw new StartFailure(127, "No such interpreter: {$match[1]}");
+            }
+        } elseif (!str_contains($start, "\0")) {
             throw new StartFailure(126, 'Exec format error');
         }
     }

@@ -121,22 +121,24 @@ final class Spawner
         $set = $this->libc->new('signal_set[1]');
         $this->c->sigemptyset($set);
         $this->c->posix_spawnattr_setsigmask($attributes, $set);
-        // Only what is ignored here needs it, and each signal in the set costs the child a system call.
-        foreach (self::ignoredSignals() as $signal) {
-            $this->c->sigaddset($set, $signal);
-        }
+        $default = pack('Q', self::signalsToReset());
+        \FFI::memcpy($set, $default, 8);
         $this->c->posix_spawnattr_setsigdefault($attributes, $set);
 
         return $attributes;
     }
 
-    /** @return list<int> */
-    private static function ignoredSignals(): array
+    /**
+     * Only what is ignored here needs it, and each signal in the set costs the child a system call. 32 and 33 are those
+     * that glibc keeps for itself: its posix_spawn has them ignored in the child unless they are in the set.
+     *
+     * @return int bit n - 1 for signal n
+     */
+    private static function signalsToReset(): int
     {
         preg_match('/^SigIgn:\s*([0-9a-f]+)$/m', (string) @file_get_contents('/proc/self/status'), $match);
-        $mask = (int) hexdec($match[1] ?? '0');
 
-        return array_values(array_unique([13, ...array_filter(range(1, 62), static fn(int $signal): bool => ($mask >> ($signal - 1) & 1) === 1)]));
+        return (int) hexdec($match[1] ?? '0') | 1 << 13 - 1 | 1 << 32 - 1 | 1 << 33 - 1;
     }
 
     private function resolve(Job $job): string
@@ -145,25 +147,11 @@ final class Spawner
         if (str_contains($program, '/')) {
             return $program;
         }
-        $path = $this->pathOf($job);
+        $path = $job->path($this->variables) ?? Programs::DEFAULT_PATH;
         $isRelative = preg_match('~(?:^|:)(?!/)~', $path) === 1;
         $key = "{$path}\0{$program}" . ($isRelative ? "\0{$job->directory}" : '');
 
         return $this->found[$key] ??= Programs::find($program, $path);
-    }
-
-    private function pathOf(Job $job): string
-    {
-        foreach ($job->changes as $change) {
-            if ($change === 'PATH') {
-                return Programs::DEFAULT_PATH;
-            }
-            if (str_starts_with($change, 'PATH=')) {
-                return substr($change, 5);
-            }
-        }
-
-        return substr($this->variables['PATH'] ?? 'PATH=' . Programs::DEFAULT_PATH, 5);
     }
 
     private function setEnvironment(Job $job): void
@@ -176,17 +164,7 @@ final class Spawner
 
             return;
         }
-        $variables = $this->variables;
-        foreach ($job->changes as $change) {
-            [$name, $value] = explode('=', $change, 2) + [1 => null];
-            if ($value === null) {
-                unset($variables[$name]);
-            } else {
-                $variables[$name] = $change;
-            }
-        }
-        unset($variables[Protocol::MARKER]);
-        $this->environment->fill([str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($variables)]);
+        $this->environment->fill([str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($job->environment($this->variables))]);
         $this->environment->replaceFirst($marker);
         $this->environmentOf = $changes;
     }

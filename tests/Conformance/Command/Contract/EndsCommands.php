@@ -67,8 +67,10 @@ trait EndsCommands
         $running = async(static fn() => $pool->execute(Command::shell('kill -STOP $$; exit 5')->withStdout(static fn() => null)));
         $command = 0;
         Eventually::holds(static function () use (&$command): bool {
-            foreach (Processes::childrenOf(Processes::launcher()) as $pid => $_) {
-                $command = Processes::state($pid) === 'T' ? $pid : 0;
+            foreach (Processes::launchers() as $launcher) {
+                foreach (Processes::childrenOf($launcher) as $pid => $_) {
+                    $command = Processes::state($pid) === 'T' ? $pid : 0;
+                }
             }
 
             return $command !== 0;

@@ -136,9 +136,11 @@ trait IsControlled
     public function testACancellationThatNeverComesChangesNothing(): void
     {
         $pool = $this->pool(1);
+        $never = new DeferredCancellation();
 
         self::assertTrue($pool->execute(Command::of('true'), new NullCancellation())->succeeded());
-        self::assertCount(2, iterator_to_array($pool->run([Command::of('true'), Command::of('true')], (new DeferredCancellation())->getCancellation())));
+        self::assertCount(2, iterator_to_array($pool->run([Command::of('true'), Command::of('true')], $never->getCancellation())));
+        self::assertFalse($never->isCancelled());
     }
 
     public function testTheGeneratorKeepsThePoolAlive(): void

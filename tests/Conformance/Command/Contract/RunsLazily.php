@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use Spindle\Command\Command;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
@@ -89,9 +90,10 @@ trait RunsLazily
 
     public function testACancelledRunDoesNotWaitForItsInput(): void
     {
-        $input = static function (): \Generator {
+        $end = new DeferredCancellation();
+        $input = static function () use ($end): \Generator {
             yield Command::of('true');
-            delay(10, false);
+            delay(20, cancellation: $end->getCancellation());
         };
         $start = hrtime(true);
         try {
@@ -101,6 +103,8 @@ trait RunsLazily
             self::fail('Not cancelled');
         } catch (CancelledException) {
             self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
+        } finally {
+            $end->cancel();
         }
     }
 

@@ -23,7 +23,7 @@ trait RunsTogether
     {
         $run = fn(string $name): \Closure => fn(): array => self::outputs($this->pool(2)->run(array_fill(0, 30, Command::shell("sleep 0.01; echo {$name}"))));
 
-        self::assertSame(
+        self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],
             await([async($run('a')), async($run('b'))]),
         );
@@ -35,7 +35,7 @@ trait RunsTogether
         $log = $this->path('log');
         $run = static fn(string $name): \Closure => static fn(): array => self::outputs($pool->run(array_fill(0, 30, Command::shell("echo {$name} >> {$log}; echo {$name}"))));
 
-        self::assertSame(
+        self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],
             await([async($run('a')), async($run('b'))]),
         );

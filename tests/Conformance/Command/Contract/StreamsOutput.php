@@ -114,11 +114,13 @@ trait StreamsOutput
     public function testAClosureThatSuspendsHoldsTheCommandBackButNotTheOthers(): void
     {
         $pool = $this->pool(2);
-        $slow = async(fn() => $pool->execute($this->php('$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); } fwrite(STDERR, (hrtime(true) - $t) / 1e9);')
+        $received = 0;
+        $command = $this->php('$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); } fwrite(STDERR, (hrtime(true) - $t) / 1e9);')
             ->withStdout(static function (string $bytes) use (&$received): void {
                 delay(0.5 * \strlen($bytes) / 8_000_000);
-                $received = ($received ?? 0) + \strlen($bytes);
-            })));
+                $received += \strlen($bytes);
+            });
+        $slow = async(static fn() => $pool->execute($command));
         $others = 0;
         while (!$slow->isComplete()) {
             $pool->execute(Command::of('true'));

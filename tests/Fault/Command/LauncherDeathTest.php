@@ -1,0 +1,290 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Command;
+
+use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\LauncherException;
+use Spindle\Command\RetryPolicy;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+
+use function Amp\async;
+use function Amp\delay;
+
+final class LauncherDeathTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
+    {
+        $results = [];
+        try {
+            foreach ($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]) as $key => $_) {
+                $results[] = $key;
+                self::killLauncher();
+            }
+            self::fail('Nothing is thrown');
+        } catch (LauncherException $exception) {
+            self::assertSame(['a'], $results);
+            self::assertSame(['b', 'c'], $exception->unfinished);
+            self::assertStringContainsString('signal 9', $exception->getMessage());
+            self::assertStringContainsString('2 commands', $exception->getMessage());
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testItFailsAnExecution(StartMethod $start): void
+    {
+        EventLoop::delay(0.2, self::killLauncher(...));
+        $this->expectException(LauncherException::class);
+        $this->pool($start)->execute(Command::of('sleep', '20'));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testInOrderTheResultsThatWereThereComeFirst(StartMethod $start): void
+    {
+        $results = [];
+        $input = ['a' => Command::of('true'), 'slow' => Command::of('sleep', '20'), 'b' => Command::of('true'), 'c' => Command::of('true')];
+        EventLoop::delay(0.5, self::killLauncher(...));
+        try {
+            foreach ($this->pool($start, 2)->runInOrder($input) as $key => $_) {
+                $results[] = $key;
+            }
+            self::fail('Nothing is thrown');
+        } catch (LauncherException $exception) {
+            self::assertSame(['slow'], $exception->unfinished);
+            self::assertSame(['a', 'b', 'c'], $results);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testEachRunIsToldOfItsOwnCommandsAlone(StartMethod $start): void
+    {
+        $pool = $this->pool($start, 4);
+        $run = static fn(string $key): \Closure => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
+        [$one, $other] = [async($run('one')), async($run('other'))];
+        delay(0.2);
+        self::killLauncher();
+        $unfinished = [];
+        foreach ([$one, $other] as $future) {
+            try {
+                $future->await();
+            } catch (LauncherException $exception) {
+                $unfinished[] = $exception->unfinished;
+            }
+        }
+
+        self::assertSame([['one'], ['other']], $unfinished);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testNothingThatItStartedLivesOn(StartMethod $start): void
+    {
+        $pids = $this->path('pids');
+        $line = "sleep 100 & echo \$! >> {$pids}; setsid sh -c 'echo \$\$ >> {$pids}; trap \"\" TERM; sleep 100' & echo \$\$ >> {$pids}; wait";
+        $run = async(fn() => iterator_to_array($this->pool($start)->run(array_fill(0, 2, Command::shell($line)))));
+        Eventually::holds(static fn(): bool => \count(file($pids) ?: []) === 6, 'all have started');
+        self::killLauncher();
+        try {
+            $run->await();
+            self::fail('Nothing is thrown');
+        } catch (LauncherException) {
+            $alive = array_filter(array_map(intval(...), file($pids) ?: []), Processes::isAlive(...));
+            self::assertSame([], $alive);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAtAnyMomentEachCommandEitherHasItsResultOrIsNamed(StartMethod $start): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(200); $i > 0; --$i) {
+            $this->killAtARandomMoment($start, mt_rand(0, 60) / 1000);
+        }
+    }
+
+    private function killAtARandomMoment(StartMethod $start, float $moment): void
+    {
+        $pulled = $seen = [];
+        $input = static function () use (&$pulled): \Generator {
+            for ($i = 0; $i < 2000; ++$i) {
+                $pulled[] = $i;
+                yield $i => Command::of('echo', (string) $i);
+            }
+        };
+        EventLoop::delay($moment, self::killLauncher(...));
+        try {
+            foreach ($this->pool($start)->run($input()) as $key => $result) {
+                self::assertSame("{$key}\n", $result->stdout());
+                $seen[] = $key;
+            }
+            self::fail("The launcher's death after {$moment} s was not noticed");
+        } catch (LauncherException $exception) {
+            $accounted = [...$seen, ...$exception->unfinished];
+            sort($accounted);
+            self::assertSame($pulled, $accounted);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWithRedispatchEveryCommandHasExactlyOneResult(StartMethod $start): void
+    {
+        mt_srand(Scale::seed());
+        for ($round = Scale::of(50); $round > 0; --$round) {
+            $input = static function (): \Generator {
+                for ($i = 0; $i < 150; ++$i) {
+                    yield $i => Command::of('echo', (string) $i);
+                }
+            };
+            $deaths = 0;
+            $killer = EventLoop::unreference(EventLoop::repeat(mt_rand(20, 60) / 1000, static function () use (&$deaths): void {
+                if ($deaths < 3 && Processes::launchers() !== []) {
+                    ++$deaths;
+                    self::killLauncher();
+                }
+            }));
+            $seen = [];
+            foreach ($this->pool($start, redispatch: true)->run($input()) as $key => $result) {
+                self::assertSame("{$key}\n", $result->stdout());
+                $seen[] = $key;
+            }
+            EventLoop::cancel($killer);
+            sort($seen);
+            self::assertSame(range(0, 149), $seen);
+            self::assertGreaterThan(0, $deaths);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWithRedispatchAnExecutionAndItsInputAreRepeated(StartMethod $start): void
+    {
+        $pool = $this->pool($start, redispatch: true);
+        EventLoop::delay(0.2, self::killLauncher(...));
+        $input = str_repeat('x', 500_000);
+        $result = $pool->execute(Command::shell('cat; sleep 0.5')->withInput($input));
+
+        self::assertTrue($result->stdout() === $input);
+        self::assertSame(1, $result->attempts);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWithRedispatchAnInputThatCannotBeRepeatedFailsItsCommand(StartMethod $start): void
+    {
+        EventLoop::delay(0.2, self::killLauncher(...));
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches("/input can't be read twice/");
+        $this->pool($start, redispatch: true)->execute(Command::of('sleep', '20')->withInput(['a']));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWithRedispatchACommandBetweenTwoAttemptsIsTriedAgain(StartMethod $start): void
+    {
+        $pool = $this->pool($start, redispatch: true, retries: new RetryPolicy(1, delay: 0.4, jitter: 0.0));
+        EventLoop::delay(0.2, self::killLauncher(...));
+        $result = $pool->execute(Command::of('false'));
+
+        self::assertSame([1, 2], [$result->exitCode, $result->attempts]);
+    }
+
+    public function testWithRedispatchALauncherThatDiesAgainAndAgainIsGivenUp(): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(redispatch: true, php: $this->script('php', 'exit 3')));
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches('/exit code 3/');
+        $pool->execute(Command::of('true'));
+    }
+
+    public function testWithRedispatchALauncherThatCannotBeStartedAgainFailsTheRun(): void
+    {
+        $php = LauncherPhp::wrapper($this->path(), '');
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(redispatch: true, php: $php));
+        EventLoop::delay(0.3, static function () use ($php): void {
+            unlink($php);
+            self::killLauncher();
+        });
+        $this->expectException(LauncherException::class);
+        iterator_to_array($pool->run(['a' => Command::of('sleep', '20'), 'b' => Command::of('sleep', '20')]));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testThePoolStartsAnotherOneForItsNextUse(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        EventLoop::delay(0.2, self::killLauncher(...));
+        try {
+            $pool->execute(Command::of('sleep', '20'));
+            self::fail('Nothing is thrown');
+        } catch (LauncherException) {
+            self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testOneThatDiesWhileNothingRunsFailsNothing(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $pool->execute(Command::of('true'));
+        self::killLauncher();
+        Eventually::holdsByItself(static fn(): bool => Processes::isAlive(Processes::launchers()[0] ?? 0) === false, 'it is dead');
+
+        self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
+    }
+
+    public function testWhatWritesSomethingElseThanFramesIsNoLauncher(): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(php: LauncherPhp::wrapper($this->path(), 'echo "PHP Warning:  something to read"')));
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches('/something to read/');
+        $pool->execute(Command::of('true'));
+    }
+
+    public function testWhatEndsAtOnceIsNoLauncher(): void
+    {
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches('/exit code 0/');
+        (new CommandPool(1, 0, new CommandPoolOptions(php: '/bin/true')))->execute(Command::of('true'));
+    }
+
+    public function testAPhpThatIsNotThereIsRefused(): void
+    {
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches("~'/no/such/php' is not an executable file~");
+        (new CommandPool(1, 0, new CommandPoolOptions(php: '/no/such/php')))->execute(Command::of('true'));
+    }
+
+    public function testPosixSpawnIsRefusedWhereThereIsNoFfi(): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn, php: LauncherPhp::withoutExtensions($this->path())));
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessageMatches('/ext-ffi/');
+        $pool->execute(Command::of('true'));
+    }
+
+    private function pool(StartMethod $start, int $concurrency = 4, bool $redispatch = false, int|RetryPolicy $retries = 0): CommandPool
+    {
+        return new CommandPool($concurrency, $retries, new CommandPoolOptions(redispatch: $redispatch, start: $start));
+    }
+
+    private static function killLauncher(): void
+    {
+        foreach (Processes::launchers() as $launcher) {
+            posix_kill($launcher, \SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+use PHPUnit\Framework\Assert;
+use Symfony\Component\Process\Process;
+
+/** Runs a static method of a test in a PHP process of its own, under conditions that this process can't take on. */
+final class Host
+{
+    private const RESULT = "\nresult: ";
+
+    /**
+     * @param string         $method    Class::method
+     * @param list<mixed>    $arguments that JSON can carry
+     * @param list<string>   $within    a program, with arguments, that starts the rest of its command line
+     * @param array<string, string|false> $environment
+     */
+    public static function start(string $method, array $arguments = [], array $within = [], array $environment = []): Process
+    {
+        $process = self::process($method, $arguments, $within, $environment);
+        $process->start();
+
+        return $process;
+    }
+
+    /**
+     * @param list<mixed>    $arguments
+     * @param list<string>   $within
+     * @param array<string, string|false> $environment
+     *
+     * @return mixed what the method returned
+     */
+    public static function call(string $method, array $arguments = [], array $within = [], array $environment = []): mixed
+    {
+        $process = self::process($method, $arguments, $within, $environment);
+        $process->run();
+        $output = $process->getOutput();
+        $at = strrpos($output, self::RESULT);
+        if ($at === false || $process->getExitCode() !== 0) {
+            Assert::fail("{$method} exited with {$process->getExitCode()}: {$output}{$process->getErrorOutput()}");
+        }
+
+        return json_decode(substr($output, $at + \strlen(self::RESULT)), true, flags: \JSON_THROW_ON_ERROR);
+    }
+
+    /** In the other process. */
+    public static function main(string $method, string $arguments): void
+    {
+        if (!\is_callable($method)) {
+            throw new \InvalidArgumentException("There is no method '{$method}' to call");
+        }
+        $result = $method(...(array) json_decode($arguments, true, flags: \JSON_THROW_ON_ERROR));
+        echo self::RESULT, json_encode($result, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+    }
+
+    /**
+     * @param list<mixed>    $arguments
+     * @param list<string>   $within
+     * @param array<string, string|false> $environment
+     */
+    private static function process(string $method, array $arguments, array $within, array $environment): Process
+    {
+        $command = [...$within, \PHP_BINARY, __DIR__ . '/host.php', $method, json_encode($arguments, \JSON_THROW_ON_ERROR)];
+
+        return new Process($command, null, $environment, null, 60);
+    }
+}
