@@ -71,7 +71,7 @@ final class Processes
     private static function stat(int $pid): ?array
     {
         $stat = @file_get_contents("/proc/{$pid}/stat");
-        if ($stat === false) {
+        if ($stat === false || $stat === '') {
             return null;
         }
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));

@@ -27,8 +27,6 @@ final class Dispatcher
     /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
     private const DEATHS = 3;
 
-    private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
-
     public readonly CaptureStore $store;
     private ?Launcher $launcher = null;
 
@@ -91,6 +89,9 @@ final class Dispatcher
     public function open(TicketOwner $owner): int
     {
         $this->owners[$owner] = true;
+        if ($this->tickets === []) {
+            $this->launcher?->read(); // one that has died meanwhile is noticed, and replaced
+        }
         if ($this->launcher === null) {
             $this->start();
         }
@@ -209,7 +210,7 @@ final class Dispatcher
         }
         EventLoop::cancel($this->retries[$ticket->id]);
         unset($this->retries[$ticket->id], $this->paused[$ticket->id]);
-        $this->settle($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before its next attempt'));
+        $this->settle($ticket, Outcome::cancelled($ticket, 'cancelled before its next attempt'));
 
         return true;
     }
@@ -255,46 +256,11 @@ final class Dispatcher
             $this->launcher?->expectFrames(true);
         }
         $this->tickets[$ticket->id] = $ticket;
-        $this->unsent .= $this->runFrame($ticket);
-    }
-
-    private function runFrame(Ticket $ticket): string
-    {
         $command = $ticket->command;
-        $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT) | $this->target($ticket, $command->stderr, Protocol::STDERR);
-
-        $line = $command->line ?? '';
-        $arguments = $command->line === null ? $command->arguments : ShellLine::split($line) ?? [];
-
-        $changes = [];
-        foreach ($command->environment as $name => $value) {
-            $changes[] = $value === null ? $name : "{$name}={$value}";
-        }
-
-        $inline = '';
-        if (\is_string($command->input) && \strlen($command->input) <= self::INLINE) {
-            $flags |= Protocol::INPUT_INLINE;
-            $inline = $command->input;
-        } elseif ($command->input !== null) {
-            $flags |= Protocol::INPUT_FOLLOWS;
-            $this->feed($ticket);
-        }
-
-        $directory = $command->directory ?? '';
-        if ($directory === '' || $directory[0] !== '/') {
-            $directory = rtrim(getcwd() . "/{$directory}", '/') . ($directory === '' && getcwd() === '/' ? '/' : '');
-        }
-        $strings = implode("\0", [$directory, $line, ...$changes, ...$arguments]);
-
-        return Protocol::frame(Protocol::RUN, $ticket->id, pack(
-            'VveeVV',
-            $ticket->lane,
-            $flags,
-            $command->timeout ?? 0.0,
-            $command->idleTimeout ?? 0.0,
-            \count($changes),
-            \strlen($strings),
-        ) . $strings . $inline);
+        $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT)
+            | $this->target($ticket, $command->stderr, Protocol::STDERR)
+            | $this->source($ticket);
+        $this->unsent .= Request::run($ticket, $flags);
     }
 
     /** @return int the flags that say so to the launcher */
@@ -322,16 +288,25 @@ final class Dispatcher
         return $isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT;
     }
 
-    private function feed(Ticket $ticket): void
+    /** @return int the flags that say so to the launcher */
+    private function source(Ticket $ticket): int
     {
-        /** @var string|resource|iterable<mixed, string> $input */
+        /** @var string|resource|iterable<mixed, string>|null $input */
         $input = $ticket->command->input;
+        if ($input === null) {
+            return 0;
+        }
+        if (\is_string($input) && \strlen($input) <= self::INLINE) {
+            return Protocol::INPUT_INLINE;
+        }
         $ticket->feeder = new Feeder(
             $input,
             fn(string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
             fn() => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
             fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
+
+        return Protocol::INPUT_FOLLOWS;
     }
 
     /** Something on this side of the command failed: it is ended, and its outcome is that failure. */
@@ -379,9 +354,9 @@ final class Dispatcher
         }
         try {
             match ($type) {
-                Protocol::EXITED => $this->exited($ticket, $bytes, $at, $length),
+                Protocol::EXITED => $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length)),
                 Protocol::STDOUT, Protocol::STDERR => $this->output($ticket, $type, substr($bytes, $at, $length)),
-                Protocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
+                Protocol::NOT_STARTED => $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length)),
                 Protocol::INPUT_TAKEN => $ticket->feeder?->taken(self::number($bytes, $at)),
                 default => null,
             };
@@ -407,83 +382,12 @@ final class Dispatcher
         }
     }
 
-    private function exited(Ticket $ticket, string $bytes, int $at, int $length): void
-    {
-        /** @var array{ending: int, code: int, signal: int, start: float, duration: float, out: int} $exit */
-        $exit = unpack('Cending/lcode/lsignal/estart/eduration/Vout', $bytes, $at);
-        $from = $at + 29;
-        try {
-            if ($ticket->error === null) {
-                $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
-                $ticket->stderr->finish(substr($bytes, $from + $exit['out'], $length - 29 - $exit['out']));
-            }
-        } catch (SpoolException $failed) {
-            $ticket->error = $failed->getMessage();
-        }
-        ++$ticket->attempts;
-        $ending = $exit['ending'];
-        $result = $this->result(
-            $ticket,
-            $exit['code'] < 0 ? null : $exit['code'],
-            $exit['signal'] === 0 ? null : $exit['signal'],
-            ($ending & (Protocol::TIMED_OUT | Protocol::IDLE)) !== 0,
-            $exit['start'],
-            $exit['duration'],
-            match ($ending) {
-                Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s)",
-                Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s)",
-                Protocol::CANCELLED => 'cancelled',
-                default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
-            },
-        );
-        $this->finish($ticket, $result);
-    }
-
-    private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
-    {
-        $code = \ord($bytes[$at + 1]);
-        if ($code === 0) {
-            $ticket->cancelled = true;
-            $this->finish($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled before it was started'));
-
-            return;
-        }
-        ++$ticket->attempts;
-        $program = $ticket->command->arguments[0] ?? '/bin/sh';
-        $this->finish($ticket, $this->result(
-            $ticket,
-            $code,
-            null,
-            false,
-            microtime(true),
-            0.0,
-            "could not be started: '{$program}': " . substr($bytes, $at + 2, $length - 2),
-        ));
-    }
-
-    private function result(Ticket $ticket, ?int $code, ?int $signal, bool $timedOut, float $start, float $duration, ?string $error): CommandResult
-    {
-        return new CommandResult(
-            $ticket->key,
-            $ticket->command,
-            $code,
-            $signal,
-            $timedOut,
-            $ticket->cancelled,
-            $ticket->error ?? $error,
-            $start,
-            $duration,
-            $ticket->attempts,
-            $ticket->stdout,
-            $ticket->stderr,
-        );
-    }
-
     /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
         $this->deaths = 0;
+        $this->forget($ticket);
         $left = \count($ticket->sinks);
         if ($left === 0) {
             $this->conclude($ticket, $result);
@@ -501,7 +405,6 @@ final class Dispatcher
 
     private function conclude(Ticket $ticket, CommandResult $result): void
     {
-        $this->forget($ticket);
         if ($ticket->thrown !== null) {
             $ticket->owner->lost($ticket, $ticket->thrown);
 
@@ -531,8 +434,12 @@ final class Dispatcher
         $this->retries[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
             unset($this->paused[$ticket->id], $this->retries[$ticket->id]);
             $ticket->begin();
-            $this->dispatch($ticket);
-            $this->flush();
+            try {
+                $this->dispatch($ticket);
+                $this->flush();
+            } catch (LauncherException $why) {
+                $ticket->owner->lost($ticket, $why);
+            }
         });
     }
 
@@ -562,11 +469,23 @@ final class Dispatcher
 
             return;
         }
+        $this->waitingForReady?->throw(LauncherException::died($how, []));
+        $this->waitingForReady = null;
         $tickets = $this->tickets;
+        if ($tickets !== []) {
+            try {
+                $this->start();
+            } catch (LauncherException $why) {
+                $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
+
+                return;
+            }
+        }
         $this->tickets = [];
         foreach ($tickets as $ticket) {
+            $ticket->cancelled = $ticket->cancelled || $ticket->final;
             if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
-                $this->finish($ticket, $this->result($ticket, null, null, false, 0.0, 0.0, 'cancelled'));
+                $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
             } elseif ($ticket->isRepeatable()) {
                 $ticket->begin();
                 $this->dispatch($ticket);
@@ -589,13 +508,14 @@ final class Dispatcher
         $this->unsent = '';
         $this->waitingForReady?->throw($reason([]));
         $this->waitingForReady = null;
-        if ($tickets === []) {
-            return;
+        $keys = [];
+        foreach ($tickets as $ticket) {
+            $keys[spl_object_id($ticket->owner)][] = $ticket->key;
         }
-        $exception = $reason(array_values(array_map(static fn(Ticket $ticket): mixed => $ticket->key, $tickets)));
+        $exceptions = array_map($reason, $keys);
         foreach ($tickets as $ticket) {
             $ticket->feeder?->stop();
-            $ticket->owner->lost($ticket, $exception);
+            $ticket->owner->lost($ticket, $exceptions[spl_object_id($ticket->owner)]);
         }
     }
 }

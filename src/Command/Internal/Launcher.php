@@ -175,8 +175,12 @@ final class Launcher
         };
     }
 
-    private function read(): void
+    /** Takes the frames that are there, and notices that there will be none. */
+    public function read(): void
     {
+        if ($this->closed) {
+            return;
+        }
         $bytes = @fread($this->out, self::READ_SIZE);
         if ($bytes === '' || $bytes === false) {
             if (feof($this->out)) {

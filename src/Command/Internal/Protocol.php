@@ -46,7 +46,6 @@ final class Protocol
     public const DISCARD_STDERR = 0x20;
     public const INPUT_INLINE = 0x40;
     public const INPUT_FOLLOWS = 0x80;
-    public const SHELL_LINE = 0x100;
 
     // Why a job was ended, in EXITED and NOT_STARTED.
     public const TIMED_OUT = 0x01;

@@ -150,7 +150,7 @@ final class Run implements TicketOwner
             }
             // Once the input counts as ended, a pull that waits for it is not waited for.
             if ($this->tickets === [] && $this->inputEnded) {
-                return $this->failure === null ? $this->takeEarly() : throw $this->failure;
+                return $this->takeEarly() ?? ($this->failure === null ? null : throw $this->failure);
             }
             $this->pullSoon();
             $this->waiting = EventLoop::getSuspension();

@@ -110,7 +110,8 @@ final class Sink
      */
     private static function writeNow(mixed $stream, string $bytes): int|false
     {
-        $isFile = ((@fstat($stream)['mode'] ?? 0o100000) & 0o170000) === 0o100000;
+        $stat = @fstat($stream);
+        $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         $blocks = !$isFile && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
         $written = @fwrite($stream, $bytes);
         if ($blocks) {

@@ -128,7 +128,10 @@ final class LauncherDeathTest extends TestCase
                 yield $i => Command::of('echo', (string) $i);
             }
         };
-        EventLoop::delay($moment, self::killLauncher(...));
+        EventLoop::delay($moment, static function (): void {
+            Eventually::holds(static fn(): bool => Processes::launchers() !== [], 'there is a launcher');
+            self::killLauncher();
+        });
         try {
             foreach ($this->pool($start)->run($input()) as $key => $result) {
                 self::assertSame("{$key}\n", $result->stdout());
@@ -190,6 +193,22 @@ final class LauncherDeathTest extends TestCase
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
         $this->pool($start, redispatch: true)->execute(Command::of('sleep', '20')->withInput(['a']));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testACommandWhoseOutputIsStillBeingDeliveredHasItsOutcome(StartMethod $start): void
+    {
+        foreach ([false, true] as $redispatch) {
+            $received = '';
+            EventLoop::delay(0.3, self::killLauncher(...));
+            $result = $this->pool($start, redispatch: $redispatch)->execute(Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received): void {
+                delay(0.6);
+                $received .= $bytes;
+            }));
+
+            self::assertTrue($result->succeeded());
+            self::assertSame("once\n", $received);
+        }
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

@@ -43,7 +43,7 @@ interface LibcFunctions
 
     public function open(string $path, int $flags): int;
 
-    public function fcntl(int $descriptor, int $operation, int $argument): int;
+    public function fcntl(int $descriptor, int $operation, int ...$argument): int;
 
     public function close(int $descriptor): int;
 

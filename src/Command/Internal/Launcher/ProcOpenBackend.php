@@ -120,6 +120,7 @@ final class ProcOpenBackend implements Backend
         // From PHP 8.3 on, the program is looked up in this process's own PATH.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
+        // @phpstan-ignore argument.type (what has no name is taken as it stands)
         $process = @proc_open($command, $descriptors, $pipes, null, $environment);
         if ($process === false) {
             return $this->refused(error_get_last()['message'] ?? 'proc_open failed');

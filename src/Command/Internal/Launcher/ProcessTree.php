@@ -88,7 +88,7 @@ final class ProcessTree
     private static function stat(int $pid): ?array
     {
         $stat = @file_get_contents("/proc/{$pid}/stat");
-        if ($stat === false) {
+        if ($stat === false || $stat === '') { // '' when it ended after the file was opened
             return null;
         }
         // The name, in parentheses, may hold anything.

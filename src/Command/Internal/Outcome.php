@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Spindle\Command\CommandResult;
+use Spindle\Command\SpoolException;
+
+/** Makes results from what the launcher says of a command. */
+final class Outcome
+{
+    private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
+
+    /** The size of EXITED's payload before the output, in bytes. */
+    private const HEAD = 29;
+
+    /** From the payload of EXITED, which holds the last of the output; counts the attempt. */
+    public static function ofExit(Ticket $ticket, string $bytes, int $at, int $length): CommandResult
+    {
+        /** @var array{ending: int, code: int, signal: int, start: float, duration: float, out: int} $exit */
+        $exit = unpack('Cending/lcode/lsignal/estart/eduration/Vout', $bytes, $at);
+        $from = $at + self::HEAD;
+        try {
+            if ($ticket->error === null) {
+                $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
+                $ticket->stderr->finish(substr($bytes, $from + $exit['out'], $length - self::HEAD - $exit['out']));
+            }
+        } catch (SpoolException $failed) {
+            $ticket->error = $failed->getMessage();
+        }
+        ++$ticket->attempts;
+        $ending = $exit['ending'];
+
+        return self::result(
+            $ticket,
+            $exit['code'] < 0 ? null : $exit['code'],
+            $exit['signal'] === 0 ? null : $exit['signal'],
+            ($ending & (Protocol::TIMED_OUT | Protocol::IDLE)) !== 0,
+            $exit['start'],
+            $exit['duration'],
+            match ($ending) {
+                Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s)",
+                Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s)",
+                Protocol::CANCELLED => 'cancelled',
+                default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
+            },
+        );
+    }
+
+    /** From the payload of NOT_STARTED: it was withdrawn, or could not be started, which counts as an attempt. */
+    public static function ofNoStart(Ticket $ticket, string $bytes, int $at, int $length): CommandResult
+    {
+        $code = \ord($bytes[$at + 1]);
+        if ($code === 0) {
+            $ticket->cancelled = true;
+
+            return self::cancelled($ticket, 'cancelled before it was started');
+        }
+        ++$ticket->attempts;
+        $program = $ticket->command->arguments[0] ?? '/bin/sh';
+        $reason = substr($bytes, $at + 2, $length - 2);
+
+        return self::result($ticket, $code, null, false, microtime(true), 0.0, "could not be started: '{$program}': {$reason}");
+    }
+
+    /** Of a command without an attempt that runs. */
+    public static function cancelled(Ticket $ticket, string $how): CommandResult
+    {
+        return self::result($ticket, null, null, false, 0.0, 0.0, $how);
+    }
+
+    private static function result(Ticket $ticket, ?int $code, ?int $signal, bool $timedOut, float $start, float $duration, ?string $error): CommandResult
+    {
+        return new CommandResult(
+            $ticket->key,
+            $ticket->command,
+            $code,
+            $signal,
+            $timedOut,
+            $ticket->cancelled,
+            $ticket->error ?? $error,
+            $start,
+            $duration,
+            $ticket->attempts,
+            $ticket->stdout,
+            $ticket->stderr,
+        );
+    }
+}
