@@ -30,7 +30,13 @@ trait RunsSpindle
     #[After]
     protected function findNothingRunning(): void
     {
-        $this->assertNothingRuns();
+        try {
+            $this->assertNothingRuns();
+        } finally {
+            foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
+                posix_kill($pid, \SIGKILL);
+            }
+        }
     }
 
     /**

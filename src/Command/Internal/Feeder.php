@@ -108,7 +108,7 @@ final class Feeder
         $stat = @fstat($stream);
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // Of a named pipe or a terminal, PHP would not return less than was asked for while it is blocking.
-        $isGreedy = !$isFile && stream_get_meta_data($stream)['wrapper_type'] === 'plainfile' && stream_set_blocking($stream, false);
+        $isGreedy = !$isFile && stream_get_meta_data($stream)['stream_type'] === 'STDIO' && stream_set_blocking($stream, false);
         try {
             while (!feof($stream)) {
                 if (!$isFile) {

@@ -6,7 +6,6 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Command\Internal\Launcher\Files;
 use Spindle\Command\Internal\Launcher\ProcessTree;
 use Spindle\Command\Internal\Launcher\Signals;
 use Spindle\Command\LauncherException;
@@ -129,13 +128,10 @@ final class Launcher
         $null = ['file', '/dev/null', 'r+'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (Files::in('/proc/self/fd') as $descriptor) {
-            // Sockets, locks and files of this process are no business of the launcher or its commands. The directory's
-            // own descriptor is closed by now, so its link is gone.
-            if ((int) $descriptor > 3 && is_link("/proc/self/fd/{$descriptor}")) {
-                $descriptors[(int) $descriptor] = $null;
-            }
+        foreach (Descriptors::toReplace() as $descriptor) {
+            $descriptors[$descriptor] = $null;
         }
+        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
         if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }

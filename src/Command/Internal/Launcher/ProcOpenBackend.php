@@ -25,8 +25,8 @@ final class ProcOpenBackend implements Backend
     /** stream_select takes no descriptor from here on. */
     private const SELECTABLE = 1024;
 
-    /** Descriptors that the launcher has of its own, and some to spare. */
-    private const RESERVED = 24;
+    /** Descriptors beyond those that the launcher has from its start, for what it opens for a moment. */
+    private const RESERVED = 16;
 
     /** A string of this size, in bytes, or longer, exec refuses (MAX_ARG_STRLEN: 32 pages). */
     private const ARGUMENT_LIMIT = 131072;
@@ -62,6 +62,7 @@ final class ProcOpenBackend implements Backend
 
     private int $look = self::FIRST_LOOK;
     private int $open = 0;
+    private readonly int $descriptors;
     private bool $childEnded = false;
     private readonly YoungJobs $young;
     private bool $everStarted = false;
@@ -69,6 +70,7 @@ final class ProcOpenBackend implements Backend
     public function __construct(private readonly Supervisor $supervisor, private readonly string $token)
     {
         $this->young = new YoungJobs();
+        $this->descriptors = self::descriptors();
         $null = fopen('/dev/null', 'r+e');
         \assert($null !== false);
         $this->null = $null;
@@ -92,7 +94,7 @@ final class ProcOpenBackend implements Backend
 
     public function capacity(): int
     {
-        return intdiv($this->descriptors(), 3);
+        return intdiv($this->descriptors, 3);
     }
 
     public function useEnvironment(array $environment): void
@@ -111,10 +113,11 @@ final class ProcOpenBackend implements Backend
     {
         Programs::enter($job->directory);
         $environment = $this->environmentOf($job);
+        $this->checkSize([...($job->arguments === [] ? [$job->line] : $job->arguments), ...($environment ?? array_values($this->variables))]);
         $path = $job->path($this->variables);
         $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
         $descriptors = $this->descriptorsOf($job);
-        if ($this->open + \count($descriptors) > $this->descriptors()) {
+        if ($this->open + \count($descriptors) > $this->descriptors) {
             return false;
         }
         // From PHP 8.3 on, the program is looked up in this process's own PATH.
@@ -278,11 +281,44 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    private function descriptors(): int
+    /** Those that jobs may have: some of the numbers that stream_select takes are in use, and can't be closed from PHP. */
+    private static function descriptors(): int
     {
         $limit = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE) : self::SELECTABLE;
+        $limit = min(\is_int($limit) ? $limit : self::SELECTABLE, self::SELECTABLE);
+        $taken = array_filter(Files::in('/proc/self/fd'), static fn(string $descriptor): bool => (int) $descriptor < $limit);
 
-        return max(0, min(\is_int($limit) ? $limit : self::SELECTABLE, self::SELECTABLE) - self::RESERVED);
+        return max(0, $limit - self::RESERVED - \count($taken));
+    }
+
+    /**
+     * Refuses what exec would refuse with E2BIG: see execve(2), "Limits on size of arguments and environment".
+     *
+     * @param list<string> $strings arguments and environment
+     *
+     * @throws StartFailure
+     */
+    private function checkSize(array $strings): void
+    {
+        $size = 0;
+        foreach ($strings as $string) {
+            $length = \strlen($string);
+            if ($length >= self::ARGUMENT_LIMIT) {
+                throw new StartFailure(126, 'Argument list too long');
+            }
+            $size += $length + 9; // its NUL, and its address
+        }
+        if ($size > self::ARGUMENT_LIMIT && $size > $this->sizeLimit()) {
+            throw new StartFailure(126, 'Argument list too long');
+        }
+    }
+
+    /** In bytes: a quarter of what the stack may have, but no more than three quarters of 8 MiB. */
+    private function sizeLimit(): int
+    {
+        $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
+
+        return min(6 << 20, \is_int($stack) ? intdiv($stack, 4) : 2 << 20) - 4096;
     }
 
     /**
@@ -296,11 +332,6 @@ final class ProcOpenBackend implements Backend
      */
     private function checked(array $arguments, ?string $path): array
     {
-        foreach ($arguments as $argument) {
-            if (\strlen($argument) >= self::ARGUMENT_LIMIT) {
-                throw new StartFailure(126, 'Argument list too long');
-            }
-        }
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);

@@ -150,10 +150,10 @@ trait StartsCommands
     {
         $pool = $this->pool(8);
         $commands = array_fill(0, 7, Command::of('sleep', '0.5')->withInput(str_repeat('x', 200_000)));
-        $commands['list'] = Command::shell('sleep 0.2; readlink /proc/$$/fd/* | grep -c pipe:');
+        $commands['list'] = Command::shell('sleep 0.2; readlink /proc/$$/fd/*; :');
         $results = iterator_to_array($pool->run($commands));
 
-        self::assertLessThanOrEqual(3, (int) $results['list']->stdout(), 'its own outputs, and one that announces its exit');
+        self::assertLessThanOrEqual(3, substr_count($results['list']->stdout(), 'pipe:'), 'its own outputs, and one that announces its exit');
     }
 
     public function testACommandStartsWithoutBlockedAndIgnoredSignals(): void

@@ -1,0 +1,169 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Command;
+
+use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+
+/** However the process that has a pool ends, so does all that the pool has started. */
+final class ParentDeathTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    private const VARIABLE = 'SPINDLE_TEST_HOST';
+
+    protected function deadline(): int
+    {
+        return 30 + Scale::of(200) * 3;
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAfterASigkillAtAnyMomentNothingLivesOnForASecond(StartMethod $start): void
+    {
+        mt_srand(Scale::seed());
+        mkdir($this->path('temporary'));
+        for ($i = Scale::of(200); $i > 0; --$i) {
+            $this->killAtARandomMoment($start, mt_rand(0, 250_000));
+        }
+    }
+
+    private function killAtARandomMoment(StartMethod $start, int $microseconds): void
+    {
+        $mark = bin2hex(random_bytes(8));
+        $host = Host::start(self::class . '::work', [$start->value, $this->path('temporary')], environment: [self::VARIABLE => $mark]);
+        usleep($microseconds); // the moment is what varies
+        $host->signal(\SIGKILL);
+        Eventually::holdsByItself(
+            fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [] && scandir($this->path('temporary')) === ['.', '..'],
+            "nothing is left of what was killed after {$microseconds} microseconds",
+            1.0,
+        );
+        $host->wait();
+    }
+
+    public static function work(string $start, string $temporary): void
+    {
+        $lines = [
+            'true',
+            'sleep 100',
+            'trap "" TERM; sleep 100 & wait',
+            '(setsid sleep 100 &); sleep 0.01',
+            '(setsid sh -c \'trap "" TERM; while :; do sleep 1; done\' &); sleep 0.02',
+            'head -c 3000000 /dev/zero',
+        ];
+        $commands = static function () use ($lines): \Generator {
+            for ($i = 0; ; ++$i) {
+                yield Command::shell($lines[$i % \count($lines)])->withTimeout(0.5);
+            }
+        };
+        $pool = new CommandPool(12, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        foreach ($pool->run($commands()) as $_) {
+            continue;
+        }
+    }
+
+    /** @return iterable<string, array{StartMethod, string, int}> */
+    public static function endings(): iterable
+    {
+        foreach (LauncherPhp::startMethods() as $name => [$start]) {
+            yield "{$name}, exit" => [$start, 'leave', 3];
+            yield "{$name}, an uncaught exception" => [$start, 'throw', 255];
+            yield "{$name}, a fatal error" => [$start, 'exhaust', 255];
+            yield "{$name}, SIGTERM" => [$start, 'terminate', 143];
+        }
+    }
+
+    #[\PHPUnit\Framework\Attributes\DataProvider('endings')]
+    public function testAfterAnotherEndingNothingLivesOnEither(StartMethod $start, string $ending, int $exitCode): void
+    {
+        $mark = bin2hex(random_bytes(8));
+        $host = Host::start(self::class . '::end', [$start->value, $ending], environment: [self::VARIABLE => $mark]);
+
+        Eventually::holdsByItself(static fn(): bool => !$host->isRunning(), 'it has ended', 10.0);
+        self::assertSame($exitCode, $host->getExitCode());
+        Eventually::holdsByItself(static fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [], 'nothing is left', 1.0);
+    }
+
+    public static function end(string $start, string $ending): void
+    {
+        ini_set('display_errors', '0');
+        ini_set('memory_limit', '64M');
+        $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.2, start: StartMethod::from($start)));
+        $commands = [Command::of('true'), Command::of('sleep', '100'), Command::shell('trap "" TERM; sleep 100 & wait'), Command::shell('(setsid sleep 100 &); sleep 100')];
+        foreach ($pool->run($commands) as $_) {
+            match ($ending) {
+                'leave' => exit(3),
+                'throw' => throw new \RuntimeException('the end'),
+                'exhaust' => str_repeat('x', 1 << 40),
+                default => posix_kill((int) getmypid(), \SIGTERM),
+            };
+        }
+    }
+
+    public function testAForkOfTheProcessKeepsNothingAlive(): void
+    {
+        if (!LauncherPhp::hasFfi()) {
+            self::markTestSkipped('Only the launcher with FFI watches the process itself');
+        }
+        $mark = bin2hex(random_bytes(8));
+        $host = Host::start(self::class . '::fork', [$this->path('fork')], environment: [self::VARIABLE => $mark]);
+        Eventually::holdsByItself(fn(): bool => is_file($this->path('fork')), 'it has forked');
+        $host->signal(\SIGKILL);
+        $fork = (int) file_get_contents($this->path('fork'));
+        try {
+            Eventually::holdsByItself(static fn(): bool => array_keys(Processes::withVariable(self::VARIABLE, $mark)) === [$fork], 'only the fork is left', 1.0);
+        } finally {
+            posix_kill($fork, \SIGKILL);
+        }
+        $host->wait();
+    }
+
+    public static function fork(string $file): void
+    {
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn));
+        foreach ($pool->run([Command::of('true'), Command::of('sleep', '100'), Command::of('sleep', '100')]) as $_) {
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                pcntl_exec('/bin/sleep', ['60']); // keeps what is not closed on exec
+            }
+            file_put_contents("{$file}.new", (string) $fork);
+            rename("{$file}.new", $file);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testTheEndOfAForkLeavesThePoolAlone(StartMethod $start): void
+    {
+        self::assertSame([0, "still here\n"], Host::call(self::class . '::endFork', [$start->value]));
+    }
+
+    /** @return array{int, string} */
+    public static function endFork(string $start): array
+    {
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool->execute(Command::of('true'));
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            exit(0); // with its copy of the pool
+        }
+        pcntl_waitpid($fork, $status);
+
+        return [pcntl_wexitstatus($status), $pool->execute(Command::of('echo', 'still here'))->stdout()];
+    }
+}
