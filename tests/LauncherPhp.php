@@ -15,11 +15,11 @@ final class LauncherPhp
         'posix_getpid', 'posix_getppid', 'posix_getrlimit', 'posix_kill', 'posix_setpgid', 'posix_setsid',
     ];
 
+    private static ?bool $hasFfi = null;
+
     public static function hasFfi(): bool
     {
-        static $has = null;
-
-        return $has ??= exec(implode(' ', array_map(escapeshellarg(...), [
+        return self::$hasFfi ??= exec(implode(' ', array_map(escapeshellarg(...), [
             \PHP_BINARY, ...PhpBinary::options(), '-r', 'echo (int) extension_loaded("FFI");',
         ])) . ' 2>/dev/null') === '1';
     }

@@ -46,8 +46,8 @@ trait LeavesNothing
             ...array_map(array_diff(...), $this->surroundings(), $this->before),
             Processes::withVariable(self::MARK, $this->mark),
         ]);
-        $end = hrtime(true) + 2_000_000_000;
-        while (($rest = $left()) !== [] && hrtime(true) < $end) {
+        $rest = $left();
+        for ($end = hrtime(true) + 2_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
             usleep(10_000);
         }
         self::assertSame([], $rest, 'The test left something behind');
@@ -57,7 +57,7 @@ trait LeavesNothing
     private function surroundings(): array
     {
         $descriptors = [];
-        foreach (scandir('/proc/self/fd') ?: [] as $descriptor) {
+        foreach (Text::names('/proc/self/fd') as $descriptor) {
             $target = @readlink("/proc/self/fd/{$descriptor}");
             if ($target !== false) {
                 $descriptors[$descriptor] = "{$descriptor} -> {$target}";
@@ -67,7 +67,7 @@ trait LeavesNothing
         return [
             'descriptors' => $descriptors,
             'children' => Processes::childrenOf((int) getmypid()),
-            'files' => preg_grep('~/spindle-[0-9a-f]{24}$~', glob(sys_get_temp_dir() . '/spindle-*') ?: []) ?: [],
+            'files' => array_filter(Text::names(sys_get_temp_dir()), static fn(string $name): bool => preg_match('/^spindle-[0-9a-f]{24}$/D', $name) === 1),
             'watchers' => EventLoop::getIdentifiers(),
         ];
     }

@@ -64,7 +64,7 @@ final class Processes
     /** @return list<int> */
     private static function all(): array
     {
-        return array_values(array_filter(array_map(intval(...), scandir('/proc') ?: [])));
+        return array_values(array_filter(array_map(intval(...), Text::names('/proc')), static fn(int $pid): bool => $pid > 0));
     }
 
     /** @return array{string, int}|null state and parent */

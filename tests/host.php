@@ -9,6 +9,6 @@ declare(strict_types=1);
 
 use Spindle\Tests\Host;
 
-require \dirname(__DIR__) . '/vendor/autoload.php';
+require dirname(__DIR__) . '/vendor/autoload.php';
 
 Host::main($argv[1] ?? '', $argv[2] ?? '[]');

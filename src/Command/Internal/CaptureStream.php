@@ -17,11 +17,11 @@ final class CaptureStream
     private const SCHEME = 'spindle-capture';
     private const READ_SIZE = 1 << 16;
 
-    /** @var resource set by PHP */
-    public mixed $context;
+    /** @var resource|null set by PHP before it calls stream_open() */
+    public mixed $context = null;
 
-    /** @var resource */
-    private mixed $file;
+    /** @var resource|null */
+    private mixed $file = null;
     private int $position = 0;
 
     /**
@@ -43,19 +43,22 @@ final class CaptureStream
 
     public function stream_open(): bool
     {
-        $file = stream_context_get_options($this->context)[self::SCHEME]['file'] ?? null;
-        if (!\is_resource($file)) {
+        $options = \is_resource($this->context) ? stream_context_get_options($this->context)[self::SCHEME] ?? null : null;
+        if (!\is_array($options) || !\is_resource($options['file'] ?? null)) {
             return false;
         }
-        $this->file = $file;
+        $this->file = $options['file'];
 
         return true;
     }
 
     public function stream_read(int $count): string
     {
+        if (!\is_resource($this->file) || $count < 1) {
+            return '';
+        }
         fseek($this->file, $this->position);
-        $bytes = $count > 0 ? (string) fread($this->file, $count) : '';
+        $bytes = (string) fread($this->file, $count);
         $this->position += \strlen($bytes);
 
         return $bytes;
@@ -83,14 +86,14 @@ final class CaptureStream
         return $this->position;
     }
 
-    /** @return array<int|string, int> */
-    public function stream_stat(): array
+    /** @return array<int|string, int>|false */
+    public function stream_stat(): array|false
     {
-        return fstat($this->file) ?: [];
+        return \is_resource($this->file) ? fstat($this->file) : false;
     }
 
     private function size(): int
     {
-        return fstat($this->file)['size'] ?? 0;
+        return $this->stream_stat()['size'] ?? 0;
     }
 }

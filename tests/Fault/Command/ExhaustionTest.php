@@ -49,6 +49,7 @@ final class ExhaustionTest extends TestCase
         self::assertIsArray($results);
         self::assertCount(70, $results);
         foreach ($results as $key => $result) {
+            self::assertIsString($result);
             if ($key < 66) {
                 self::assertStringContainsString("temporary file in {$this->path()}: No space left on device", $result);
             } else {
@@ -186,7 +187,7 @@ final class ExhaustionTest extends TestCase
         $seen = [];
         foreach ($pool->run($commands()) as $key => $result) {
             if ($result->stdout() === "{$key}\n") {
-                $seen[(int) $key] = true;
+                $seen[$key] = true;
             }
         }
 
@@ -217,7 +218,7 @@ final class ExhaustionTest extends TestCase
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
         $pool->resize(min(40, $pool->capacity()));
         $succeeded = 0;
-        foreach ($pool->run(array_fill(0, 50, Command::shell("sleep 0.1; echo x"))) as $result) {
+        foreach ($pool->run(array_fill(0, 50, Command::shell('sleep 0.1; echo x'))) as $result) {
             $succeeded += $result->stdout() === "x\n" ? 1 : 0;
         }
         array_map(fclose(...), array_filter($files));
@@ -281,6 +282,7 @@ final class ExhaustionTest extends TestCase
         $answer = Host::call(self::class . '::needOneProcess', [$start->value, $this->cgroup], $within);
         self::assertIsArray($answer);
         [$refused, $later] = $answer;
+        self::assertIsString($refused);
 
         self::assertStringContainsString('pids cgroup', $refused);
         self::assertSame("later\n", $later);

@@ -13,6 +13,8 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\LauncherException;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
+use Spindle\Tests\Async;
+use Spindle\Tests\Drained;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
@@ -20,8 +22,8 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
 
-use function Amp\async;
 use function Amp\delay;
 
 final class LauncherDeathTest extends TestCase
@@ -33,19 +35,14 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
     {
-        $results = [];
-        try {
-            foreach ($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]) as $key => $_) {
-                $results[] = $key;
-                self::killLauncher();
-            }
-            self::fail('Nothing is thrown');
-        } catch (LauncherException $exception) {
-            self::assertSame(['a'], $results);
-            self::assertSame(['b', 'c'], $exception->unfinished);
-            self::assertStringContainsString('signal 9', $exception->getMessage());
-            self::assertStringContainsString('2 commands', $exception->getMessage());
-        }
+        EventLoop::delay(0.3, self::killLauncher(...));
+        $run = new Drained($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
+
+        self::assertSame(['a'], $run->keys);
+        self::assertInstanceOf(LauncherException::class, $run->thrown);
+        self::assertSame(['b', 'c'], $run->thrown->unfinished);
+        self::assertStringContainsString('signal 9', $run->thrown->getMessage());
+        self::assertStringContainsString('2 commands', $run->thrown->getMessage());
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -59,18 +56,13 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testInOrderTheResultsThatWereThereComeFirst(StartMethod $start): void
     {
-        $results = [];
         $input = ['a' => Command::of('true'), 'slow' => Command::of('sleep', '20'), 'b' => Command::of('true'), 'c' => Command::of('true')];
         EventLoop::delay(0.5, self::killLauncher(...));
-        try {
-            foreach ($this->pool($start, 2)->runInOrder($input) as $key => $_) {
-                $results[] = $key;
-            }
-            self::fail('Nothing is thrown');
-        } catch (LauncherException $exception) {
-            self::assertSame(['slow'], $exception->unfinished);
-            self::assertSame(['a', 'b', 'c'], $results);
-        }
+        $run = new Drained($this->pool($start, 2)->runInOrder($input));
+
+        self::assertSame(['a', 'b', 'c'], $run->keys);
+        self::assertInstanceOf(LauncherException::class, $run->thrown);
+        self::assertSame(['slow'], $run->thrown->unfinished);
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -78,7 +70,7 @@ final class LauncherDeathTest extends TestCase
     {
         $pool = $this->pool($start, 4);
         $run = static fn(string $key): \Closure => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
-        [$one, $other] = [async($run('one')), async($run('other'))];
+        [$one, $other] = [Async::run($run('one')), Async::run($run('other'))];
         delay(0.2);
         self::killLauncher();
         $unfinished = [];
@@ -98,14 +90,14 @@ final class LauncherDeathTest extends TestCase
     {
         $pids = $this->path('pids');
         $line = "sleep 100 & echo \$! >> {$pids}; setsid sh -c 'echo \$\$ >> {$pids}; trap \"\" TERM; sleep 100' & echo \$\$ >> {$pids}; wait";
-        $run = async(fn() => iterator_to_array($this->pool($start)->run(array_fill(0, 2, Command::shell($line)))));
-        Eventually::holds(static fn(): bool => \count(file($pids) ?: []) === 6, 'all have started');
+        $run = Async::run(fn() => iterator_to_array($this->pool($start)->run(array_fill(0, 2, Command::shell($line)))));
+        Eventually::holds(static fn(): bool => \count(Text::lines($pids)) === 6, 'all have started');
         self::killLauncher();
         try {
             $run->await();
             self::fail('Nothing is thrown');
         } catch (LauncherException) {
-            $alive = array_filter(array_map(intval(...), file($pids) ?: []), Processes::isAlive(...));
+            $alive = array_filter(Text::numbersIn($pids), Processes::isAlive(...));
             self::assertSame([], $alive);
         }
     }

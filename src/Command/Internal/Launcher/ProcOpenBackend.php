@@ -64,12 +64,10 @@ final class ProcOpenBackend implements Backend
     private int $open = 0;
     private readonly int $descriptors;
     private bool $childEnded = false;
-    private readonly YoungJobs $young;
     private bool $everStarted = false;
 
     public function __construct(private readonly Supervisor $supervisor, private readonly string $token)
     {
-        $this->young = new YoungJobs();
         $this->descriptors = self::descriptors();
         $null = fopen('/dev/null', 'r+e');
         \assert($null !== false);
@@ -138,9 +136,7 @@ final class ProcOpenBackend implements Backend
             $this->of[(int) $pipe] = [$job, $descriptor];
         }
         $this->reads[(int) $pipes[self::EXIT_PIPE]] = $pipes[self::EXIT_PIPE];
-        if (!$this->young->add($job)) {
-            $this->listen($job, true);
-        }
+        $this->listen($job, true);
         if (isset($pipes[0])) {
             stream_set_blocking($pipes[0], false);
             stream_set_write_buffer($pipes[0], 0);
@@ -168,9 +164,6 @@ final class ProcOpenBackend implements Backend
 
     public function wait(int $deadline, bool $onlyPool): void
     {
-        while (($job = $this->young->next($deadline)) !== null) {
-            $this->listen($job, true);
-        }
         $now = hrtime(true);
         $look = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
             $this->exiting !== [] => $this->look,
@@ -491,7 +484,7 @@ final class ProcOpenBackend implements Backend
     private function exited(Job $job, array $status): void
     {
         unset($this->jobs[$job->id]);
-        $this->young->remove($job, $this->takeRest($job));
+        $this->takeRest($job);
         foreach (array_keys($job->pipes) as $descriptor) {
             $this->close($job, $descriptor);
         }
@@ -504,10 +497,8 @@ final class ProcOpenBackend implements Backend
     /**
      * Takes what the process left in its pipes, and no more than they can hold: a descendant may still be writing. As
      * the streams block, only those are read that have something to give.
-     *
-     * @return int bytes
      */
-    private function takeRest(Job $job): int
+    private function takeRest(Job $job): void
     {
         $rest = 0;
         $none = null;
@@ -519,8 +510,6 @@ final class ProcOpenBackend implements Backend
                 $rest += $this->read($job, $descriptor);
             }
         }
-
-        return $rest;
     }
 
     /** @return int bytes */

@@ -59,11 +59,9 @@ final class SpawnBackend implements Backend
     private array $inputs = [];
 
     private bool $awaitingPool = false;
-    private readonly YoungJobs $young;
 
     public function __construct(private readonly Supervisor $supervisor, string $token, int $poolPid)
     {
-        $this->young = new YoungJobs();
         $this->libc = new Libc();
         $this->c = $c = $this->libc->functions;
 
@@ -125,9 +123,7 @@ final class SpawnBackend implements Backend
         if ($job->err >= 0) {
             $this->errors[$job->err] = $job;
         }
-        if (!$this->young->add($job)) {
-            $this->listen($job, true);
-        }
+        $this->listen($job, true);
         $this->feed($job);
 
         return true;
@@ -140,9 +136,6 @@ final class SpawnBackend implements Backend
 
     public function wait(int $deadline, bool $onlyPool): void
     {
-        while (($job = $this->young->next($deadline)) !== null) {
-            $this->listen($job, true);
-        }
         $milliseconds = $deadline === 0 ? -1 : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
         if ($onlyPool) {
             $this->waitForPool($milliseconds);
@@ -352,21 +345,18 @@ final class SpawnBackend implements Backend
     /** Takes what the process left in its pipes, and no more: a descendant may still be writing. */
     private function takeRest(Job $job): void
     {
-        $rest = 0;
         if ($job->out >= 0) {
-            $rest += $this->read($job->out, $job, false, true);
+            $this->read($job->out, $job, false, true);
         }
         if ($job->err >= 0) {
-            $rest += $this->read($job->err, $job, true, true);
+            $this->read($job->err, $job, true, true);
         }
-        $this->young->remove($job, $rest);
         if ($job->in >= 0) {
             $this->closeInput($job);
         }
     }
 
-    /** @return int bytes */
-    private function read(int $descriptor, Job $job, bool $isError, bool $last = false): int
+    private function read(int $descriptor, Job $job, bool $isError, bool $last = false): void
     {
         $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
         if ($length > 0) {
@@ -388,8 +378,6 @@ final class SpawnBackend implements Backend
                 $job->out = -1;
             }
         }
-
-        return max(0, $length);
     }
 
     private function awaitInput(Job $job): void

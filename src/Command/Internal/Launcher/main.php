@@ -16,7 +16,7 @@ use Spindle\Command\Internal\Launcher\Supervisor;
 use Spindle\Command\Internal\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
-foreach (['Backend', 'Files', 'Integers', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs', 'YoungJobs'] as $class) {
+foreach (['Backend', 'Files', 'Integers', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
 require dirname(__DIR__) . '/Protocol.php';

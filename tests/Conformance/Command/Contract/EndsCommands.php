@@ -5,11 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 
-use function Amp\async;
 use function Amp\delay;
 
 /**
@@ -64,7 +65,7 @@ trait EndsCommands
     public function testAStoppedCommandStillRuns(): void
     {
         $pool = $this->pool(1);
-        $running = async(static fn() => $pool->execute(Command::shell('kill -STOP $$; exit 5')->withStdout(static fn() => null)));
+        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::shell('kill -STOP $$; exit 5')->withStdout(static fn() => null)));
         $command = 0;
         Eventually::holds(static function () use (&$command): bool {
             foreach (Processes::launchers() as $launcher) {

@@ -8,9 +8,12 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
 
 /**
  * A command is ended with all its descendants.
@@ -31,7 +34,7 @@ trait EndsTrees
             wait
             SH)->withTimeout(1.0));
 
-        $descendants = array_map(intval(...), preg_split('/\s+/', trim($result->stdout())) ?: []);
+        $descendants = Text::numbers($result->stdout());
         self::assertCount(40, array_unique($descendants));
         self::assertSame([], array_values(array_filter($descendants, Processes::isAlive(...))), 'they are gone when the result comes');
         self::assertTrue($result->timedOut);
@@ -80,7 +83,7 @@ trait EndsTrees
         $this->pool(1, grace: 0.5)->execute(
             Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.5),
         );
-        $pids = array_map(intval(...), file($this->path('pids')) ?: []);
+        $pids = Text::numbersIn($this->path('pids'));
 
         self::assertCount(3, $pids);
         self::assertSame([], array_filter($pids, Processes::isAlive(...)));
@@ -93,10 +96,10 @@ trait EndsTrees
         foreach ($pool->run(array_fill(0, 8, Command::shell("sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait"))) as $_) {
             break;
         }
-        $running = static fn(): array => array_filter(array_map(intval(...), preg_split('/\s+/', trim((string) file_get_contents($pids))) ?: []), Processes::isAlive(...));
+        $running = static fn(): array => array_filter(Text::numbersIn($pids), Processes::isAlive(...));
         // The descendant of the command that has ended lives as long as the pool.
         Eventually::holds(static fn(): bool => \count($running()) <= 1, 'what ran has ended', 3.0);
-        self::assertLessThanOrEqual(10, \count(file($pids) ?: []) * 2, 'nothing more was started');
+        self::assertLessThanOrEqual(10, 2 * \count(Text::lines($pids)), 'nothing more was started');
     }
 
     public function testCancellingARunEndsWhatRunsAndYieldsItAsCancelled(): void
@@ -110,18 +113,20 @@ trait EndsTrees
                 $cancellation->cancel();
             }
         });
-        $results = [];
+        $attempts = [];
+        $thrown = null;
         try {
             foreach ($this->pool(3)->run(array_fill(0, 5, $command), $cancellation->getCancellation()) as $key => $result) {
                 self::assertTrue($result->cancelled);
-                $results[$key] = $result->attempts;
+                $attempts[$key] = $result->attempts;
             }
-            self::fail('Not cancelled');
-        } catch (CancelledException) {
-            ksort($results);
-            self::assertSame([1, 1, 1, 0, 0], $results);
+        } catch (CancelledException $thrown) {
             self::assertSame([], array_filter($pids, Processes::isAlive(...)));
         }
+        ksort($attempts);
+
+        self::assertSame([1, 1, 1, 0, 0], $attempts);
+        self::assertInstanceOf(CancelledException::class, $thrown);
     }
 
     public function testCancellingOneExecutionEndsItAlone(): void
@@ -129,7 +134,7 @@ trait EndsTrees
         $pool = $this->pool(2);
         $cancellation = new DeferredCancellation();
         EventLoop::delay(0.2, static fn() => $cancellation->cancel());
-        $other = \Amp\async(static fn() => $pool->execute(Command::of('sleep', '0.5')));
+        $other = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '0.5')));
         try {
             $pool->execute(Command::shell('sleep 100 & echo $! > ' . $this->path('pid') . '; wait'), $cancellation->getCancellation());
             self::fail('Not cancelled');

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\Output;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Text;
 
 /**
  * Captured output: every byte, and nothing but what was written before the exit.
@@ -128,9 +129,9 @@ trait KeepsOutput
 
         $held = array_filter(array_map(
             static fn(string $descriptor): string => (string) @readlink("/proc/self/fd/{$descriptor}"),
-            scandir('/proc/self/fd') ?: [],
+            Text::names('/proc/self/fd'),
         ), fn(string $target): bool => str_starts_with($target, $this->path('spill')));
-        self::assertSame(['.', '..'], scandir($this->path('spill')));
+        self::assertSame([], Text::names($this->path('spill')));
         self::assertCount(1, $held, 'it is in one file');
         self::assertStringEndsWith(' (deleted)', implode('', $held));
         self::assertSame(3_000_000, \strlen($result->stdout()));

@@ -11,6 +11,7 @@ use Spindle\Command\Command;
 use Spindle\Command\LauncherException;
 use Spindle\Command\RetryPolicy;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Text;
 
 /**
  * Further attempts.
@@ -42,7 +43,7 @@ trait Retries
             self::assertStringContainsString('attempt 3', $result->describe());
         }
         self::assertSame([0, 1], [$run->getReturn()->succeeded, $run->getReturn()->failed]);
-        self::assertCount(3, file($this->path('attempts')) ?: []);
+        self::assertCount(3, Text::lines($this->path('attempts')));
     }
 
     public function testEachKindOfFailureIsTriedAgainOnlyWhereThePolicySaysSo(): void

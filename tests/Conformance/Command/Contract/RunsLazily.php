@@ -9,7 +9,9 @@ use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use Spindle\Command\Command;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Text;
 
 use function Amp\delay;
 
@@ -115,7 +117,7 @@ trait RunsLazily
         $command = Command::shell("echo x >> {$log}; sleep 0.05");
         foreach ($pool->run(array_fill(0, 20, $command)) as $_) {
             // The loop body blocks; what was handed out before goes on.
-            Eventually::holdsByItself(static fn(): bool => \count(file($log) ?: []) === 20, 'all were started');
+            Eventually::holdsByItself(static fn(): bool => \count(Text::lines($log)) === 20, 'all were started');
             break;
         }
     }
@@ -128,31 +130,21 @@ trait RunsLazily
 
             throw new \DomainException('torn');
         };
-        $outputs = [];
-        try {
-            foreach ($this->pool(1)->run($input()) as $key => $result) {
-                $outputs[$key] = $result->stdout();
-            }
-            self::fail('The exception is lost');
-        } catch (\DomainException $thrown) {
-            self::assertSame('torn', $thrown->getMessage());
-            self::assertSame(['a' => "a\n", 'b' => "b\n"], $outputs);
-        }
+        $run = new Drained($this->pool(1)->run($input()));
+
+        self::assertSame(['a', 'b'], $run->keys);
+        self::assertSame(['a', 'b'], self::outputs($run->results));
+        self::assertInstanceOf(\DomainException::class, $run->thrown);
     }
 
     public function testSomethingElseThanACommandIsRefusedAfterTheResultsBeforeIt(): void
     {
-        $outputs = [];
-        try {
-            // @phpstan-ignore argument.type (which is the point)
-            foreach ($this->pool(1)->run(['a' => Command::of('echo', 'a'), 'b' => 'echo b']) as $key => $result) {
-                $outputs[$key] = $result->stdout();
-            }
-            self::fail('It is not refused');
-        } catch (\ValueError $error) {
-            self::assertStringContainsString('must yield Spindle\Command\Command, not string', $error->getMessage());
-            self::assertSame(['a' => "a\n"], $outputs);
-        }
+        // @phpstan-ignore argument.type (which is the point)
+        $run = new Drained($this->pool(1)->run(['a' => Command::of('echo', 'a'), 'b' => 'echo b']));
+
+        self::assertSame(['a'], self::outputs($run->results));
+        self::assertInstanceOf(\ValueError::class, $run->thrown);
+        self::assertStringContainsString('must yield Spindle\Command\Command, not string', $run->thrown->getMessage());
     }
 
     public function testAnEmptyInputHasNoResults(): void

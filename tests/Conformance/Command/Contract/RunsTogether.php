@@ -7,9 +7,9 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 
-use function Amp\async;
 use function Amp\Future\await;
 
 /**
@@ -25,7 +25,7 @@ trait RunsTogether
 
         self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],
-            await([async($run('a')), async($run('b'))]),
+            await([Async::run($run('a')), Async::run($run('b'))]),
         );
     }
 
@@ -37,7 +37,7 @@ trait RunsTogether
 
         self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],
-            await([async($run('a')), async($run('b'))]),
+            await([Async::run($run('a')), Async::run($run('b'))]),
         );
         $order = str_replace("\n", '', (string) file_get_contents($log));
         self::assertStringContainsString('b', substr($order, 0, 20), 'the second is not kept waiting for the first');
@@ -47,7 +47,7 @@ trait RunsTogether
     {
         $pool = $this->pool(2);
         $ended = 0;
-        $run = async(static function () use ($pool, &$ended): void {
+        $run = Async::run(static function () use ($pool, &$ended): void {
             foreach ($pool->run(array_fill(0, 60, Command::of('sleep', '0.05'))) as $_) {
                 ++$ended;
             }
@@ -66,7 +66,7 @@ trait RunsTogether
         $active = $this->path('active');
         mkdir($active);
         $command = Command::shell("touch {$active}/\$\$; ls {$active} | wc -l; sleep 0.02; rm {$active}/\$\$");
-        $most = max(array_map(intval(...), [...self::outputs($pool->run(array_fill(0, 30, $command)))]));
+        $most = max([0, ...array_map(intval(...), self::outputs($pool->run(array_fill(0, 30, $command))))]);
 
         self::assertSame(3, $most);
     }
@@ -92,7 +92,7 @@ trait RunsTogether
         $pool = $this->pool(2);
 
         self::assertSame(["1\n", '2', '3'], $work($pool));
-        self::assertSame(["1\n", '2', '3'], async($work, $pool)->await());
+        self::assertSame(["1\n", '2', '3'], Async::run(static fn(): array => $work($pool))->await());
     }
 
     public function testAnIdlePoolDoesNotKeepTheLoopFromEnding(): void

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\Internal\Protocol;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Streams;
 
 /**
  * What a command starts with: environment, working directory, name, descriptors, signals.
@@ -47,7 +48,7 @@ trait StartsCommands
 
         $lines = explode("\n", $pool->execute(Command::of('env'))->stdout());
         self::assertSame([], preg_grep('/^(SET|EMPTY|7)=/', $lines), 'and not that of the next');
-        self::assertCount(1, preg_grep('/^HOME=/', $lines) ?: []);
+        self::assertCount(1, (array) preg_grep('/^HOME=/', $lines));
     }
 
     public function testEachCommandIsMarkedInItsEnvironment(): void
@@ -131,11 +132,11 @@ trait StartsCommands
 
     public function testACommandInheritsNoDescriptorOfThisProcess(): void
     {
-        $server = stream_socket_server('tcp://127.0.0.1:0') ?: self::fail('no socket');
-        $file = fopen($this->file('secret', 'x'), 'r') ?: self::fail('no file');
+        $server = Streams::server();
+        $file = Streams::open($this->file('secret', 'x'), 'r');
         $pool = $this->pool(2);
         $pool->execute(Command::of('true'));
-        $later = stream_socket_server('tcp://127.0.0.1:0') ?: self::fail('no socket');
+        $later = Streams::server();
         $list = Command::shell('ls -l /proc/self/fd; :');
         $descriptors = $pool->execute($list)->stdout() . $pool->execute($list)->stdout();
 

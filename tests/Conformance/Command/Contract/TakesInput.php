@@ -6,10 +6,12 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
 use Spindle\Command\Internal\Protocol;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Streams;
 
-use function Amp\async;
 use function Amp\delay;
 
 /**
@@ -51,7 +53,7 @@ trait TakesInput
 
     public function testAFileIsReadFromWhereItStands(): void
     {
-        $file = fopen($this->file('input', str_repeat('0123456789', 100_000)), 'r') ?: self::fail('no file');
+        $file = Streams::open($this->file('input', str_repeat('0123456789', 100_000)), 'r');
         fread($file, 5);
 
         self::assertSame(999_995, \strlen($this->execute(Command::of('cat')->withInput($file))->stdout()));
@@ -60,7 +62,7 @@ trait TakesInput
 
     public function testAStreamWithoutADescriptorIsRead(): void
     {
-        $memory = fopen('php://memory', 'w+') ?: self::fail('no stream');
+        $memory = Streams::open('php://memory', 'w+');
         fwrite($memory, str_repeat('m', 300_000));
         rewind($memory);
 
@@ -69,9 +71,9 @@ trait TakesInput
 
     public function testASocketIsReadAsItFillsAndBlocksNobody(): void
     {
-        [$near, $far] = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0) ?: self::fail('no sockets');
+        [$near, $far] = Streams::pair();
         $pool = $this->pool(2);
-        $running = async(static fn() => $pool->execute(Command::of('cat')->withInput($near)));
+        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::of('cat')->withInput($near)));
         fwrite($far, 'one ');
         self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
         delay(0.02);
@@ -84,11 +86,11 @@ trait TakesInput
     public function testANamedPipeIsReadAsItFillsAndBlocksNobody(): void
     {
         posix_mkfifo($this->path('fifo'), 0o600);
-        $fifo = fopen($this->path('fifo'), 'r+') ?: self::fail('no pipe');
+        $fifo = Streams::open($this->path('fifo'), 'r+');
         $pool = $this->pool(2);
         fwrite($fifo, "a line\n");
         $line = '';
-        $running = async(static fn() => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)));
+        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)));
         self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
         fwrite($fifo, "another\nand more\n");
 
@@ -170,12 +172,13 @@ trait TakesInput
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessageMatches('/must yield strings, not int/');
+        // @phpstan-ignore argument.type (which is the point)
         $this->execute(Command::of('cat')->withInput(['a', 1]));
     }
 
     public function testAnInputThatWasClosedIsRefused(): void
     {
-        $file = fopen('/dev/null', 'r') ?: self::fail('no stream');
+        $file = Streams::open('/dev/null', 'r');
         $command = Command::of('cat')->withInput($file);
         fclose($file);
         $this->expectException(\ValueError::class);

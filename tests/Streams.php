@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+/** Opens streams, or says why not. */
+final class Streams
+{
+    /** @return resource */
+    public static function open(string $path, string $mode): mixed
+    {
+        $stream = fopen($path, $mode);
+
+        return $stream !== false ? $stream : throw new \RuntimeException("{$path} can't be opened");
+    }
+
+    /** @return array{resource, resource} */
+    public static function pair(): array
+    {
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert($pair !== false && isset($pair[0], $pair[1]));
+
+        return [$pair[0], $pair[1]];
+    }
+
+    /** @return resource a listening socket */
+    public static function server(): mixed
+    {
+        $server = stream_socket_server('tcp://127.0.0.1:0');
+
+        return $server !== false ? $server : throw new \RuntimeException('No socket can listen');
+    }
+}
