@@ -95,8 +95,7 @@ final class Dispatcher
         if ($this->launcher === null) {
             $this->start();
         }
-        // Only what the system or putenv() set: under FPM, a request's own variables must not reach commands.
-        $environment = getenv(null, true);
+        $environment = self::ownEnvironment();
         if ($environment !== $this->environment) {
             $this->environment = $environment;
             $this->launcher?->send($this->environmentFrame());
@@ -227,9 +226,33 @@ final class Dispatcher
                 $weak->get()?->launcherDied($how);
             },
         );
-        $this->environment = getenv(null, true);
+        $this->environment = self::ownEnvironment();
         $this->launcher->send($this->configuration() . $this->environmentFrame());
         $this->logger->debug('The launcher was started');
+    }
+
+    /**
+     * What the system or putenv() set. Under FPM and its kin, a list has the request's variables as well, which must not
+     * reach commands: each is asked for by its name.
+     *
+     * @return array<string, string>
+     */
+    private static function ownEnvironment(): array
+    {
+        $environment = getenv();
+        if (\PHP_SAPI === 'cli') {
+            return $environment;
+        }
+        foreach ($environment as $name => $_) {
+            $value = getenv((string) $name, true);
+            if ($value === false) {
+                unset($environment[$name]);
+            } else {
+                $environment[$name] = $value;
+            }
+        }
+
+        return $environment;
     }
 
     private function configuration(): string
