@@ -13,12 +13,16 @@ final class Request
         $command = $ticket->command;
         $line = $command->line;
         $arguments = $line === null ? $command->arguments : ShellLine::split($line) ?? [];
+        $directory = self::directory($command->directory);
 
         $changes = [];
         foreach ($command->environment as $name => $value) {
             $changes[] = $value === null ? $name : "{$name}={$value}";
         }
-        $strings = implode("\0", [self::directory($command->directory), $line ?? '', ...$changes, ...$arguments]);
+        if ($line !== null && $arguments !== []) {
+            array_push($changes, ...self::whereItIs($directory, $command->environment));
+        }
+        $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
 
         return Protocol::frame(Protocol::RUN, $ticket->id, pack(
             'VveeVV',
@@ -29,6 +33,29 @@ final class Request
             \count($changes),
             \strlen($strings),
         ) . $strings . (($flags & Protocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
+    }
+
+    /**
+     * A shell tells the programs that it starts where they are, so this is done without one too. A PWD that is right is
+     * left alone: it may name the place through a symbolic link.
+     *
+     * @param array<string, string|null> $environment
+     *
+     * @return list<string>
+     */
+    private static function whereItIs(string $directory, array $environment): array
+    {
+        $told = \array_key_exists('PWD', $environment) ? $environment['PWD'] : getenv('PWD', true);
+        if ($told === $directory) {
+            return [];
+        }
+        $place = @stat($directory);
+        $there = \is_string($told) && str_starts_with($told, '/') ? @stat($told) : false;
+        if ($place === false || ($there !== false && $there['ino'] === $place['ino'] && $there['dev'] === $place['dev'])) {
+            return [];
+        }
+
+        return ['PWD=' . realpath($directory)];
     }
 
     /** The launcher has a working directory of its own, so that each command is told this process's. */
