@@ -15,9 +15,14 @@ use Spindle\Command\LauncherException;
 use Spindle\Command\Output;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\CpuCount;
 
 /**
- * What all runs of a pool share: its launcher, the commands that it has, and what follows from each frame it sends.
+ * What all runs of a pool share: its launchers, the commands that they have, and what follows from each frame they send.
+ *
+ * A launcher waits while a process that it starts becomes the program; several wait side by side
+ * (docs/decisions/0005-several-launchers.md). Each may run its share of the commands. When one has slots to spare and
+ * another has commands that wait, these are asked back and move.
  */
 final class Dispatcher
 {
@@ -27,11 +32,14 @@ final class Dispatcher
     /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
     private const DEATHS = 3;
 
-    public readonly CaptureStore $store;
-    private ?Launcher $launcher = null;
+    /** A launcher for so many commands at once, as long as there are CPUs for more, and so many launchers at most. */
+    private const SLOTS = 4;
+    private const LAUNCHERS = 4;
 
-    /** @var array<int, Ticket> handed to the launcher and without an outcome, by id */
-    private array $tickets = [];
+    public readonly CaptureStore $store;
+
+    /** @var list<Launcher> */
+    private array $launchers = [];
 
     /** @var array<int, string> watchers of the pauses before retries, by the ticket's id */
     private array $retries = [];
@@ -39,21 +47,21 @@ final class Dispatcher
     /** @var array<int, Ticket> those that pause before a retry */
     private array $paused = [];
 
-    /** @var array<string, string|null> what the launcher has for an environment */
+    /** @var array<string, string|null> what the launchers have for an environment */
     private array $environment = [];
 
     /** @var \WeakMap<TicketOwner, true> that may have commands here */
     private \WeakMap $owners;
 
+    /** Launchers that the pool works with, decided when the first is started. */
+    private int $wanted = 0;
     private int $id = 0;
     private int $lane = 0;
     private int $deaths = 0;
-    private int $capacity = \PHP_INT_MAX;
     private string $means = '';
 
     /** @var Suspension<mixed>|null */
     private ?Suspension $waitingForReady = null;
-    private string $unsent = '';
     private readonly LoggerInterface $logger;
 
     public function __construct(
@@ -74,11 +82,13 @@ final class Dispatcher
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
-        if ($concurrency > $this->capacity) {
-            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity, $this->means);
+        $capacity = $this->knownCapacity();
+        if ($capacity !== null && $concurrency > $capacity) {
+            throw LauncherException::tooManyAtOnce($concurrency, $capacity, $this->means);
         }
         $this->concurrency = $concurrency;
-        $this->launcher?->send($this->configuration());
+        $this->share();
+        $this->balance();
     }
 
     /**
@@ -89,17 +99,19 @@ final class Dispatcher
     public function open(TicketOwner $owner): int
     {
         $this->owners[$owner] = true;
-        if ($this->tickets === []) {
-            $this->launcher?->read(); // one that has died meanwhile is noticed, and replaced
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->tickets === []) {
+                $launcher->read(); // one that has died meanwhile is noticed, and replaced
+            }
         }
-        if ($this->launcher === null) {
-            $this->start();
-        }
+        $this->start();
         // Only what the system or putenv() set: under FPM, a request's own variables must not reach commands.
         $environment = getenv(null, true);
         if ($environment !== $this->environment) {
             $this->environment = $environment;
-            $this->launcher?->send($this->environmentFrame());
+            foreach ($this->launchers as $launcher) {
+                $launcher->send($this->environmentFrame());
+            }
         }
 
         return ++$this->lane;
@@ -117,17 +129,20 @@ final class Dispatcher
 
     public function flush(): void
     {
-        if ($this->unsent !== '') {
-            $frames = $this->unsent;
-            $this->unsent = '';
-            $this->launcher?->send($frames);
+        foreach ($this->launchers as $launcher) {
+            $launcher->send();
         }
     }
 
-    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launcher not taken. */
+    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launchers not taken. */
     public function unsent(): int
     {
-        return \strlen($this->unsent) + ($this->launcher?->unsent() ?? 0);
+        $bytes = 0;
+        foreach ($this->launchers as $launcher) {
+            $bytes += $launcher->unsent();
+        }
+
+        return $bytes;
     }
 
     /** Ends the command's process tree, or takes it from the queue; its owner gets a cancelled result. */
@@ -141,8 +156,7 @@ final class Dispatcher
             return;
         }
         $ticket->feeder?->stop();
-        $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
-        $this->flush();
+        $ticket->launcher?->send(Protocol::frame(Protocol::CANCEL, $ticket->id));
     }
 
     /** Takes the command back unless it runs; the attempt that runs is its last. Sent by {@see flush()}. */
@@ -152,8 +166,8 @@ final class Dispatcher
         if (isset($this->paused[$ticket->id])) {
             $ticket->cancelled = true;
             $this->takeFromPause($ticket);
-        } elseif (isset($this->tickets[$ticket->id])) {
-            $this->unsent .= Protocol::frame(Protocol::WITHDRAW, $ticket->id);
+        } else {
+            $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
         }
     }
 
@@ -165,42 +179,61 @@ final class Dispatcher
     }
 
     /**
-     * How many commands the launcher has descriptors for; waits for it to start.
+     * How many commands the launchers have descriptors for; waits for them to start.
      *
      * @throws LauncherException
      */
     public function capacity(): int
     {
-        if ($this->launcher === null) {
-            $this->start();
-        }
-        if ($this->means === '') {
-            $this->launcher?->expectFrames(true);
-            $this->waitingForReady = EventLoop::getSuspension();
-            try {
-                $this->waitingForReady->suspend();
-            } finally {
-                $this->launcher?->expectFrames($this->tickets !== []);
+        $this->start();
+        $capacity = $this->knownCapacity();
+        while ($capacity === null) {
+            foreach ($this->launchers as $launcher) {
+                $launcher->awaitReady();
             }
+            $this->waitingForReady = EventLoop::getSuspension();
+            $this->waitingForReady->suspend();
+            $capacity = $this->knownCapacity();
         }
 
-        return $this->capacity;
+        return $capacity;
     }
 
     public function cancelAll(): void
     {
-        foreach ($this->tickets + $this->paused as $ticket) {
+        foreach ($this->tickets() + $this->paused as $ticket) {
             $this->cancel($ticket);
         }
     }
 
-    /** Ends the launcher and with it all commands; their owners are told. */
+    /** Ends the launchers and with them all commands; their owners are told. */
     public function close(): void
     {
-        $launcher = $this->launcher;
-        $this->launcher = null;
-        $launcher?->close();
-        $this->loseAll(LauncherException::closed(...));
+        $tickets = $this->tickets() + $this->paused;
+        $launchers = $this->launchers;
+        $this->launchers = [];
+        foreach ($this->retries as $watcher) {
+            EventLoop::cancel($watcher);
+        }
+        $this->paused = $this->retries = [];
+        foreach ($launchers as $launcher) {
+            $launcher->hangUp();
+        }
+        foreach ($launchers as $launcher) {
+            $launcher->close();
+        }
+        $this->lose($tickets, LauncherException::closed(...));
+    }
+
+    /** @return array<int, Ticket> that launchers have, by id */
+    private function tickets(): array
+    {
+        $tickets = [];
+        foreach ($this->launchers as $launcher) {
+            $tickets += $launcher->tickets;
+        }
+
+        return $tickets;
     }
 
     private function takeFromPause(Ticket $ticket): bool
@@ -215,26 +248,75 @@ final class Dispatcher
         return true;
     }
 
+    /**
+     * Starts the launchers that are missing.
+     *
+     * @throws LauncherException
+     */
     private function start(): void
     {
-        $weak = \WeakReference::create($this);
-        $this->launcher = new Launcher(
-            $this->options,
-            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
-                $weak->get()?->receive($type, $job, $bytes, $at, $length);
-            },
-            static function (string $how) use ($weak): void {
-                $weak->get()?->launcherDied($how);
-            },
-        );
+        if ($this->wanted === 0) {
+            $this->wanted = max(1, min(self::LAUNCHERS, (new CpuCount())->usable(), intdiv($this->concurrency, self::SLOTS)));
+        }
+        if (\count($this->launchers) === $this->wanted) {
+            return;
+        }
         $this->environment = getenv(null, true);
-        $this->launcher->send($this->configuration() . $this->environmentFrame());
-        $this->logger->debug('The launcher was started');
+        $weak = \WeakReference::create($this);
+        while (\count($this->launchers) < $this->wanted) {
+            $this->launchers[] = new Launcher(
+                $this->options,
+                static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
+                    $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
+                },
+                static function (Launcher $launcher, string $how) use ($weak): void {
+                    $weak->get()?->launcherDied($launcher, $how);
+                },
+            );
+            $this->logger->debug('A launcher was started');
+        }
+        foreach ($this->launchers as $launcher) {
+            $launcher->gather($this->environmentFrame());
+        }
+        $this->share();
     }
 
-    private function configuration(): string
+    /** Tells each launcher how many commands it may run. */
+    private function share(): void
     {
-        return Protocol::frame(Protocol::CONFIGURE, 0, pack('Ve', $this->concurrency, $this->options->grace));
+        $count = \count($this->launchers);
+        foreach ($this->launchers as $i => $launcher) {
+            $launcher->share = intdiv($this->concurrency + $i, $count);
+            // All are told the largest share, so that all of them refuse it or none.
+            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, intdiv($this->concurrency + $count - 1, $count), $this->options->grace)));
+        }
+    }
+
+    private function knownCapacity(): ?int
+    {
+        $capacity = 0;
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->capacity === null) {
+                return null;
+            }
+            $capacity += $launcher->capacity;
+        }
+
+        return $capacity === 0 ? null : $capacity;
+    }
+
+    /** Where slots are free, commands that wait elsewhere are fetched. */
+    private function balance(): void
+    {
+        foreach ($this->launchers as $idle) {
+            foreach ($this->launchers as $busy) {
+                // Half of what waits, so that each has as much to do; a slot more at the end.
+                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
+                    continue;
+                }
+            }
+        }
+        $this->flush();
     }
 
     private function environmentFrame(): string
@@ -249,18 +331,19 @@ final class Dispatcher
 
     private function dispatch(Ticket $ticket): void
     {
-        if ($this->launcher === null) {
-            $this->start();
+        $this->start();
+        $launcher = $this->launchers[0];
+        foreach ($this->launchers as $other) {
+            if ($other->excess() < $launcher->excess()) {
+                $launcher = $other;
+            }
         }
-        if ($this->tickets === []) {
-            $this->launcher?->expectFrames(true);
-        }
-        $this->tickets[$ticket->id] = $ticket;
+        $launcher->add($ticket);
         $command = $ticket->command;
         $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT)
             | $this->target($ticket, $command->stderr, Protocol::STDERR)
             | $this->source($ticket);
-        $this->unsent .= Request::run($ticket, $flags);
+        $launcher->gather(Request::run($ticket, $flags));
     }
 
     /** @return int the flags that say so to the launcher */
@@ -280,7 +363,7 @@ final class Dispatcher
         $ticket->sinks[$type] ??= new Sink(
             $target,
             function (int $bytes) use ($ticket): void {
-                $this->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
+                $ticket->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
             },
             fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
@@ -301,8 +384,8 @@ final class Dispatcher
         }
         $ticket->feeder = new Feeder(
             $input,
-            fn(string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
-            fn() => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
+            fn(string $bytes) => $ticket->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
+            fn() => $ticket->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
             fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
 
@@ -317,18 +400,15 @@ final class Dispatcher
         } else {
             $ticket->thrown ??= $thrown;
         }
-        if (isset($this->tickets[$ticket->id])) {
-            $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
-            $this->flush();
-        }
+        $ticket->launcher?->send(Protocol::frame(Protocol::CANCEL, $ticket->id));
     }
 
-    private function receive(int $type, int $job, string $bytes, int $at, int $length): void
+    private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === Protocol::READY) {
             /** @var array{pid: int, capacity: int} $ready */
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
-            $this->capacity = $ready['capacity'];
+            $launcher->capacity = $ready['capacity'];
             $this->means = substr($bytes, $at + 8, $length - 8);
             $this->waitingForReady?->resume();
             $this->waitingForReady = null;
@@ -337,18 +417,17 @@ final class Dispatcher
             return;
         }
         if ($type === Protocol::FAILED) {
-            $this->launcherFailed(LauncherException::failed(substr($bytes, $at, $length)));
+            $this->launcherFailed($launcher, LauncherException::failed(substr($bytes, $at, $length)));
 
             return;
         }
         if ($type === Protocol::REFUSED) {
-            /** @var array{wanted: int, capacity: int} $refused */
-            $refused = unpack('Vwanted/Vcapacity', $bytes, $at);
-            $this->launcherFailed(LauncherException::tooManyAtOnce($refused['wanted'], $refused['capacity'], substr($bytes, $at + 8, $length - 8)));
+            $capacity = $this->wanted * self::number($bytes, $at);
+            $this->launcherFailed($launcher, LauncherException::tooManyAtOnce($this->concurrency, $capacity, substr($bytes, $at + 4, $length - 4)));
 
             return;
         }
-        $ticket = $this->tickets[$job] ?? null;
+        $ticket = $launcher->tickets[$job] ?? null;
         if ($ticket === null) {
             return;
         }
@@ -356,7 +435,7 @@ final class Dispatcher
             match ($type) {
                 Protocol::EXITED => $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length)),
                 Protocol::STDOUT, Protocol::STDERR => $this->output($ticket, $type, substr($bytes, $at, $length)),
-                Protocol::NOT_STARTED => $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length)),
+                Protocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
                 Protocol::INPUT_TAKEN => $ticket->feeder?->taken(self::number($bytes, $at)),
                 default => null,
             };
@@ -382,12 +461,28 @@ final class Dispatcher
         }
     }
 
+    private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
+    {
+        if ($ticket->moving && !$ticket->cancelled && !$ticket->final && \ord($bytes[$at + 1]) === 0) {
+            $ticket->launcher?->remove($ticket);
+            $this->dispatch($ticket);
+            $this->flush();
+
+            return;
+        }
+        $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length));
+    }
+
     /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
         $this->deaths = 0;
-        $this->forget($ticket);
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        if ($launcher !== null && $launcher->excess() < 0 && \count($this->launchers) > 1) {
+            $this->balance();
+        }
         $left = \count($ticket->sinks);
         if ($left === 0) {
             $this->conclude($ticket, $result);
@@ -443,77 +538,73 @@ final class Dispatcher
         });
     }
 
-    private function forget(Ticket $ticket): void
+    private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
-        unset($this->tickets[$ticket->id]);
-        if ($this->tickets === []) {
-            $this->launcher?->expectFrames(false);
-        }
+        $tickets = $launcher->tickets;
+        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $launcher->close();
+        $this->waitingForReady?->throw($why);
+        $this->waitingForReady = null;
+        $this->lose($tickets, static fn(): LauncherException => $why);
     }
 
-    private function launcherFailed(LauncherException $why): void
+    private function launcherDied(Launcher $launcher, string $how): void
     {
-        $launcher = $this->launcher;
-        $this->launcher = null;
-        $launcher?->close();
-        $this->loseAll(static fn(): LauncherException => $why);
-    }
-
-    private function launcherDied(string $how): void
-    {
-        $this->launcher = null;
-        $this->unsent = '';
-        $this->logger->debug('The launcher died: {how}', ['how' => $how]);
+        $tickets = $launcher->tickets;
+        $launcher->tickets = [];
+        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $this->logger->debug('A launcher died: {how}', ['how' => $how]);
+        $this->waitingForReady?->throw(LauncherException::died($how, []));
+        $this->waitingForReady = null;
         if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
-            $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
+            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;
         }
-        $this->waitingForReady?->throw(LauncherException::died($how, []));
-        $this->waitingForReady = null;
-        $tickets = $this->tickets;
-        if ($tickets !== []) {
-            try {
-                $this->start();
-            } catch (LauncherException $why) {
-                $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
-
-                return;
-            }
+        if ($tickets === []) {
+            return;
         }
-        $this->tickets = [];
+        try {
+            $this->start();
+        } catch (LauncherException $why) {
+            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
+
+            return;
+        }
         foreach ($tickets as $ticket) {
-            $ticket->cancelled = $ticket->cancelled || $ticket->final;
-            if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
-                $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
-            } elseif ($ticket->isRepeatable()) {
-                $ticket->begin();
-                $this->dispatch($ticket);
-            } else {
-                $ticket->feeder?->stop();
-                $ticket->owner->lost($ticket, LauncherException::died("{$how}; the command's input can't be read twice", [$ticket->key]));
-            }
+            $this->redispatch($ticket, $how);
         }
         $this->flush();
     }
 
-    /** @param \Closure(list<mixed>): LauncherException $reason */
-    private function loseAll(\Closure $reason): void
+    private function redispatch(Ticket $ticket, string $how): void
     {
-        foreach ($this->retries as $watcher) {
-            EventLoop::cancel($watcher);
+        $ticket->launcher = null;
+        $ticket->moving = false;
+        $ticket->cancelled = $ticket->cancelled || $ticket->final;
+        if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
+            $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
+        } elseif ($ticket->isRepeatable()) {
+            $ticket->begin();
+            $this->dispatch($ticket);
+        } else {
+            $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
         }
-        $tickets = $this->tickets + $this->paused;
-        $this->tickets = $this->paused = $this->retries = [];
-        $this->unsent = '';
-        $this->waitingForReady?->throw($reason([]));
-        $this->waitingForReady = null;
+    }
+
+    /**
+     * @param array<int, Ticket>                        $tickets
+     * @param \Closure(list<mixed>): LauncherException $reason  made from the keys of one owner's tickets
+     */
+    private function lose(array $tickets, \Closure $reason): void
+    {
         $keys = [];
         foreach ($tickets as $ticket) {
             $keys[spl_object_id($ticket->owner)][] = $ticket->key;
         }
         $exceptions = array_map($reason, $keys);
         foreach ($tickets as $ticket) {
+            $ticket->launcher = null;
             $ticket->feeder?->stop();
             $ticket->owner->lost($ticket, $exceptions[spl_object_id($ticket->owner)]);
         }

@@ -27,6 +27,12 @@ final class Ticket
     public array $sinks = [];
     public ?Feeder $feeder = null;
 
+    /** Which launcher has it; null while none does. */
+    public ?Launcher $launcher = null;
+
+    /** It was asked back to be given to another launcher. */
+    public bool $moving = false;
+
     /** @param int $lane the launcher starts commands of different lanes in turn */
     public function __construct(
         public readonly int $id,

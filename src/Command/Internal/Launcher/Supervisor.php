@@ -205,14 +205,14 @@ final class Supervisor
 
     private function configure(string $payload): void
     {
-        /** @var array{concurrency: int, grace: float} $settings */
-        $settings = unpack('Vconcurrency/egrace', $payload);
+        /** @var array{concurrency: int, largest: int, grace: float} $settings */
+        $settings = unpack('Vconcurrency/Vlargest/egrace', $payload);
         $capacity = $this->backend->capacity();
-        if ($settings['concurrency'] > $capacity) {
-            $this->tell(Protocol::REFUSED, 0, pack('VV', $settings['concurrency'], $capacity) . $this->backend->name());
+        if ($settings['largest'] > $capacity) {
+            $this->tell(Protocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
             $this->waiting->clear();
         }
-        $this->concurrency = $settings['concurrency'] > $capacity ? 0 : $settings['concurrency'];
+        $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
         $this->grace = $settings['grace'];
     }
 
