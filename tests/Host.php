@@ -17,10 +17,11 @@ final class Host
      * @param list<mixed>    $arguments that JSON can carry
      * @param list<string>   $within    a program, with arguments, that starts the rest of its command line
      * @param array<string, string|false> $environment
+     * @param list<string>   $options for PHP
      */
-    public static function start(string $method, array $arguments = [], array $within = [], array $environment = []): Process
+    public static function start(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = []): Process
     {
-        $process = self::process($method, $arguments, $within, $environment);
+        $process = self::process($method, $arguments, $within, $environment, $options);
         $process->start();
 
         return $process;
@@ -30,12 +31,13 @@ final class Host
      * @param list<mixed>    $arguments
      * @param list<string>   $within
      * @param array<string, string|false> $environment
+     * @param list<string>   $options for PHP
      *
      * @return mixed what the method returned
      */
-    public static function call(string $method, array $arguments = [], array $within = [], array $environment = []): mixed
+    public static function call(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = []): mixed
     {
-        $process = self::process($method, $arguments, $within, $environment);
+        $process = self::process($method, $arguments, $within, $environment, $options);
         $process->run();
         $output = $process->getOutput();
         $at = strrpos($output, self::RESULT);
@@ -60,10 +62,11 @@ final class Host
      * @param list<mixed>    $arguments
      * @param list<string>   $within
      * @param array<string, string|false> $environment
+     * @param list<string>   $options
      */
-    private static function process(string $method, array $arguments, array $within, array $environment): Process
+    private static function process(string $method, array $arguments, array $within, array $environment, array $options): Process
     {
-        $command = [...$within, \PHP_BINARY, __DIR__ . '/host.php', $method, json_encode($arguments, \JSON_THROW_ON_ERROR)];
+        $command = [...$within, \PHP_BINARY, ...$options, __DIR__ . '/host.php', $method, json_encode($arguments, \JSON_THROW_ON_ERROR)];
 
         return new Process($command, null, $environment, null, 60);
     }

@@ -8,6 +8,8 @@ use Composer\InstalledVersions;
 use Spindle\Cli\Internal\ArgumentOrder;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\LauncherException;
+use Spindle\SpindleException;
 use Symfony\Component\Console\Application as ConsoleApplication;
 use Symfony\Component\Console\Command\HelpCommand;
 use Symfony\Component\Console\Command\ListCommand;
@@ -53,8 +55,13 @@ final class Application extends ConsoleApplication
             return parent::run($input, $output);
         } catch (UsageException|ExceptionInterface $exception) {
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
+        } catch (LauncherException $exception) {
+            // Its advice is for PHP code.
+            $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
+
+            return self::fail($message, ExitStatus::TROUBLE);
         } catch (\Throwable $exception) {
-            return self::fail(self::isKnown($exception) ? $exception->getMessage() : (string) $exception, ExitStatus::TROUBLE);
+            return self::fail($exception instanceof SpindleException ? $exception->getMessage() : (string) $exception, ExitStatus::TROUBLE);
         }
     }
 
@@ -102,11 +109,6 @@ final class Application extends ConsoleApplication
         }
 
         return $arguments;
-    }
-
-    private static function isKnown(\Throwable $exception): bool
-    {
-        return $exception instanceof \Spindle\SpindleException;
     }
 
     /** @return int the exit status */

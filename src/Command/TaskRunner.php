@@ -100,7 +100,7 @@ final class TaskRunner
     private static function commands(Capture $tasks): \Generator
     {
         $stream = $tasks->toStream();
-        while (($head = (string) fread($stream, 4)) !== '') {
+        while (($head = (string) stream_get_contents($stream, 4)) !== '') {
             /** @var array{1: positive-int} $length */
             $length = unpack('V', $head);
             /** @var array{mixed, string} $task */

@@ -102,6 +102,25 @@ final class InterruptTest extends TestCase
         self::assertOutcome(0, "143\n", $process);
     }
 
+    public function testWithoutPcntlAnInterruptEndsAllAtOnce(): void
+    {
+        $process = new Process(
+            [\PHP_BINARY, '-d', 'disable_functions=pcntl_signal', ...self::program(), 'run', self::JOB, ':::', '1'],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
+        );
+        $process->start();
+        $this->waitForFile('started1');
+
+        $process->signal(\SIGINT);
+        $process->wait(static fn() => null);
+
+        self::assertSame(130, $process->getExitCode());
+        $this->assertNothingRuns();
+    }
+
     public function testAnInterruptAtATerminalDoesNotReachTheJobs(): void
     {
         // Ctrl-C goes to all processes in the terminal's foreground: the jobs must not be among them.

@@ -51,7 +51,7 @@ final class ProgressTest extends TestCase
     {
         $bar = fn(string $line): string => $this->shell("TERM=xterm script -qec '{$line}' /dev/null < /dev/null")->getOutput();
 
-        $drawn = $bar('$SPINDLE run -k --progress bar echo ::: a b');
+        $drawn = $bar('$SPINDLE run -j1 --progress bar echo ::: a b');
         self::assertMatchesRegularExpression('~2/2 \[=+\] 100%  [\d.]+/s  ETA 0:00  failed 0\r\n$~', $drawn);
         // After the first job the bar is on the screen: it is taken off before something else is written.
         self::assertMatchesRegularExpression('~^a\r\n1/2 [^\r\n]+\e\[2Kb\r\n~', $drawn);

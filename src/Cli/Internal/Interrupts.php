@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Revolt\EventLoop;
+use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
  * Ctrl-C and SIGTERM, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its launcher ends
@@ -12,6 +13,10 @@ use Revolt\EventLoop;
  */
 final class Interrupts
 {
+    // The constants SIGINT and SIGTERM are pcntl's.
+    private const INT = 2;
+    private const TERM = 15;
+
     private ?int $status = null;
 
     /** @var list<string> */
@@ -23,11 +28,13 @@ final class Interrupts
      */
     public function __construct(private readonly \Closure $stop, private readonly \Closure $end)
     {
-        if (\extension_loaded('pcntl')) {
+        try {
             $this->watchers = [
-                EventLoop::unreference(EventLoop::onSignal(\SIGINT, $this->interrupted(...))),
-                EventLoop::unreference(EventLoop::onSignal(\SIGTERM, $this->terminated(...))),
+                EventLoop::unreference(EventLoop::onSignal(self::INT, $this->interrupted(...))),
+                EventLoop::unreference(EventLoop::onSignal(self::TERM, $this->terminated(...))),
             ];
+        } catch (UnsupportedFeatureException) {
+            // No pcntl: the signals do what they do by default.
         }
     }
 

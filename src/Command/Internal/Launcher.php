@@ -200,6 +200,9 @@ final class Launcher
      */
     private static function open(array $command): array
     {
+        if (!\function_exists('proc_open')) {
+            throw LauncherException::cannotStart('proc_open is disabled (see disable_functions in php.ini)');
+        }
         $null = ['file', '/dev/null', 'r+'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];

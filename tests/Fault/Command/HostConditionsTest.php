@@ -1,0 +1,150 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Command;
+
+use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\LauncherException;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Host;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\LeavesNothing;
+
+/** What a process may do to its signals, descriptors and functions without harming its pools. */
+final class HostConditionsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    private const EVERYTHING = [[[0, null], [3, null], [null, 9], [null, 15]], "SigBlk:\t0000000000000000\n", true, true];
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAHostThatIgnoresItsChildrenLosesNoExit(StartMethod $start): void
+    {
+        self::assertSame([self::EVERYTHING, true], Host::call(self::class . '::ignoreChildren', [$start->value]));
+    }
+
+    /** @return array{mixed, bool} */
+    public static function ignoreChildren(string $start): array
+    {
+        pcntl_signal(\SIGCHLD, \SIG_IGN);
+
+        return [self::work($start), pcntl_signal_get_handler(\SIGCHLD) === \SIG_IGN];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAHostThatWasStartedWithChildrenIgnoredLosesNoExit(StartMethod $start): void
+    {
+        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], ['sh', '-c', 'trap "" CHLD; exec "$@"', 'sh']));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWhatAHostIgnoresItsCommandsDoNot(StartMethod $start): void
+    {
+        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], ['sh', '-c', 'trap "" HUP INT TERM PIPE USR1; exec "$@"', 'sh']));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWhatAHostBlocksItsCommandsDoNot(StartMethod $start): void
+    {
+        self::assertSame(self::EVERYTHING, Host::call(self::class . '::block', [$start->value]));
+    }
+
+    public static function block(string $start): mixed
+    {
+        pcntl_sigprocmask(\SIG_BLOCK, [\SIGHUP, \SIGINT, \SIGTERM, \SIGCHLD, \SIGUSR1, \SIGALRM]);
+
+        return self::work($start);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAHostWithoutStandardStreamsHasAPool(StartMethod $start): void
+    {
+        $file = tempnam(sys_get_temp_dir(), 'test');
+        \assert($file !== false);
+        try {
+            foreach (['<&-', '>&-', '2>&-', '<&- >&-', '<&- 2>&-', '>&- 2>&-', '<&- >&- 2>&-'] as $closed) {
+                file_put_contents($file, '');
+                $host = Host::start(self::class . '::workInto', [$start->value, $file], ['sh', '-c', "exec \"\$@\" {$closed}", 'sh']);
+                self::assertSame(0, $host->wait(), $closed);
+                self::assertSame(json_encode(self::EVERYTHING), file_get_contents($file), $closed);
+            }
+        } finally {
+            unlink($file);
+        }
+    }
+
+    public static function workInto(string $start, string $file): never
+    {
+        file_put_contents($file, json_encode(self::work($start), \JSON_THROW_ON_ERROR));
+        exit(0); // PHP fails when it prints to a closed standard output
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAHostWithoutExtensionsHasAPool(StartMethod $start): void
+    {
+        $disabled = 'disable_functions=pcntl_signal,pcntl_signal_get_handler,pcntl_alarm,posix_kill,posix_getpid,posix_getrlimit';
+
+        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], options: ['-d', $disabled]));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAHostWithAnErrorHandlerThatThrowsHasAPool(StartMethod $start): void
+    {
+        self::assertSame(self::EVERYTHING, Host::call(self::class . '::throwOnErrors', [$start->value]));
+    }
+
+    public static function throwOnErrors(string $start): mixed
+    {
+        set_error_handler(static fn(int $level, string $message): bool => (error_reporting() & $level) === 0
+            ? false
+            : throw new \ErrorException($message, 0, $level));
+
+        return self::work($start);
+    }
+
+    public function testAHostThatMayNotStartProcessesIsToldSo(): void
+    {
+        $message = Host::call(self::class . '::failure', options: ['-d', 'disable_functions=proc_open']);
+
+        self::assertIsString($message);
+        self::assertStringContainsString('proc_open', $message);
+    }
+
+    public static function failure(): string
+    {
+        try {
+            (new CommandPool(1))->execute(Command::of('true'));
+        } catch (LauncherException $exception) {
+            return $exception->getMessage();
+        }
+
+        return '';
+    }
+
+    /** @return array{list<array{int|null, int|null}>, string, bool, bool} outcomes, blocked signals, whether a timeout ended one, and output */
+    public static function work(string $start): array
+    {
+        $pool = new CommandPool(3, 0, new CommandPoolOptions(grace: 5.0, start: StartMethod::from($start)));
+        $results = iterator_to_array($pool->runInOrder([
+            Command::of('true'),
+            Command::shell('exit 3'),
+            Command::shell('kill -9 $$'),
+            Command::of('sleep', '20')->withTimeout(0.1),
+            Command::of('grep', 'SigBlk', '/proc/self/status'),
+            Command::of('cat')->withInput(str_repeat('x', 100_000)),
+            ...array_fill(0, 30, Command::of('true')),
+        ]));
+        $outcomes = array_map(static fn(CommandResult $result): array => [$result->exitCode, $result->signal], \array_slice($results, 0, 4));
+        $fine = array_filter(\array_slice($results, 6), static fn(CommandResult $result): bool => $result->succeeded());
+
+        return [$outcomes, $results[4]->stdout(), $results[3]->timedOut, \strlen($results[5]->stdout()) === 100_000 && \count($fine) === 30];
+    }
+}
