@@ -36,6 +36,10 @@ final class Dispatcher
     private const SLOTS = 4;
     private const LAUNCHERS = 4;
 
+    /** When processes or descriptors are exhausted, a command waits so long, in seconds, and so often if it is alone. */
+    private const REFUSED_FOR = 0.05;
+    private const REFUSALS = 20;
+
     public readonly CaptureStore $store;
 
     /** @var list<Launcher> */
@@ -58,6 +62,7 @@ final class Dispatcher
     private int $id = 0;
     private int $lane = 0;
     private int $deaths = 0;
+    private ?int $capacityOfEach = null;
     private string $means = '';
 
     /** @var Suspension<mixed>|null */
@@ -82,13 +87,17 @@ final class Dispatcher
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
-        $capacity = $this->knownCapacity();
-        if ($capacity !== null && $concurrency > $capacity) {
-            throw LauncherException::tooManyAtOnce($concurrency, $capacity, $this->means);
+        $wanted = max($this->wanted, self::launchersFor($concurrency));
+        if ($this->capacityOfEach !== null && $concurrency > $this->capacityOfEach * $wanted) {
+            throw LauncherException::tooManyAtOnce($concurrency, $this->capacityOfEach * $wanted, $this->means);
         }
         $this->concurrency = $concurrency;
-        $this->share();
-        $this->balance();
+        if ($this->launchers !== []) {
+            $this->wanted = $wanted;
+            $this->start();
+            $this->share();
+            $this->balance();
+        }
     }
 
     /**
@@ -186,17 +195,13 @@ final class Dispatcher
     public function capacity(): int
     {
         $this->start();
-        $capacity = $this->knownCapacity();
-        while ($capacity === null) {
-            foreach ($this->launchers as $launcher) {
-                $launcher->awaitReady();
-            }
+        if ($this->capacityOfEach === null) {
+            $this->launchers[0]->awaitReady();
             $this->waitingForReady = EventLoop::getSuspension();
             $this->waitingForReady->suspend();
-            $capacity = $this->knownCapacity();
         }
 
-        return $capacity;
+        return $this->wanted * (int) $this->capacityOfEach;
     }
 
     public function cancelAll(): void
@@ -256,7 +261,7 @@ final class Dispatcher
     private function start(): void
     {
         if ($this->wanted === 0) {
-            $this->wanted = max(1, min(self::LAUNCHERS, (new CpuCount())->usable(), intdiv($this->concurrency, self::SLOTS)));
+            $this->wanted = self::launchersFor($this->concurrency);
         }
         if (\count($this->launchers) === $this->wanted) {
             return;
@@ -281,6 +286,11 @@ final class Dispatcher
         $this->share();
     }
 
+    private static function launchersFor(int $concurrency): int
+    {
+        return max(1, min(self::LAUNCHERS, (new CpuCount())->usable(), intdiv($concurrency, self::SLOTS)));
+    }
+
     /** Tells each launcher how many commands it may run. */
     private function share(): void
     {
@@ -290,19 +300,6 @@ final class Dispatcher
             // All are told the largest share, so that all of them refuse it or none.
             $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, intdiv($this->concurrency + $count - 1, $count), $this->options->grace)));
         }
-    }
-
-    private function knownCapacity(): ?int
-    {
-        $capacity = 0;
-        foreach ($this->launchers as $launcher) {
-            if ($launcher->capacity === null) {
-                return null;
-            }
-            $capacity += $launcher->capacity;
-        }
-
-        return $capacity === 0 ? null : $capacity;
     }
 
     /** Where slots are free, commands that wait elsewhere are fetched. */
@@ -408,7 +405,7 @@ final class Dispatcher
         if ($type === Protocol::READY) {
             /** @var array{pid: int, capacity: int} $ready */
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
-            $launcher->capacity = $ready['capacity'];
+            $this->capacityOfEach = $ready['capacity'];
             $this->means = substr($bytes, $at + 8, $length - 8);
             $this->waitingForReady?->resume();
             $this->waitingForReady = null;
@@ -470,6 +467,15 @@ final class Dispatcher
 
             return;
         }
+        if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->feeder === null) {
+            $ticket->launcher?->remove($ticket);
+            // A command of another launcher, or anything else on this machine, may free what is missing.
+            if ($this->tickets() !== [] || ++$ticket->refusals <= self::REFUSALS) {
+                $this->later($ticket, self::REFUSED_FOR);
+
+                return;
+            }
+        }
         $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length));
     }
 
@@ -525,6 +531,11 @@ final class Dispatcher
     {
         $delay = $this->retry->delayAfter($ticket->attempts);
         $this->logger->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
+        $this->later($ticket, $delay);
+    }
+
+    private function later(Ticket $ticket, float $delay): void
+    {
         $this->paused[$ticket->id] = $ticket;
         $this->retries[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
             unset($this->paused[$ticket->id], $this->retries[$ticket->id]);

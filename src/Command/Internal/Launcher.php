@@ -23,9 +23,6 @@ final class Launcher
     /** How many of the pool's commands may run here at once. */
     public int $share = 0;
 
-    /** How many it has descriptors for; null until it has said so. */
-    public ?int $capacity = null;
-
     /** @var array<int, Ticket> that it has and that have no outcome, by id */
     public array $tickets = [];
 
@@ -318,10 +315,11 @@ final class Launcher
             $status = proc_get_status($this->process);
         }
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
-        ProcessTree::kill(
-            fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
-            Signals::send(...),
-        );
+        $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
+        ProcessTree::kill($left, Signals::send(...));
+        for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
+            usleep(1000); // a killed process is gone when the kernel has come to it
+        }
         $this->close();
         ($this->died)($this, $how);
     }

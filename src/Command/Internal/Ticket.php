@@ -30,6 +30,9 @@ final class Ticket
     /** Which launcher has it; null while none does. */
     public ?Launcher $launcher = null;
 
+    /** How often it could not be started for want of processes or descriptors while no command ran that could free some. */
+    public int $refusals = 0;
+
     /** It was asked back to be given to another launcher. */
     public bool $moving = false;
 

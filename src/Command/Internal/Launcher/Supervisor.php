@@ -270,7 +270,7 @@ final class Supervisor
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
-                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)');
+                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)', Protocol::EXHAUSTED);
                 }
                 $this->exhausted = true;
                 $this->waiting->putBack($job);
@@ -278,7 +278,7 @@ final class Supervisor
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', 0, $failure->exitCode) . $failure->getMessage());
+            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
 
             return true; // so that it is told without waiting for something else to happen
         }
