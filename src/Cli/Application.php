@@ -53,8 +53,10 @@ final class Application extends ConsoleApplication
             $input->setInteractive(false);
 
             return parent::run($input, $output);
-        } catch (UsageException|ExceptionInterface $exception) {
+        } catch (UsageException $exception) {
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
+        } catch (ExceptionInterface $exception) {
+            return self::fail(rtrim($exception->getMessage(), '.') . ' (see --help)', ExitStatus::USAGE);
         } catch (LauncherException $exception) {
             // Its advice is for PHP code.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
@@ -122,8 +124,8 @@ final class Application extends ConsoleApplication
 
     private static function version(): string
     {
-        return InstalledVersions::isInstalled('spindle/spindle')
-            ? (string) InstalledVersions::getPrettyVersion('spindle/spindle')
-            : 'unknown';
+        $version = InstalledVersions::isInstalled('spindle/spindle') ? InstalledVersions::getPrettyVersion('spindle/spindle') : null;
+
+        return $version === null || str_contains($version, 'no-version-set') ? 'dev' : $version;
     }
 }

@@ -94,12 +94,22 @@ final class InterruptTest extends TestCase
 
     public function testATerminationEndsTheWaitForASlowReader(): void
     {
-        $process = $this->shell(
-            'mkfifo pipe; exec 9<>pipe; $SPINDLE run "head -c 1000000 /dev/zero; touch" ::: done > pipe & '
-            . 'while [ ! -e done ]; do sleep 0.01; done; sleep 0.2; kill -TERM $!; wait $!; echo $?',
+        posix_mkfifo($this->path('pipe'), 0o600);
+        $reader = fopen($this->path('pipe'), 'r+'); // which never reads
+        $process = new Process(
+            ['sh', '-c', 'exec "$@" > pipe', 'sh', ...self::program(), 'run', '-vvv', 'head -c {} /dev/zero', ':::', '1000000'],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
         );
+        $process->start();
+        Eventually::holdsByItself(static fn(): bool => str_contains($process->getErrorOutput(), 'Ended: '), 'the job is over', 10.0);
 
-        self::assertOutcome(0, "143\n", $process);
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait());
+        self::assertIsResource($reader);
     }
 
     public function testWithoutPcntlAnInterruptEndsAllAtOnce(): void

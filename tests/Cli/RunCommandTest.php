@@ -36,7 +36,7 @@ final class RunCommandTest extends TestCase
 
     public function testArgumentsTakeTheInputsPlace(): void
     {
-        self::assertOutcome(0, "a\n-k\n", $this->spindle(['-k', 'echo', ':::', 'a', '-k'], "not read\n"));
+        self::assertOutcome(0, "a\n-k\n", $this->spindle(['-kP2', 'echo', ':::', 'a', '-k'], "not read\n"));
         self::assertOutcome(0, '', $this->spindle(['echo', ':::']));
     }
 
@@ -112,7 +112,8 @@ final class RunCommandTest extends TestCase
 
     public function testOutputsComeAsJobsEndOtherwise(): void
     {
-        $process = $this->spindle(['-j2', 'while [ {} = 1 ] && [ ! -e 2 ]; do sleep 0.01; done; echo {}; touch {}', ':::', '1', '2']);
+        // The first job ends only when the second one's output is there.
+        $process = $this->shell('$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}" ::: 1 2 > output; cat output');
 
         self::assertOutcome(0, "2\n1\n", $process);
     }

@@ -17,11 +17,11 @@ final class UsageTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
     public static function mistakes(): iterable
     {
-        yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run'];
-        yield 'an unknown option' => [['run', '--jobz', '3', 'touch ran'], 'The "--jobz" option does not exist.'];
-        yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist.'];
-        yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value.'];
-        yield 'a value where there is none' => [['run', '--tag=x', 'touch ran'], 'The "--tag" option does not accept a value.'];
+        yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run (see --help)'];
+        yield 'an unknown option' => [['run', '--jobz', '3', 'touch ran'], 'The "--jobz" option does not exist (see --help)'];
+        yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist (see --help)'];
+        yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value (see --help)'];
+        yield 'a value where there is none' => [['run', '--tag=x', 'touch ran'], 'The "--tag" option does not accept a value (see --help)'];
         yield 'jobs' => [['run', '-j', 'x', 'touch ran'], "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
         yield 'an empty value' => [['run', '--jobs=', 'touch ran'], 'option --jobs: the value is empty'];
         yield 'timeout' => [['run', '--timeout', '-1', 'touch ran'], "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, or a percentage of the median runtime such as 200%"];

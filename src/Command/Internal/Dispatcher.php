@@ -15,7 +15,6 @@ use Spindle\Command\LauncherException;
 use Spindle\Command\Output;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\SpoolException;
-use Spindle\Internal\CpuCount;
 
 /**
  * What all runs of a pool share: its launchers, the commands that they have, and what follows from each frame they send.
@@ -32,18 +31,13 @@ final class Dispatcher
     /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
     private const DEATHS = 3;
 
-    /** A launcher for so many commands at once, as long as there are CPUs for more, and so many launchers at most. */
-    private const SLOTS = 4;
-    private const LAUNCHERS = 4;
-
     /** When processes or descriptors are exhausted, a command waits so long, in seconds, and so often if it is alone. */
     private const REFUSED_FOR = 0.05;
     private const REFUSALS = 20;
 
     public readonly CaptureStore $store;
 
-    /** @var list<Launcher> */
-    private array $launchers = [];
+    private readonly Launchers $launchers;
 
     /** @var array<int, string> watchers of the pauses before retries, by the ticket's id */
     private array $retries = [];
@@ -51,19 +45,12 @@ final class Dispatcher
     /** @var array<int, Ticket> those that pause before a retry */
     private array $paused = [];
 
-    /** @var array<string, string|null> what the launchers have for an environment */
-    private array $environment = [];
-
     /** @var \WeakMap<TicketOwner, true> that may have commands here */
     private \WeakMap $owners;
 
-    /** Launchers that the pool works with, decided when the first is started. */
-    private int $wanted = 0;
     private int $id = 0;
     private int $lane = 0;
     private int $deaths = 0;
-    private ?int $capacityOfEach = null;
-    private string $means = '';
 
     /** @var Suspension<mixed>|null */
     private ?Suspension $waitingForReady = null;
@@ -77,6 +64,17 @@ final class Dispatcher
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->logger = $options->logger ?? new NullLogger();
+        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        $weak = \WeakReference::create($this);
+        $this->launchers = new Launchers(
+            $options,
+            static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
+                $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
+            },
+            static function (Launcher $launcher, string $how) use ($weak): void {
+                $weak->get()?->launcherDied($launcher, $how);
+            },
+        );
     }
 
     public function concurrency(): int
@@ -87,41 +85,19 @@ final class Dispatcher
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
-        $wanted = max($this->wanted, self::launchersFor($concurrency));
-        if ($this->capacityOfEach !== null && $concurrency > $this->capacityOfEach * $wanted) {
-            throw LauncherException::tooManyAtOnce($concurrency, $this->capacityOfEach * $wanted, $this->means);
-        }
+        $this->launchers->resize($concurrency);
         $this->concurrency = $concurrency;
-        if ($this->launchers !== []) {
-            $this->wanted = $wanted;
-            $this->start();
-            $this->share();
-            $this->balance();
-        }
     }
 
     /**
-     * Opens a lane for one run: the launcher starts waiting commands of different lanes in turn.
+     * Opens a lane for one run: a launcher starts waiting commands of different lanes in turn.
      *
-     * @throws LauncherException when the launcher can't be started
+     * @throws LauncherException when a launcher can't be started
      */
     public function open(TicketOwner $owner): int
     {
         $this->owners[$owner] = true;
-        foreach ($this->launchers as $launcher) {
-            if ($launcher->tickets === []) {
-                $launcher->read(); // one that has died meanwhile is noticed, and replaced
-            }
-        }
-        $this->start();
-        // Only what the system or putenv() set: under FPM, a request's own variables must not reach commands.
-        $environment = getenv(null, true);
-        if ($environment !== $this->environment) {
-            $this->environment = $environment;
-            foreach ($this->launchers as $launcher) {
-                $launcher->send($this->environmentFrame());
-            }
-        }
+        $this->launchers->refresh($this->concurrency);
 
         return ++$this->lane;
     }
@@ -138,20 +114,13 @@ final class Dispatcher
 
     public function flush(): void
     {
-        foreach ($this->launchers as $launcher) {
-            $launcher->send();
-        }
+        $this->launchers->flush();
     }
 
     /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launchers not taken. */
     public function unsent(): int
     {
-        $bytes = 0;
-        foreach ($this->launchers as $launcher) {
-            $bytes += $launcher->unsent();
-        }
-
-        return $bytes;
+        return $this->launchers->unsent();
     }
 
     /** Ends the command's process tree, or takes it from the queue; its owner gets a cancelled result. */
@@ -194,19 +163,19 @@ final class Dispatcher
      */
     public function capacity(): int
     {
-        $this->start();
-        if ($this->capacityOfEach === null) {
-            $this->launchers[0]->awaitReady();
+        $this->launchers->start($this->concurrency);
+        if ($this->launchers->capacity() === null) {
             $this->waitingForReady = EventLoop::getSuspension();
+            $this->launchers->awaitReady();
             $this->waitingForReady->suspend();
         }
 
-        return $this->wanted * (int) $this->capacityOfEach;
+        return (int) $this->launchers->capacity();
     }
 
     public function cancelAll(): void
     {
-        foreach ($this->tickets() + $this->paused as $ticket) {
+        foreach ($this->launchers->tickets() + $this->paused as $ticket) {
             $this->cancel($ticket);
         }
     }
@@ -214,31 +183,13 @@ final class Dispatcher
     /** Ends the launchers and with them all commands; their owners are told. */
     public function close(): void
     {
-        $tickets = $this->tickets() + $this->paused;
-        $launchers = $this->launchers;
-        $this->launchers = [];
+        $tickets = $this->launchers->tickets() + $this->paused;
         foreach ($this->retries as $watcher) {
             EventLoop::cancel($watcher);
         }
         $this->paused = $this->retries = [];
-        foreach ($launchers as $launcher) {
-            $launcher->hangUp();
-        }
-        foreach ($launchers as $launcher) {
-            $launcher->close();
-        }
+        $this->launchers->close();
         $this->lose($tickets, LauncherException::closed(...));
-    }
-
-    /** @return array<int, Ticket> that launchers have, by id */
-    private function tickets(): array
-    {
-        $tickets = [];
-        foreach ($this->launchers as $launcher) {
-            $tickets += $launcher->tickets;
-        }
-
-        return $tickets;
     }
 
     private function takeFromPause(Ticket $ticket): bool
@@ -253,88 +204,9 @@ final class Dispatcher
         return true;
     }
 
-    /**
-     * Starts the launchers that are missing.
-     *
-     * @throws LauncherException
-     */
-    private function start(): void
-    {
-        if ($this->wanted === 0) {
-            $this->wanted = self::launchersFor($this->concurrency);
-        }
-        if (\count($this->launchers) === $this->wanted) {
-            return;
-        }
-        $this->environment = getenv(null, true);
-        $weak = \WeakReference::create($this);
-        while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = new Launcher(
-                $this->options,
-                static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
-                    $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
-                },
-                static function (Launcher $launcher, string $how) use ($weak): void {
-                    $weak->get()?->launcherDied($launcher, $how);
-                },
-            );
-            $this->logger->debug('A launcher was started');
-        }
-        foreach ($this->launchers as $launcher) {
-            $launcher->gather($this->environmentFrame());
-        }
-        $this->share();
-    }
-
-    private static function launchersFor(int $concurrency): int
-    {
-        return max(1, min(self::LAUNCHERS, (new CpuCount())->usable(), intdiv($concurrency, self::SLOTS)));
-    }
-
-    /** Tells each launcher how many commands it may run. */
-    private function share(): void
-    {
-        $count = \count($this->launchers);
-        foreach ($this->launchers as $i => $launcher) {
-            $launcher->share = intdiv($this->concurrency + $i, $count);
-            // All are told the largest share, so that all of them refuse it or none.
-            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, intdiv($this->concurrency + $count - 1, $count), $this->options->grace)));
-        }
-    }
-
-    /** Where slots are free, commands that wait elsewhere are fetched. */
-    private function balance(): void
-    {
-        foreach ($this->launchers as $idle) {
-            foreach ($this->launchers as $busy) {
-                // Half of what waits, so that each has as much to do; a slot more at the end.
-                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
-                    continue;
-                }
-            }
-        }
-        $this->flush();
-    }
-
-    private function environmentFrame(): string
-    {
-        $variables = [];
-        foreach ($this->environment as $name => $value) {
-            $variables[] = "{$name}={$value}";
-        }
-
-        return Protocol::frame(Protocol::ENVIRONMENT, 0, implode("\0", $variables));
-    }
-
     private function dispatch(Ticket $ticket): void
     {
-        $this->start();
-        $launcher = $this->launchers[0];
-        foreach ($this->launchers as $other) {
-            if ($other->excess() < $launcher->excess()) {
-                $launcher = $other;
-            }
-        }
+        $launcher = $this->launchers->freest($this->concurrency);
         $launcher->add($ticket);
         $command = $ticket->command;
         $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT)
@@ -405,11 +277,11 @@ final class Dispatcher
         if ($type === Protocol::READY) {
             /** @var array{pid: int, capacity: int} $ready */
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
-            $this->capacityOfEach = $ready['capacity'];
-            $this->means = substr($bytes, $at + 8, $length - 8);
+            $means = substr($bytes, $at + 8, $length - 8);
+            $this->launchers->ready($ready['capacity'], $means);
             $this->waitingForReady?->resume();
             $this->waitingForReady = null;
-            $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+            $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $means]);
 
             return;
         }
@@ -419,8 +291,7 @@ final class Dispatcher
             return;
         }
         if ($type === Protocol::REFUSED) {
-            $capacity = $this->wanted * self::number($bytes, $at);
-            $this->launcherFailed($launcher, LauncherException::tooManyAtOnce($this->concurrency, $capacity, substr($bytes, $at + 4, $length - 4)));
+            $this->launcherFailed($launcher, $this->launchers->tooMany($this->concurrency));
 
             return;
         }
@@ -470,7 +341,7 @@ final class Dispatcher
         if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->feeder === null) {
             $ticket->launcher?->remove($ticket);
             // A command of another launcher, or anything else on this machine, may free what is missing.
-            if ($this->tickets() !== [] || ++$ticket->refusals <= self::REFUSALS) {
+            if ($this->launchers->tickets() !== [] || ++$ticket->refusals <= self::REFUSALS) {
                 $this->later($ticket, self::REFUSED_FOR);
 
                 return;
@@ -486,8 +357,8 @@ final class Dispatcher
         $this->deaths = 0;
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
-        if ($launcher !== null && $launcher->excess() < 0 && \count($this->launchers) > 1) {
-            $this->balance();
+        if ($launcher !== null && $launcher->excess() < 0) {
+            $this->launchers->balance();
         }
         $left = \count($ticket->sinks);
         if ($left === 0) {
@@ -552,7 +423,7 @@ final class Dispatcher
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
         $tickets = $launcher->tickets;
-        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $this->launchers->remove($launcher);
         $launcher->close();
         $this->waitingForReady?->throw($why);
         $this->waitingForReady = null;
@@ -563,7 +434,7 @@ final class Dispatcher
     {
         $tickets = $launcher->tickets;
         $launcher->tickets = [];
-        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $this->launchers->remove($launcher);
         $this->logger->debug('A launcher died: {how}', ['how' => $how]);
         $this->waitingForReady?->throw(LauncherException::died($how, []));
         $this->waitingForReady = null;
@@ -576,7 +447,7 @@ final class Dispatcher
             return;
         }
         try {
-            $this->start();
+            $this->launchers->start($this->concurrency);
         } catch (LauncherException $why) {
             $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
 

@@ -38,6 +38,13 @@ interface Backend
     /** The job's process, while its exit was not reported. */
     public function pidOf(Job $job): int;
 
+    /**
+     * Waits for an exit, when the pool is of no more interest.
+     *
+     * @param int $nanoseconds the longest that it waits
+     */
+    public function awaitExit(int $nanoseconds): void;
+
     /** Writes what the pool takes now, without blocking; returns the rest. */
     public function send(string $bytes): string;
 

@@ -191,6 +191,15 @@ final class ProcOpenBackend implements Backend
         $this->takeExits($exits, $count === 0 && $until === $look);
     }
 
+    public function awaitExit(int $nanoseconds): void
+    {
+        usleep(max(1, intdiv($nanoseconds, 1000))); // which SIGCHLD interrupts, where there is pcntl
+        if (\function_exists('pcntl_signal_dispatch')) {
+            pcntl_signal_dispatch();
+        }
+        $this->takeExits([], true);
+    }
+
     public function send(string $bytes): string
     {
         $written = @fwrite(\STDOUT, $bytes);

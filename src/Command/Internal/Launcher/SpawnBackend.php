@@ -155,6 +155,11 @@ final class SpawnBackend implements Backend
         $this->handle($ready);
     }
 
+    public function awaitExit(int $nanoseconds): void
+    {
+        $this->handle($this->poll([$this->signals => self::POLLIN], max(1, intdiv($nanoseconds, 1_000_000))));
+    }
+
     public function send(string $bytes): string
     {
         $written = $this->c->write(1, $bytes, \strlen($bytes));
@@ -265,13 +270,23 @@ final class SpawnBackend implements Backend
         if ($this->poolProcess >= 0) {
             $descriptors[$this->poolProcess] = self::POLLIN;
         }
+        $this->handle($this->poll($descriptors, $milliseconds));
+    }
+
+    /**
+     * @param array<int, int> $descriptors with what is waited for
+     *
+     * @return array<int, true> those that are ready
+     */
+    private function poll(array $descriptors, int $milliseconds): array
+    {
         $set = '';
         foreach ($descriptors as $descriptor => $events) {
             $set .= pack('lss', $descriptor, $events, 0);
         }
         \FFI::memcpy($this->buffer, $set, \strlen($set));
         if ($this->c->poll($this->buffer, \count($descriptors), $milliseconds) <= 0) {
-            return;
+            return [];
         }
         $answer = \FFI::string($this->buffer, \strlen($set));
         $ready = [];
@@ -280,7 +295,8 @@ final class SpawnBackend implements Backend
                 $ready[$descriptor] = true;
             }
         }
-        $this->handle($ready);
+
+        return $ready;
     }
 
     /** @param array<int, true> $ready descriptors that have something for us */

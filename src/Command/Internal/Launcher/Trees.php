@@ -63,7 +63,7 @@ final class Trees
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
             }
-            $this->backend->wait(hrtime(true) + $pause, true);
+            $this->backend->awaitExit($pause);
         }
     }
 

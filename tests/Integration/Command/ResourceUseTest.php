@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Host;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+
+use function Amp\delay;
+
+/** Memory that does not grow with the work, and no work while there is none. */
+final class ResourceUseTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    protected function deadline(): int
+    {
+        return 30 + intdiv(Scale::of(30_000), 100);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testMemoryIsTheSameAfterManyCommandsAsAfterAFew(StartMethod $start): void
+    {
+        $growth = Host::call(self::class . '::runMany', [$start->value, Scale::of(30_000)]);
+        self::assertIsArray($growth);
+
+        self::assertLessThan(200_000, $growth[0], 'bytes, of this process');
+        self::assertLessThan(1000, $growth[1], 'kilobytes, of the launcher');
+    }
+
+    /** @return array{int, int} */
+    public static function runMany(string $start, int $count): array
+    {
+        $commands = static function () use ($count): \Generator {
+            for ($i = 0; $i < $count; ++$i) {
+                yield "key {$i}" => Command::of('true')->withEnvironment(['N' => (string) $i])->withInput("input {$i}");
+            }
+        };
+        $own = $launcher = 0;
+        $taken = 0;
+        foreach ((new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()) as $_) {
+            if (++$taken === intdiv($count, 3)) {
+                $own = memory_get_usage();
+                $launcher = self::residentMemory(Processes::launchers()[0]);
+            }
+            if ($taken === $count - 100) {
+                return [memory_get_usage() - $own, self::residentMemory(Processes::launchers()[0]) - $launcher];
+            }
+        }
+
+        return [\PHP_INT_MAX, \PHP_INT_MAX];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testOutputOfAnyLengthPassesThroughLittleMemory(StartMethod $start): void
+    {
+        $megabytes = Scale::of(2000);
+        $answer = Host::call(self::class . '::streamMuch', [$start->value, $megabytes]);
+        self::assertIsArray($answer);
+        [$sum, $expected, $own, $launcher] = $answer;
+
+        self::assertSame($expected, $sum);
+        self::assertLessThan(16 << 20, $own, 'bytes more, of this process');
+        self::assertLessThan(16 << 10, $launcher, 'kilobytes more, of the launcher');
+    }
+
+    /** @return array{string, string, int, int} */
+    public static function streamMuch(string $start, int $megabytes): array
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool->execute(Command::of('true'));
+        $before = memory_get_usage();
+        $launcher = self::residentMemory(Processes::launchers()[0]);
+        memory_reset_peak_usage();
+        $most = 0;
+        $hash = hash_init('sha256');
+        $line = 'i=0; while test $i -lt ' . $megabytes . '; do cat; i=$((i+1)); done';
+        $block = tempnam(sys_get_temp_dir(), 'test');
+        \assert($block !== false);
+        file_put_contents($block, random_bytes(1 << 20));
+        $pool->execute(Command::shell(str_replace('cat;', "cat {$block};", $line))->withStdout(static function (string $bytes) use ($hash, &$most): void {
+            hash_update($hash, $bytes);
+            $most = max($most, self::residentMemory(Processes::launchers()[0]));
+        }));
+        $expected = hash_init('sha256');
+        for ($i = 0; $i < $megabytes; ++$i) {
+            hash_update_file($expected, $block);
+        }
+        unlink($block);
+
+        return [hash_final($hash), hash_final($expected), memory_get_peak_usage() - $before, $most - $launcher];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAnIdlePoolUsesNoTime(StartMethod $start): void
+    {
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: $start));
+        $pool->execute(Command::of('true'));
+        $launcher = Processes::launchers()[0];
+        $before = self::processorTime($launcher);
+        delay(1.0);
+
+        self::assertLessThanOrEqual(1, self::processorTime($launcher) - $before, 'hundredths of a second');
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAPoolWhoseCommandsSleepUsesNoTime(StartMethod $start): void
+    {
+        $pool = new CommandPool(20, 0, new CommandPoolOptions(start: $start));
+        $used = 0;
+        EventLoop::delay(0.4, static function () use (&$used): void {
+            $used -= self::processorTime(Processes::launchers()[0]);
+        });
+        EventLoop::delay(1.4, static function () use (&$used): void {
+            $used += self::processorTime(Processes::launchers()[0]);
+        });
+        foreach ($pool->run(array_fill(0, 20, Command::of('sleep', '1.8')->withTimeout(10)->withIdleTimeout(5))) as $_) {
+            continue;
+        }
+
+        self::assertLessThanOrEqual(2, $used, 'hundredths of a second');
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAPoolThatWaitsForAStubbornCommandToEndDoesNotSpin(StartMethod $start): void
+    {
+        $used = Host::call(self::class . '::closeStubborn', [$start->value]);
+
+        self::assertIsInt($used);
+        self::assertLessThanOrEqual(25, $used, 'hundredths of a second in half a second');
+    }
+
+    /** What the launcher used while it ended a command that ignores TERM. */
+    public static function closeStubborn(string $start): int
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, start: StartMethod::from($start)));
+        foreach ($pool->run([Command::of('true'), Command::shell('trap "" TERM; while :; do sleep 10; done')]) as $_) {
+            delay(0.2);
+            $before = self::childrensTime();
+            $pool->close();
+
+            return self::childrensTime() - $before;
+        }
+
+        return \PHP_INT_MAX;
+    }
+
+    /** Of this process's children that have ended, in hundredths of a second. */
+    private static function childrensTime(): int
+    {
+        $usage = getrusage(1);
+        \assert($usage !== false);
+
+        return (int) (($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']) * 100 + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 10_000);
+    }
+
+    /** In hundredths of a second. */
+    private static function processorTime(int $pid): int
+    {
+        $stat = (string) file_get_contents("/proc/{$pid}/stat");
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+
+        return (int) $fields[11] + (int) $fields[12];
+    }
+
+    /** In kilobytes. */
+    private static function residentMemory(int $pid): int
+    {
+        return preg_match('/^VmRSS:\s+(\d+)/m', (string) @file_get_contents("/proc/{$pid}/status"), $match) === 1 ? (int) $match[1] : 0;
+    }
+}

@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Streams;
+use Symfony\Component\Process\Process;
+
+/** A pool in a page, where PHP_BINARY may be no command line and the sockets are the server's. */
+final class WebServerTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    private ?Process $server = null;
+
+    protected function tearDown(): void
+    {
+        $this->server?->stop(2, \SIGKILL);
+    }
+
+    public function testAPageOfTheBuiltInServerRunsCommands(): void
+    {
+        $socket = Streams::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+        $this->server = new Process([\PHP_BINARY, '-S', $address, __DIR__ . '/web.php']);
+        $this->server->start();
+        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');
+        for ($i = 0; $i < 3; ++$i) {
+            $this->check('cli-server', (string) file_get_contents("http://{$address}/page"));
+        }
+    }
+
+    public function testAPageUnderFpmRunsCommands(): void
+    {
+        $this->startFpm('');
+        for ($i = 0; $i < 3; ++$i) {
+            $this->check('fpm-fcgi', $this->ask());
+        }
+    }
+
+    public function testAPageUnderFpmWithoutAnEnvironmentOfAnotherUserRunsCommands(): void
+    {
+        if (posix_getuid() !== 0 || posix_getpwnam('nobody') === false) {
+            self::markTestSkipped('Another user can not be had here');
+        }
+        $this->startFpm("user = nobody\ngroup = nogroup\nclear_env = yes");
+        $this->check('fpm-fcgi', $this->ask($this->copyReadableToAll()));
+    }
+
+    private function check(string $sapi, string $answer): void
+    {
+        $page = json_decode($answer, true);
+        self::assertIsArray($page, $answer);
+        self::assertIsArray($page['outputs']);
+        $descriptors = $page['outputs'][4] ?? null;
+        self::assertIsString($descriptors);
+        unset($page['outputs'][4]);
+
+        self::assertSame(['sapi' => $sapi, 'outputs' => [0 => 'of', 1 => 'shell', 2 => 200_000, 3 => 'by the page', 5 => ''], 'launchers' => 1], $page);
+        self::assertStringNotContainsString('socket:', $descriptors);
+    }
+
+    private function startFpm(string $settings): void
+    {
+        $fpm = '/usr/sbin/php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
+        if (!is_executable($fpm) || !is_executable('/usr/bin/cgi-fcgi')) {
+            self::markTestSkipped("{$fpm} or cgi-fcgi is not here");
+        }
+        $configuration = $this->file('fpm.conf', <<<INI
+            [global]
+            error_log = {$this->path('error.log')}
+            [pages]
+            listen = {$this->path('socket')}
+            pm = static
+            pm.max_children = 1
+            catch_workers_output = yes
+            {$settings}
+            INI);
+        chmod($this->path(), 0o755);
+        $this->server = new Process([$fpm, '-F', '-R', '-y', $configuration]);
+        $this->server->start();
+        Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'FPM listens');
+    }
+
+    private function ask(string $page = __DIR__ . '/web.php'): string
+    {
+        $client = new Process(['/usr/bin/cgi-fcgi', '-bind', '-connect', $this->path('socket')], null, [
+            'SCRIPT_FILENAME' => $page, 'REQUEST_METHOD' => 'GET', 'QUERY_STRING' => 'secret=1',
+        ], null, 20);
+        $client->run();
+        [, $body] = explode("\r\n\r\n", $client->getOutput(), 2) + [1 => ''];
+
+        return $body . $client->getErrorOutput();
+    }
+
+    /** @return string a page without Composer's autoloader, which another user may not be allowed to read */
+    private function copyReadableToAll(): string
+    {
+        $project = \dirname(__DIR__, 3);
+        $folders = [
+            'Spindle\\Tests\\' => 'tests', 'Spindle\\' => 'src', 'Revolt\\' => 'vendor/revolt/event-loop/src',
+            'Amp\\' => 'vendor/amphp/amp/src', 'Psr\\Log\\' => 'vendor/psr/log/src',
+        ];
+        foreach ($folders as $folder) {
+            mkdir(\dirname($this->path($folder)), recursive: true);
+            (new Process(['cp', '-r', "{$project}/{$folder}", $this->path($folder)]))->mustRun();
+        }
+        (new Process(['chmod', '-R', 'a+rX', $this->path()]))->mustRun();
+        $loader = '<?php spl_autoload_register(function ($class) {
+            foreach (' . var_export($folders, true) . ' as $prefix => $folder) {
+                $file = dirname(__DIR__) . "/$folder/" . strtr(substr($class, strlen($prefix)), "\\\\", "/") . ".php";
+                if (str_starts_with($class, $prefix) && is_file($file)) {
+                    return require $file;
+                }
+            }
+        }); foreach (["functions", "Internal/functions", "Future/functions"] as $name) { require dirname(__DIR__) . "/vendor/amphp/amp/src/$name.php"; }';
+
+        file_put_contents($this->path('vendor/autoload.php'), $loader);
+        chmod($this->path('vendor/autoload.php'), 0o644);
+
+        return $this->path('tests/Integration/Command/web.php');
+    }
+}
