@@ -17,7 +17,11 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\SpoolException;
 
 /**
- * What all runs of a pool share: its launcher, the commands that it has, and what follows from each frame it sends.
+ * What all runs of a pool share: its launchers, the commands that they have, and what follows from each frame they send.
+ *
+ * A launcher waits while a process that it starts becomes the program; several wait side by side
+ * (docs/decisions/0005-several-launchers.md). Each may run its share of the commands. When one has slots to spare and
+ * another has commands that wait, these are asked back and move.
  */
 final class Dispatcher
 {
@@ -27,11 +31,13 @@ final class Dispatcher
     /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
     private const DEATHS = 3;
 
-    public readonly CaptureStore $store;
-    private ?Launcher $launcher = null;
+    /** When processes or descriptors are exhausted, a command waits so long, in seconds, and so often if it is alone. */
+    private const REFUSED_FOR = 0.05;
+    private const REFUSALS = 20;
 
-    /** @var array<int, Ticket> handed to the launcher and without an outcome, by id */
-    private array $tickets = [];
+    public readonly CaptureStore $store;
+
+    private readonly Launchers $launchers;
 
     /** @var array<int, string> watchers of the pauses before retries, by the ticket's id */
     private array $retries = [];
@@ -39,21 +45,15 @@ final class Dispatcher
     /** @var array<int, Ticket> those that pause before a retry */
     private array $paused = [];
 
-    /** @var array<string, string|null> what the launcher has for an environment */
-    private array $environment = [];
-
     /** @var \WeakMap<TicketOwner, true> that may have commands here */
     private \WeakMap $owners;
 
     private int $id = 0;
     private int $lane = 0;
     private int $deaths = 0;
-    private int $capacity = \PHP_INT_MAX;
-    private string $means = '';
 
     /** @var Suspension<mixed>|null */
     private ?Suspension $waitingForReady = null;
-    private string $unsent = '';
     private readonly LoggerInterface $logger;
 
     public function __construct(
@@ -64,6 +64,17 @@ final class Dispatcher
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->logger = $options->logger ?? new NullLogger();
+        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        $weak = \WeakReference::create($this);
+        $this->launchers = new Launchers(
+            $options,
+            static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
+                $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
+            },
+            static function (Launcher $launcher, string $how) use ($weak): void {
+                $weak->get()?->launcherDied($launcher, $how);
+            },
+        );
     }
 
     public function concurrency(): int
@@ -74,32 +85,19 @@ final class Dispatcher
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
-        if ($concurrency > $this->capacity) {
-            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity, $this->means);
-        }
+        $this->launchers->resize($concurrency);
         $this->concurrency = $concurrency;
-        $this->launcher?->send($this->configuration());
     }
 
     /**
-     * Opens a lane for one run: the launcher starts waiting commands of different lanes in turn.
+     * Opens a lane for one run: a launcher starts waiting commands of different lanes in turn.
      *
-     * @throws LauncherException when the launcher can't be started
+     * @throws LauncherException when a launcher can't be started
      */
     public function open(TicketOwner $owner): int
     {
         $this->owners[$owner] = true;
-        if ($this->tickets === []) {
-            $this->launcher?->read(); // one that has died meanwhile is noticed, and replaced
-        }
-        if ($this->launcher === null) {
-            $this->start();
-        }
-        $environment = self::ownEnvironment();
-        if ($environment !== $this->environment) {
-            $this->environment = $environment;
-            $this->launcher?->send($this->environmentFrame());
-        }
+        $this->launchers->refresh($this->concurrency);
 
         return ++$this->lane;
     }
@@ -116,17 +114,13 @@ final class Dispatcher
 
     public function flush(): void
     {
-        if ($this->unsent !== '') {
-            $frames = $this->unsent;
-            $this->unsent = '';
-            $this->launcher?->send($frames);
-        }
+        $this->launchers->flush();
     }
 
-    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launcher not taken. */
+    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launchers not taken. */
     public function unsent(): int
     {
-        return \strlen($this->unsent) + ($this->launcher?->unsent() ?? 0);
+        return $this->launchers->unsent();
     }
 
     /** Ends the command's process tree, or takes it from the queue; its owner gets a cancelled result. */
@@ -140,8 +134,7 @@ final class Dispatcher
             return;
         }
         $ticket->feeder?->stop();
-        $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
-        $this->flush();
+        $ticket->launcher?->send(Protocol::frame(Protocol::CANCEL, $ticket->id));
     }
 
     /** Takes the command back unless it runs; the attempt that runs is its last. Sent by {@see flush()}. */
@@ -151,8 +144,8 @@ final class Dispatcher
         if (isset($this->paused[$ticket->id])) {
             $ticket->cancelled = true;
             $this->takeFromPause($ticket);
-        } elseif (isset($this->tickets[$ticket->id])) {
-            $this->unsent .= Protocol::frame(Protocol::WITHDRAW, $ticket->id);
+        } else {
+            $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
         }
     }
 
@@ -164,42 +157,39 @@ final class Dispatcher
     }
 
     /**
-     * How many commands the launcher has descriptors for; waits for it to start.
+     * How many commands the launchers have descriptors for; waits for them to start.
      *
      * @throws LauncherException
      */
     public function capacity(): int
     {
-        if ($this->launcher === null) {
-            $this->start();
-        }
-        if ($this->means === '') {
-            $this->launcher?->expectFrames(true);
+        $this->launchers->start($this->concurrency);
+        if ($this->launchers->capacity() === null) {
             $this->waitingForReady = EventLoop::getSuspension();
-            try {
-                $this->waitingForReady->suspend();
-            } finally {
-                $this->launcher?->expectFrames($this->tickets !== []);
-            }
+            $this->launchers->awaitReady();
+            $this->waitingForReady->suspend();
         }
 
-        return $this->capacity;
+        return (int) $this->launchers->capacity();
     }
 
     public function cancelAll(): void
     {
-        foreach ($this->tickets + $this->paused as $ticket) {
+        foreach ($this->launchers->tickets() + $this->paused as $ticket) {
             $this->cancel($ticket);
         }
     }
 
-    /** Ends the launcher and with it all commands; their owners are told. */
+    /** Ends the launchers and with them all commands; their owners are told. */
     public function close(): void
     {
-        $launcher = $this->launcher;
-        $this->launcher = null;
-        $launcher?->close();
-        $this->loseAll(LauncherException::closed(...));
+        $tickets = $this->launchers->tickets() + $this->paused;
+        foreach ($this->retries as $watcher) {
+            EventLoop::cancel($watcher);
+        }
+        $this->paused = $this->retries = [];
+        $this->launchers->close();
+        $this->lose($tickets, LauncherException::closed(...));
     }
 
     private function takeFromPause(Ticket $ticket): bool
@@ -214,76 +204,15 @@ final class Dispatcher
         return true;
     }
 
-    private function start(): void
-    {
-        $weak = \WeakReference::create($this);
-        $this->launcher = new Launcher(
-            $this->options,
-            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
-                $weak->get()?->receive($type, $job, $bytes, $at, $length);
-            },
-            static function (string $how) use ($weak): void {
-                $weak->get()?->launcherDied($how);
-            },
-        );
-        $this->environment = self::ownEnvironment();
-        $this->launcher->send($this->configuration() . $this->environmentFrame());
-        $this->logger->debug('The launcher was started');
-    }
-
-    /**
-     * What the system or putenv() set. Under FPM and its kin, a list has the request's variables as well, which must not
-     * reach commands: each is asked for by its name.
-     *
-     * @return array<string, string>
-     */
-    private static function ownEnvironment(): array
-    {
-        $environment = getenv();
-        if (\PHP_SAPI === 'cli') {
-            return $environment;
-        }
-        foreach ($environment as $name => $_) {
-            $value = getenv((string) $name, true);
-            if ($value === false) {
-                unset($environment[$name]);
-            } else {
-                $environment[$name] = $value;
-            }
-        }
-
-        return $environment;
-    }
-
-    private function configuration(): string
-    {
-        return Protocol::frame(Protocol::CONFIGURE, 0, pack('Ve', $this->concurrency, $this->options->grace));
-    }
-
-    private function environmentFrame(): string
-    {
-        $variables = [];
-        foreach ($this->environment as $name => $value) {
-            $variables[] = "{$name}={$value}";
-        }
-
-        return Protocol::frame(Protocol::ENVIRONMENT, 0, implode("\0", $variables));
-    }
-
     private function dispatch(Ticket $ticket): void
     {
-        if ($this->launcher === null) {
-            $this->start();
-        }
-        if ($this->tickets === []) {
-            $this->launcher?->expectFrames(true);
-        }
-        $this->tickets[$ticket->id] = $ticket;
+        $launcher = $this->launchers->freest($this->concurrency);
+        $launcher->add($ticket);
         $command = $ticket->command;
         $flags = $this->target($ticket, $command->stdout, Protocol::STDOUT)
             | $this->target($ticket, $command->stderr, Protocol::STDERR)
             | $this->source($ticket);
-        $this->unsent .= Request::run($ticket, $flags);
+        $launcher->gather(Request::run($ticket, $flags));
     }
 
     /** @return int the flags that say so to the launcher */
@@ -303,7 +232,7 @@ final class Dispatcher
         $ticket->sinks[$type] ??= new Sink(
             $target,
             function (int $bytes) use ($ticket): void {
-                $this->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
+                $ticket->launcher?->send(Protocol::frame(Protocol::OUTPUT_TAKEN, $ticket->id, pack('V', $bytes)));
             },
             fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
@@ -324,8 +253,8 @@ final class Dispatcher
         }
         $ticket->feeder = new Feeder(
             $input,
-            fn(string $bytes) => $this->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
-            fn() => $this->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
+            fn(string $bytes) => $ticket->launcher?->send(Protocol::frame(Protocol::INPUT, $ticket->id, $bytes)),
+            fn() => $ticket->launcher?->send(Protocol::frame(Protocol::INPUT_END, $ticket->id)),
             fn(\Throwable $thrown) => $this->fail($ticket, $thrown),
         );
 
@@ -340,38 +269,33 @@ final class Dispatcher
         } else {
             $ticket->thrown ??= $thrown;
         }
-        if (isset($this->tickets[$ticket->id])) {
-            $this->unsent .= Protocol::frame(Protocol::CANCEL, $ticket->id);
-            $this->flush();
-        }
+        $ticket->launcher?->send(Protocol::frame(Protocol::CANCEL, $ticket->id));
     }
 
-    private function receive(int $type, int $job, string $bytes, int $at, int $length): void
+    private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === Protocol::READY) {
             /** @var array{pid: int, capacity: int} $ready */
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
-            $this->capacity = $ready['capacity'];
-            $this->means = substr($bytes, $at + 8, $length - 8);
+            $means = substr($bytes, $at + 8, $length - 8);
+            $this->launchers->ready($ready['capacity'], $means);
             $this->waitingForReady?->resume();
             $this->waitingForReady = null;
-            $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+            $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $means]);
 
             return;
         }
         if ($type === Protocol::FAILED) {
-            $this->launcherFailed(LauncherException::failed(substr($bytes, $at, $length)));
+            $this->launcherFailed($launcher, LauncherException::failed(substr($bytes, $at, $length)));
 
             return;
         }
         if ($type === Protocol::REFUSED) {
-            /** @var array{wanted: int, capacity: int} $refused */
-            $refused = unpack('Vwanted/Vcapacity', $bytes, $at);
-            $this->launcherFailed(LauncherException::tooManyAtOnce($refused['wanted'], $refused['capacity'], substr($bytes, $at + 8, $length - 8)));
+            $this->launcherFailed($launcher, $this->launchers->tooMany($this->concurrency));
 
             return;
         }
-        $ticket = $this->tickets[$job] ?? null;
+        $ticket = $launcher->tickets[$job] ?? null;
         if ($ticket === null) {
             return;
         }
@@ -379,7 +303,7 @@ final class Dispatcher
             match ($type) {
                 Protocol::EXITED => $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length)),
                 Protocol::STDOUT, Protocol::STDERR => $this->output($ticket, $type, substr($bytes, $at, $length)),
-                Protocol::NOT_STARTED => $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length)),
+                Protocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
                 Protocol::INPUT_TAKEN => $ticket->feeder?->taken(self::number($bytes, $at)),
                 default => null,
             };
@@ -405,12 +329,37 @@ final class Dispatcher
         }
     }
 
+    private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
+    {
+        if ($ticket->moving && !$ticket->cancelled && !$ticket->final && \ord($bytes[$at + 1]) === 0) {
+            $ticket->launcher?->remove($ticket);
+            $this->dispatch($ticket);
+            $this->flush();
+
+            return;
+        }
+        if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->feeder === null) {
+            $ticket->launcher?->remove($ticket);
+            // A command of another launcher, or anything else on this machine, may free what is missing.
+            if ($this->launchers->tickets() !== [] || ++$ticket->refusals <= self::REFUSALS) {
+                $this->later($ticket, self::REFUSED_FOR);
+
+                return;
+            }
+        }
+        $this->finish($ticket, Outcome::ofNoStart($ticket, $bytes, $at, $length));
+    }
+
     /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
         $this->deaths = 0;
-        $this->forget($ticket);
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        if ($launcher !== null && $launcher->excess() < 0) {
+            $this->launchers->balance();
+        }
         $left = \count($ticket->sinks);
         if ($left === 0) {
             $this->conclude($ticket, $result);
@@ -453,6 +402,11 @@ final class Dispatcher
     {
         $delay = $this->retry->delayAfter($ticket->attempts);
         $this->logger->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
+        $this->later($ticket, $delay);
+    }
+
+    private function later(Ticket $ticket, float $delay): void
+    {
         $this->paused[$ticket->id] = $ticket;
         $this->retries[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
             unset($this->paused[$ticket->id], $this->retries[$ticket->id]);
@@ -466,77 +420,73 @@ final class Dispatcher
         });
     }
 
-    private function forget(Ticket $ticket): void
+    private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
-        unset($this->tickets[$ticket->id]);
-        if ($this->tickets === []) {
-            $this->launcher?->expectFrames(false);
-        }
+        $tickets = $launcher->tickets;
+        $this->launchers->remove($launcher);
+        $launcher->close();
+        $this->waitingForReady?->throw($why);
+        $this->waitingForReady = null;
+        $this->lose($tickets, static fn(): LauncherException => $why);
     }
 
-    private function launcherFailed(LauncherException $why): void
+    private function launcherDied(Launcher $launcher, string $how): void
     {
-        $launcher = $this->launcher;
-        $this->launcher = null;
-        $launcher?->close();
-        $this->loseAll(static fn(): LauncherException => $why);
-    }
-
-    private function launcherDied(string $how): void
-    {
-        $this->launcher = null;
-        $this->unsent = '';
-        $this->logger->debug('The launcher died: {how}', ['how' => $how]);
+        $tickets = $launcher->tickets;
+        $launcher->tickets = [];
+        $this->launchers->remove($launcher);
+        $this->logger->debug('A launcher died: {how}', ['how' => $how]);
+        $this->waitingForReady?->throw(LauncherException::died($how, []));
+        $this->waitingForReady = null;
         if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
-            $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
+            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;
         }
-        $this->waitingForReady?->throw(LauncherException::died($how, []));
-        $this->waitingForReady = null;
-        $tickets = $this->tickets;
-        if ($tickets !== []) {
-            try {
-                $this->start();
-            } catch (LauncherException $why) {
-                $this->loseAll(static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
-
-                return;
-            }
+        if ($tickets === []) {
+            return;
         }
-        $this->tickets = [];
+        try {
+            $this->launchers->start($this->concurrency);
+        } catch (LauncherException $why) {
+            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
+
+            return;
+        }
         foreach ($tickets as $ticket) {
-            $ticket->cancelled = $ticket->cancelled || $ticket->final;
-            if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
-                $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
-            } elseif ($ticket->isRepeatable()) {
-                $ticket->begin();
-                $this->dispatch($ticket);
-            } else {
-                $ticket->feeder?->stop();
-                $ticket->owner->lost($ticket, LauncherException::died("{$how}; the command's input can't be read twice", [$ticket->key]));
-            }
+            $this->redispatch($ticket, $how);
         }
         $this->flush();
     }
 
-    /** @param \Closure(list<mixed>): LauncherException $reason */
-    private function loseAll(\Closure $reason): void
+    private function redispatch(Ticket $ticket, string $how): void
     {
-        foreach ($this->retries as $watcher) {
-            EventLoop::cancel($watcher);
+        $ticket->launcher = null;
+        $ticket->moving = false;
+        $ticket->cancelled = $ticket->cancelled || $ticket->final;
+        if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
+            $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
+        } elseif ($ticket->isRepeatable()) {
+            $ticket->begin();
+            $this->dispatch($ticket);
+        } else {
+            $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
         }
-        $tickets = $this->tickets + $this->paused;
-        $this->tickets = $this->paused = $this->retries = [];
-        $this->unsent = '';
-        $this->waitingForReady?->throw($reason([]));
-        $this->waitingForReady = null;
+    }
+
+    /**
+     * @param array<int, Ticket>                        $tickets
+     * @param \Closure(list<mixed>): LauncherException $reason  made from the keys of one owner's tickets
+     */
+    private function lose(array $tickets, \Closure $reason): void
+    {
         $keys = [];
         foreach ($tickets as $ticket) {
             $keys[spl_object_id($ticket->owner)][] = $ticket->key;
         }
         $exceptions = array_map($reason, $keys);
         foreach ($tickets as $ticket) {
+            $ticket->launcher = null;
             $ticket->feeder?->stop();
             $ticket->owner->lost($ticket, $exceptions[spl_object_id($ticket->owner)]);
         }

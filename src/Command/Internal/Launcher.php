@@ -20,6 +20,12 @@ final class Launcher
 
     private const READ_SIZE = 1 << 16;
 
+    /** How many of the pool's commands may run here at once. */
+    public int $share = 0;
+
+    /** @var array<int, Ticket> that it has and that have no outcome, by id */
+    public array $tickets = [];
+
     private readonly string $token;
     private readonly int $pid;
     private readonly int $owner;
@@ -35,13 +41,17 @@ final class Launcher
 
     private readonly string $reading;
     private ?string $writing = null;
+    /** Of the tickets, those that were asked back. */
+    private int $moving = 0;
+    private string $gathered = '';
     private string $unsent = '';
     private string $received = '';
     private bool $closed = false;
 
     /**
-     * @param \Closure(int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset, length
-     * @param \Closure(string): void                     $died  how it died
+     * @param \Closure(self, int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset,
+     *                                                               length
+     * @param \Closure(self, string): void                     $died  how it died
      *
      * @throws LauncherException when the process can't be started
      */
@@ -72,34 +82,90 @@ final class Launcher
         $this->close();
     }
 
-    /** Keeps the event loop running while there is something to wait for. */
-    public function expectFrames(bool $expect): void
+    /** Takes charge of a ticket; while it has any, the event loop goes on. */
+    public function add(Ticket $ticket): void
     {
-        $expect ? EventLoop::reference($this->reading) : EventLoop::unreference($this->reading);
+        if ($this->tickets === []) {
+            EventLoop::reference($this->reading);
+        }
+        $this->tickets[$ticket->id] = $ticket;
+        $ticket->launcher = $this;
     }
 
-    /** Sends frames in order; what the pipe does not take now follows as soon as it does. */
-    public function send(string $frames): void
+    public function remove(Ticket $ticket): void
     {
-        if ($this->closed) {
+        unset($this->tickets[$ticket->id]);
+        $ticket->launcher = null;
+        if ($ticket->moving) {
+            $ticket->moving = false;
+            --$this->moving;
+        }
+        if ($this->tickets === []) {
+            EventLoop::unreference($this->reading);
+        }
+    }
+
+    /** Whether it says so or a command ends: the event loop goes on until one of them happens. */
+    public function awaitReady(): void
+    {
+        EventLoop::reference($this->reading);
+    }
+
+    /** How many commands it has beyond those that can run; negative when slots are free. */
+    public function excess(): int
+    {
+        return \count($this->tickets) - $this->share;
+    }
+
+    /** How many of them wait for a slot and are not asked back already. */
+    public function waiting(): int
+    {
+        return $this->excess() - $this->moving;
+    }
+
+    /** Asks for one that waits, to be given to another launcher: the last one, for it would wait longest. */
+    public function askBack(): bool
+    {
+        for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
+            if (!$ticket->moving && $ticket->feeder === null) {
+                $ticket->moving = true;
+                ++$this->moving;
+                $this->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
+
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** Frames for the next {@see send()}. */
+    public function gather(string $frames): void
+    {
+        $this->gathered .= $frames;
+    }
+
+    /** Sends what was gathered, and this, in order; what the pipe does not take now follows as soon as it does. */
+    public function send(string $frames = ''): void
+    {
+        if ($this->closed || ($frames === '' && $this->gathered === '')) {
             return;
         }
-        $this->unsent .= $frames;
+        $this->unsent .= $this->gathered . $frames;
+        $this->gathered = '';
         if ($this->writing === null) {
             $this->write();
         }
     }
 
+    /** Bytes that are gathered, or sent and not taken yet. */
     public function unsent(): int
     {
-        return \strlen($this->unsent);
+        return \strlen($this->gathered) + \strlen($this->unsent);
     }
 
-    /**
-     * Closes the pipes, upon which the launcher ends all that it started and then itself; returns when it has.
-     * In a fork of the process that started it, only the copies are closed.
-     */
-    public function close(): void
+    /** Closes the pipes, upon which the launcher ends all that it started and then itself. */
+    public function hangUp(): void
     {
         if ($this->closed) {
             return;
@@ -111,7 +177,13 @@ final class Launcher
         }
         fclose($this->in);
         fclose($this->out);
-        if ($this->owner === getmypid()) {
+    }
+
+    /** Hangs up and returns when the launcher has ended; in a fork of the process that started it, at once. */
+    public function close(): void
+    {
+        $this->hangUp();
+        if ($this->owner === getmypid() && \is_resource($this->process)) {
             proc_close($this->process);
         }
     }
@@ -207,7 +279,7 @@ final class Launcher
             }
             $payload = $at + Protocol::HEADER;
             $at += 4 + $header['length'];
-            ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+            ($this->frame)($this, $header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
         }
         $this->received = $at === $size ? '' : substr($bytes, $at);
     }
@@ -243,11 +315,12 @@ final class Launcher
             $status = proc_get_status($this->process);
         }
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
-        ProcessTree::kill(
-            fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid)),
-            Signals::send(...),
-        );
+        $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
+        ProcessTree::kill($left, Signals::send(...));
+        for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
+            usleep(1000); // a killed process is gone when the kernel has come to it
+        }
         $this->close();
-        ($this->died)($how);
+        ($this->died)($this, $how);
     }
 }

@@ -52,6 +52,9 @@ final class Protocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
+    /** In NOT_STARTED: no descriptor or process is to be had, and no command of this launcher will free one. */
+    public const EXHAUSTED = 0x08;
+
     /** Output of a streamed command that may be under way, in bytes, before the pool says that it was taken. */
     public const OUTPUT_WINDOW = 1 << 20;
 

@@ -27,6 +27,15 @@ final class Ticket
     public array $sinks = [];
     public ?Feeder $feeder = null;
 
+    /** Which launcher has it; null while none does. */
+    public ?Launcher $launcher = null;
+
+    /** How often it could not be started for want of processes or descriptors while no command ran that could free some. */
+    public int $refusals = 0;
+
+    /** It was asked back to be given to another launcher. */
+    public bool $moving = false;
+
     /** @param int $lane the launcher starts commands of different lanes in turn */
     public function __construct(
         public readonly int $id,

@@ -205,14 +205,14 @@ final class Supervisor
 
     private function configure(string $payload): void
     {
-        /** @var array{concurrency: int, grace: float} $settings */
-        $settings = unpack('Vconcurrency/egrace', $payload);
+        /** @var array{concurrency: int, largest: int, grace: float} $settings */
+        $settings = unpack('Vconcurrency/Vlargest/egrace', $payload);
         $capacity = $this->backend->capacity();
-        if ($settings['concurrency'] > $capacity) {
-            $this->tell(Protocol::REFUSED, 0, pack('VV', $settings['concurrency'], $capacity) . $this->backend->name());
+        if ($settings['largest'] > $capacity) {
+            $this->tell(Protocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
             $this->waiting->clear();
         }
-        $this->concurrency = $settings['concurrency'] > $capacity ? 0 : $settings['concurrency'];
+        $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
         $this->grace = $settings['grace'];
     }
 
@@ -270,7 +270,7 @@ final class Supervisor
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
-                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)');
+                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)', Protocol::EXHAUSTED);
                 }
                 $this->exhausted = true;
                 $this->waiting->putBack($job);
@@ -278,7 +278,7 @@ final class Supervisor
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', 0, $failure->exitCode) . $failure->getMessage());
+            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
 
             return true; // so that it is told without waiting for something else to happen
         }

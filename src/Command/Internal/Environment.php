@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+/** The environment that commands start from. */
+final class Environment
+{
+    /**
+     * What the system or putenv() set. Under FPM and its kin, a list has the request's variables as well, which must not
+     * reach commands: each is asked for by its name.
+     *
+     * @return array<string, string>
+     */
+    public static function variables(): array
+    {
+        $environment = getenv();
+        if (\PHP_SAPI === 'cli') {
+            return $environment;
+        }
+        foreach ($environment as $name => $_) {
+            $value = getenv("{$name}", true);
+            if ($value === false) {
+                unset($environment[$name]);
+            } else {
+                $environment[$name] = $value;
+            }
+        }
+
+        return $environment;
+    }
+
+    /** @param array<array-key, string> $variables */
+    public static function frame(array $variables): string
+    {
+        $entries = [];
+        foreach ($variables as $name => $value) {
+            $entries[] = "{$name}={$value}";
+        }
+
+        return Protocol::frame(Protocol::ENVIRONMENT, 0, implode("\0", $entries));
+    }
+}

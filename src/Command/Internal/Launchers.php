@@ -1,0 +1,229 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\LauncherException;
+use Spindle\Internal\CpuCount;
+
+/**
+ * The launchers of one pool.
+ *
+ * A launcher waits while a process that it starts becomes the program; several wait side by side
+ * (docs/decisions/0005-several-launchers.md). Each may run its share of the commands. When one has slots to spare and
+ * another has commands that wait, these are asked back and move.
+ */
+final class Launchers
+{
+    /** A launcher for so many commands at once, as long as there are CPUs for more, and so many launchers at most. */
+    private const SLOTS = 4;
+    private const MOST = 4;
+
+    /** @var list<Launcher> */
+    private array $launchers = [];
+
+    /** How many there are to be, decided when the first is started; more when the pool grows. */
+    private int $wanted = 0;
+
+    /** How many commands each has descriptors for, and how it starts them, once one has said so. */
+    private ?int $capacity = null;
+    private string $means = '';
+
+    /** @var array<array-key, string> what they have for an environment */
+    private array $environment = [];
+
+    /**
+     * @param \Closure(Launcher, int, int, string, int, int): void $frame as {@see Launcher} has it
+     * @param \Closure(Launcher, string): void                     $died  as {@see Launcher} has it
+     */
+    public function __construct(
+        private readonly CommandPoolOptions $options,
+        private readonly \Closure $frame,
+        private readonly \Closure $died,
+    ) {}
+
+    /**
+     * Starts those that are missing.
+     *
+     * @throws LauncherException
+     */
+    public function start(int $concurrency): void
+    {
+        if ($this->wanted === 0) {
+            $this->wanted = self::countFor($concurrency);
+        }
+        if (\count($this->launchers) === $this->wanted) {
+            return;
+        }
+        $this->environment = Environment::variables();
+        while (\count($this->launchers) < $this->wanted) {
+            $this->launchers[] = $launcher = new Launcher($this->options, $this->frame, $this->died);
+            $launcher->gather(Environment::frame($this->environment));
+            $this->options->logger?->debug('A launcher was started');
+        }
+        $this->share($concurrency);
+    }
+
+    /**
+     * Replaces those that have died while there was nothing to do, and tells all what has changed in the environment.
+     *
+     * @throws LauncherException
+     */
+    public function refresh(int $concurrency): void
+    {
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->tickets === []) {
+                $launcher->read();
+            }
+        }
+        $this->start($concurrency);
+        $environment = Environment::variables();
+        if ($environment !== $this->environment) {
+            $this->environment = $environment;
+            foreach ($this->launchers as $launcher) {
+                $launcher->send(Environment::frame($environment));
+            }
+        }
+    }
+
+    /** @throws LauncherException when they have not the descriptors for so many */
+    public function resize(int $concurrency): void
+    {
+        $wanted = max($this->wanted, self::countFor($concurrency));
+        if ($this->capacity !== null && $concurrency > $this->capacity * $wanted) {
+            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity * $wanted, $this->means);
+        }
+        if ($this->launchers !== []) {
+            $this->wanted = $wanted;
+            $this->start($concurrency);
+            $this->share($concurrency);
+            $this->balance();
+        }
+    }
+
+    /** What one of them says when it starts. */
+    public function ready(int $capacity, string $means): void
+    {
+        $this->capacity = $capacity;
+        $this->means = $means;
+    }
+
+    /** How many commands they have descriptors for together; null until one has said so. */
+    public function capacity(): ?int
+    {
+        return $this->capacity === null ? null : $this->capacity * $this->wanted;
+    }
+
+    /** The event loop goes on until one has said what it has descriptors for. */
+    public function awaitReady(): void
+    {
+        $this->launchers[0]->awaitReady();
+    }
+
+    public function tooMany(int $concurrency): LauncherException
+    {
+        return LauncherException::tooManyAtOnce($concurrency, (int) $this->capacity(), $this->means);
+    }
+
+    /**
+     * The one that a command waits least with.
+     *
+     * @throws LauncherException
+     */
+    public function freest(int $concurrency): Launcher
+    {
+        $this->start($concurrency);
+        $freest = $this->launchers[0];
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->excess() < $freest->excess()) {
+                $freest = $launcher;
+            }
+        }
+
+        return $freest;
+    }
+
+    /** Where slots are free, commands that wait elsewhere are asked back. */
+    public function balance(): void
+    {
+        if (\count($this->launchers) < 2) {
+            return;
+        }
+        foreach ($this->launchers as $idle) {
+            foreach ($this->launchers as $busy) {
+                // Half of what waits, so that both have as much to do.
+                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
+                    continue;
+                }
+            }
+        }
+        $this->flush();
+    }
+
+    public function flush(): void
+    {
+        foreach ($this->launchers as $launcher) {
+            $launcher->send();
+        }
+    }
+
+    /** Bytes that are gathered, or sent and not taken yet. */
+    public function unsent(): int
+    {
+        $bytes = 0;
+        foreach ($this->launchers as $launcher) {
+            $bytes += $launcher->unsent();
+        }
+
+        return $bytes;
+    }
+
+    /** @return array<int, Ticket> all that they have, by id */
+    public function tickets(): array
+    {
+        $tickets = [];
+        foreach ($this->launchers as $launcher) {
+            $tickets += $launcher->tickets;
+        }
+
+        return $tickets;
+    }
+
+    /** One that is dead or has failed is no longer counted on. */
+    public function remove(Launcher $launcher): void
+    {
+        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+    }
+
+    /** Ends them all, side by side, and returns when they have ended. */
+    public function close(): void
+    {
+        $launchers = $this->launchers;
+        $this->launchers = [];
+        foreach ($launchers as $launcher) {
+            $launcher->hangUp();
+        }
+        foreach ($launchers as $launcher) {
+            $launcher->close();
+        }
+    }
+
+    private static function countFor(int $concurrency): int
+    {
+        return max(1, min(self::MOST, (new CpuCount())->usable(), intdiv($concurrency, self::SLOTS)));
+    }
+
+    /** Tells each how many commands it may run. */
+    private function share(int $concurrency): void
+    {
+        $count = \count($this->launchers);
+        $largest = intdiv($concurrency + $count - 1, $count);
+        foreach ($this->launchers as $i => $launcher) {
+            $launcher->share = intdiv($concurrency + $i, $count);
+            // All are told the largest share, so that all of them refuse it or none.
+            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, $largest, $this->options->grace)));
+        }
+    }
+}
