@@ -102,7 +102,7 @@ final class Command
      *
      * @throws \ValueError when a name is empty or holds `=` or NUL, or a value holds NUL
      */
-    public function withEnvironment(array $variables): self
+    public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
         foreach ($variables as $name => $value) {
             if (preg_match(self::VARIABLE_NAME, (string) $name) !== 1) {
@@ -140,7 +140,7 @@ final class Command
      *
      * @throws \ValueError when it is none of these
      */
-    public function withInput(mixed $input): self
+    public function withInput(#[\SensitiveParameter] mixed $input): self
     {
         if ($input !== null && !\is_string($input) && !\is_resource($input) && !is_iterable($input)) {
             throw new \ValueError(\sprintf('The input must be a string, an open stream or an iterable of strings, not %s', get_debug_type($input)));
@@ -181,7 +181,16 @@ final class Command
         ));
     }
 
-    private function with(mixed ...$changes): self
+    /** @return array<array-key, mixed> without values of the environment and without the input, which may be secret */
+    public function __debugInfo(): array
+    {
+        return [
+            'environment' => array_map(static fn(?string $value): ?string => $value === null ? null : '***', $this->environment),
+            'input' => $this->input === null ? null : '***',
+        ] + get_object_vars($this);
+    }
+
+    private function with(#[\SensitiveParameter] mixed ...$changes): self
     {
         // @phpstan-ignore argument.type (each caller names one of the constructor's parameters with a value of its type)
         return new self(...[...get_object_vars($this), ...$changes]);
@@ -205,7 +214,7 @@ final class Command
         return $target;
     }
 
-    private static function nul(string $what, string $value): \ValueError
+    private static function nul(string $what, #[\SensitiveParameter] string $value): \ValueError
     {
         return new \ValueError(\sprintf("%s holds a NUL byte at offset %d, which the system can't pass on", $what, strpos($value, "\0")));
     }

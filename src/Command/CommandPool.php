@@ -102,7 +102,7 @@ final class CommandPool
         $cancelled = null;
         $subscription = $cancellation?->subscribe(function (CancelledException $exception) use ($ticket, &$cancelled): void {
             $cancelled = $exception;
-            $this->dispatcher->cancel($ticket);
+            $this->dispatcher->cancel([$ticket]);
         });
         try {
             $result = $execution->wait();

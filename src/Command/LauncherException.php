@@ -47,6 +47,11 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         return new self("The launcher failed: {$why}");
     }
 
+    public static function forked(): self
+    {
+        return new self('This pool belongs to the process that this one was forked from, and a launcher serves one process only: make a pool of your own after a fork');
+    }
+
     /** @param list<mixed> $unfinished */
     public static function closed(array $unfinished): self
     {

@@ -57,7 +57,8 @@ final class TaskRunner
     /**
      * Runs the tasks that were added and returns when all are done; further ones may be added and run then.
      *
-     * A task's status is its exit code, or 128 + n after signal n, as in a shell.
+     * A task's status is its exit code, or 128 + n after signal n, as in a shell. What kept a task from starting, or its
+     * output from being kept, stands at the end of its stderr; its status is 255 then unless it has another.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called with each result as it comes, how many are done, and how many there are
@@ -78,9 +79,9 @@ final class TaskRunner
                 if ($callback !== null) {
                     $callback([
                         'id' => $id,
-                        'status' => $result->exitCode ?? 128 + (int) $result->signal,
+                        'status' => self::status($result),
                         'stdout' => $result->stdout(),
-                        'stderr' => $result->stderr(),
+                        'stderr' => $result->stderr() . ($result->error === null ? '' : "{$result->error}\n"),
                     ], $completed, $this->total);
                 }
             }
@@ -89,6 +90,16 @@ final class TaskRunner
             $this->total = 0;
             $this->started = false;
         }
+    }
+
+    /** Never 0 for a task whose output could not all be kept. */
+    private static function status(CommandResult $result): int
+    {
+        return match (true) {
+            $result->signal !== null => 128 + $result->signal,
+            $result->exitCode === null, $result->exitCode === 0 && $result->error !== null => 255,
+            default => $result->exitCode,
+        };
     }
 
     private static function noTasks(): Capture

@@ -52,8 +52,8 @@ final class Dispatcher
     private int $lane = 0;
     private int $deaths = 0;
 
-    /** @var Suspension<mixed>|null */
-    private ?Suspension $waitingForReady = null;
+    /** @var list<Suspension<mixed>> */
+    private array $waitingForReady = [];
     private readonly LoggerInterface $logger;
 
     public function __construct(
@@ -61,6 +61,8 @@ final class Dispatcher
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
+        // What tells of exhausted descriptors can't be loaded when they are.
+        array_map(class_exists(...), [SpoolException::class, LauncherException::class, CaptureStream::class, Outcome::class, EventLoop\UncaughtThrowable::class]);
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->logger = $options->logger ?? new NullLogger();
@@ -85,6 +87,9 @@ final class Dispatcher
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
+        if ($this->launchers->areStarted()) {
+            $this->capacity();
+        }
         $this->launchers->resize($concurrency);
         $this->concurrency = $concurrency;
     }
@@ -123,8 +128,21 @@ final class Dispatcher
         return $this->launchers->unsent();
     }
 
-    /** Ends the command's process tree, or takes it from the queue; its owner gets a cancelled result. */
-    public function cancel(Ticket $ticket): void
+    /**
+     * Ends the commands' process trees, or takes them from the queue; their owners get cancelled results.
+     *
+     * @param array<int, Ticket> $tickets
+     */
+    public function cancel(array $tickets): void
+    {
+        // The last ones first: those that wait are not to start in the slots of those that end.
+        foreach (array_reverse($tickets) as $ticket) {
+            $this->cancelOne($ticket);
+        }
+        $this->flush();
+    }
+
+    private function cancelOne(Ticket $ticket): void
     {
         if ($ticket->cancelled) {
             return;
@@ -134,7 +152,7 @@ final class Dispatcher
             return;
         }
         $ticket->feeder?->stop();
-        $ticket->launcher?->send(Protocol::frame(Protocol::CANCEL, $ticket->id));
+        $ticket->launcher?->gather(Protocol::frame(Protocol::CANCEL, $ticket->id));
     }
 
     /** Takes the command back unless it runs; the attempt that runs is its last. Sent by {@see flush()}. */
@@ -165,9 +183,9 @@ final class Dispatcher
     {
         $this->launchers->start($this->concurrency);
         if ($this->launchers->capacity() === null) {
-            $this->waitingForReady = EventLoop::getSuspension();
+            $this->waitingForReady[] = $suspension = EventLoop::getSuspension();
             $this->launchers->awaitReady();
-            $this->waitingForReady->suspend();
+            $suspension->suspend();
         }
 
         return (int) $this->launchers->capacity();
@@ -175,9 +193,7 @@ final class Dispatcher
 
     public function cancelAll(): void
     {
-        foreach ($this->launchers->tickets() + $this->paused as $ticket) {
-            $this->cancel($ticket);
-        }
+        $this->cancel($this->launchers->tickets() + $this->paused);
     }
 
     /** Ends the launchers and with them all commands; their owners are told. */
@@ -279,8 +295,7 @@ final class Dispatcher
             $ready = unpack('Vpid/Vcapacity', $bytes, $at);
             $means = substr($bytes, $at + 8, $length - 8);
             $this->launchers->ready($ready['capacity'], $means);
-            $this->waitingForReady?->resume();
-            $this->waitingForReady = null;
+            $this->wakeWaiting(static fn(Suspension $suspension) => $suspension->resume());
             $this->logger->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $means]);
 
             return;
@@ -420,13 +435,20 @@ final class Dispatcher
         });
     }
 
+    /** @param \Closure(Suspension<mixed>): void $wake of those that wait to hear what the launchers can do */
+    private function wakeWaiting(\Closure $wake): void
+    {
+        $waiting = $this->waitingForReady;
+        $this->waitingForReady = [];
+        array_map($wake, $waiting);
+    }
+
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
         $tickets = $launcher->tickets;
         $this->launchers->remove($launcher);
         $launcher->close();
-        $this->waitingForReady?->throw($why);
-        $this->waitingForReady = null;
+        $this->wakeWaiting(static fn(Suspension $suspension) => $suspension->throw($why));
         $this->lose($tickets, static fn(): LauncherException => $why);
     }
 
@@ -436,8 +458,7 @@ final class Dispatcher
         $launcher->tickets = [];
         $this->launchers->remove($launcher);
         $this->logger->debug('A launcher died: {how}', ['how' => $how]);
-        $this->waitingForReady?->throw(LauncherException::died($how, []));
-        $this->waitingForReady = null;
+        $this->wakeWaiting(static fn(Suspension $suspension) => $suspension->throw(LauncherException::died($how, [])));
         if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
             $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 

@@ -21,7 +21,11 @@ final class Execution implements TicketOwner
     {
         if ($this->result === null && $this->failure === null) {
             $this->waiting = EventLoop::getSuspension();
-            $this->waiting->suspend();
+            try {
+                $this->waiting->suspend();
+            } finally {
+                $this->waiting = null;
+            }
         }
 
         return $this->result ?? throw $this->failure ?? new \LogicException('Resumed without an outcome');
@@ -30,7 +34,7 @@ final class Execution implements TicketOwner
     public function finished(Ticket $ticket, CommandResult $result): void
     {
         $this->result = $result;
-        $this->waiting?->resume();
+        $this->wake();
     }
 
     public function drain(): void {}
@@ -38,6 +42,13 @@ final class Execution implements TicketOwner
     public function lost(Ticket $ticket, \Throwable $reason): void
     {
         $this->failure = $reason;
-        $this->waiting?->resume();
+        $this->wake();
+    }
+
+    private function wake(): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = null;
+        $waiting?->resume();
     }
 }

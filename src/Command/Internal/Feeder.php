@@ -166,7 +166,11 @@ final class Feeder
             return;
         }
         $this->waiting = EventLoop::getSuspension();
-        $this->waiting->suspend();
+        try {
+            $this->waiting->suspend();
+        } finally {
+            $this->waiting = null;
+        }
     }
 
     private function wake(): void

@@ -117,6 +117,12 @@ final class Launcher
         return \count($this->tickets) - $this->share;
     }
 
+    /** False in a fork of the process that started it, which shares its pipes. */
+    public function isOurs(): bool
+    {
+        return $this->owner === getmypid();
+    }
+
     /** How many of them wait for a slot and are not asked back already. */
     public function waiting(): int
     {
@@ -183,7 +189,7 @@ final class Launcher
     public function close(): void
     {
         $this->hangUp();
-        if ($this->owner === getmypid() && \is_resource($this->process)) {
+        if ($this->isOurs() && \is_resource($this->process)) {
             proc_close($this->process);
         }
     }
@@ -197,23 +203,12 @@ final class Launcher
      */
     private static function open(array $command): array
     {
-        if (!\function_exists('proc_open')) {
-            throw LauncherException::cannotStart('proc_open is disabled (see disable_functions in php.ini)');
-        }
-        $null = ['file', '/dev/null', 'r+'];
-        $stdout = @fopen('php://stdout', 'w');
-        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (Descriptors::toReplace() as $descriptor) {
-            $descriptors[$descriptor] = $null;
-        }
-        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
-        if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
-            $descriptors[2] = $null;
-        }
         $restore = self::withDefaultChildSignal();
         try {
             error_clear_last();
             $process = @proc_open($command, $descriptors, $pipes, null, null);
+        } catch (\Error $error) {
+            throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
         } finally {
             $restore();
         }

@@ -44,6 +44,11 @@ final class Launchers
         private readonly \Closure $died,
     ) {}
 
+    public function areStarted(): bool
+    {
+        return $this->launchers !== [];
+    }
+
     /**
      * Starts those that are missing.
      *
@@ -74,6 +79,9 @@ final class Launchers
     public function refresh(int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {
+            if (!$launcher->isOurs()) {
+                throw LauncherException::forked();
+            }
             if ($launcher->tickets === []) {
                 $launcher->read();
             }

@@ -30,7 +30,8 @@ final class Outcome
             $ticket->error = $failed->getMessage();
         }
         ++$ticket->attempts;
-        $ending = $exit['ending'];
+        $ending = $exit['ending'] & ~Protocol::SURVIVED;
+        $survived = $ending === $exit['ending'] ? '' : ', and some of its processes could not be ended';
 
         return self::result(
             $ticket,
@@ -40,9 +41,9 @@ final class Outcome
             $exit['start'],
             $exit['duration'],
             match ($ending) {
-                Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s)",
-                Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s)",
-                Protocol::CANCELLED => 'cancelled',
+                Protocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s){$survived}",
+                Protocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s){$survived}",
+                Protocol::CANCELLED => "cancelled{$survived}",
                 default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
             },
         );

@@ -56,6 +56,7 @@ final class PhpBinary
 
     private static function isProgram(string $path): bool
     {
-        return $path !== '' && is_file($path) && is_executable($path);
+        // Silently, for open_basedir has PHP warn of each place that it forbids.
+        return $path !== '' && @is_file($path) && @is_executable($path);
     }
 }

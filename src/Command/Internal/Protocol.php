@@ -52,6 +52,9 @@ final class Protocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
+    /** In EXITED, beside the reason: some of its processes could not be ended, which belong to another user or hang in the kernel. */
+    public const SURVIVED = 0x10;
+
     /** In NOT_STARTED: no descriptor or process is to be had, and no command of this launcher will free one. */
     public const EXHAUSTED = 0x08;
 

@@ -39,7 +39,7 @@ final class Request
      * A shell tells the programs that it starts where they are, so this is done without one too. A PWD that is right is
      * left alone: it may name the place through a symbolic link.
      *
-     * @param array<string, string|null> $environment
+     * @param array<array-key, string|null> $environment
      *
      * @return list<string>
      */
@@ -49,6 +49,7 @@ final class Request
         if ($told === $directory) {
             return [];
         }
+        clearstatcache(true); // a link may have been switched
         $place = @stat($directory);
         $there = \is_string($told) && str_starts_with($told, '/') ? @stat($told) : false;
         if ($place === false || ($there !== false && $there['ino'] === $place['ino'] && $there['dev'] === $place['dev'])) {

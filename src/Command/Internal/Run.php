@@ -154,7 +154,11 @@ final class Run implements TicketOwner
             }
             $this->pullSoon();
             $this->waiting = EventLoop::getSuspension();
-            $this->waiting->suspend();
+            try {
+                $this->waiting->suspend();
+            } finally {
+                $this->waiting = null;
+            }
             $this->gaveWay = hrtime(true);
         }
     }
@@ -260,9 +264,7 @@ final class Run implements TicketOwner
 
     private function cancelAll(): void
     {
-        foreach ($this->tickets as $ticket) {
-            $this->dispatcher->cancel($ticket);
-        }
+        $this->dispatcher->cancel($this->tickets);
     }
 
     private function wake(): void

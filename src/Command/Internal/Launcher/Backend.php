@@ -54,6 +54,9 @@ interface Backend
     /** Stops or starts hearing of the job's output. */
     public function listen(Job $job, bool $listen): void;
 
+    /** Gives up a job whose process can't be ended: its exit, if it comes, is nobody's. */
+    public function abandon(Job $job): void;
+
     public function signal(int $pid, int $signal): void;
 
     /** Whether nothing that was started here is left. */

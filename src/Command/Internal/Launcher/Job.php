@@ -27,8 +27,8 @@ final class Job
     /** When what is left of it gets SIGKILL, on the monotonic clock; 0 unless it is being ended. */
     public int $killAt = 0;
 
-    /** The exit was taken, but descendants of an ended job are still alive. */
-    public bool $exited = false;
+    /** SIGKILL has been sent to what was left of it. */
+    public bool $killed = false;
     public int $exitCode = -1;
     public int $signal = 0;
     public int $ended = 0;
@@ -42,7 +42,7 @@ final class Job
     /** Whether the pool will send more input; and input that was taken from $input but not yet reported so. */
     public bool $inputFollows;
 
-    /** Descriptors (or, without FFI, streams by the same names) of our ends of its pipes; -1 when closed. */
+    /** With FFI: descriptors of our ends of its pipes; -1 when there is none. */
     public int $out = -1;
     public int $err = -1;
     public int $in = -1;

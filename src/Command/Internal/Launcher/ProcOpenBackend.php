@@ -63,10 +63,12 @@ final class ProcOpenBackend implements Backend
     private int $look = self::FIRST_LOOK;
     private int $open = 0;
     private readonly int $descriptors;
+    /** @var list<resource|null> handles of processes that can't be ended */
+    private array $abandoned = [];
     private bool $childEnded = false;
     private bool $everStarted = false;
 
-    public function __construct(private readonly Supervisor $supervisor, private readonly string $token)
+    public function __construct(private readonly Supervisor $supervisor, private readonly string $token, private readonly int $poolPid)
     {
         $this->descriptors = self::descriptors();
         $null = fopen('/dev/null', 'r+e');
@@ -255,6 +257,26 @@ final class ProcOpenBackend implements Backend
             } elseif ($pipe !== null) {
                 unset($this->reads[(int) $pipe]);
             }
+        }
+    }
+
+    public function abandon(Job $job): void
+    {
+        unset($this->jobs[$job->id], $this->exiting[$job->id]);
+        $this->takeRest($job);
+        foreach (array_keys($job->pipes) as $descriptor) {
+            $this->close($job, $descriptor);
+        }
+        // Releasing the handle would wait for the process.
+        $this->abandoned[] = $job->process;
+        $job->process = null;
+    }
+
+    /** When this process ends PHP waits for each process that it has a handle of, so it must not end in the usual way. */
+    public function __destruct()
+    {
+        if ($this->abandoned !== [] || $this->jobs !== []) {
+            Signals::send((int) getmypid(), 9);
         }
     }
 
@@ -455,6 +477,9 @@ final class ProcOpenBackend implements Backend
      */
     private function takeExits(array $announced, bool $look): void
     {
+        if ($look && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
+            $this->supervisor->poolGone(); // a fork of it still holds the pipe
+        }
         $candidates = $announced + $this->exiting;
         if ($look || ($this->childEnded && $candidates === [])) {
             $candidates = $this->jobs;

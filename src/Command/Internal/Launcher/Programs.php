@@ -12,8 +12,6 @@ final class Programs
     /** What the shell searches when PATH is not set. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-    private static string $directory = '';
-
     /** @throws StartFailure */
     public static function find(string $program, string $path): string
     {
@@ -59,15 +57,13 @@ final class Programs
 
     /**
      * Makes the directory the current one, which the next process inherits. The launcher does it itself, rather than
-     * the child, so that a bad directory can be told from a missing program.
+     * the child, so that a bad directory can be told from a missing program; and each time, for the name may mean
+     * another directory by now.
      *
      * @throws StartFailure
      */
     public static function enter(string $directory): void
     {
-        if ($directory === self::$directory) {
-            return;
-        }
         if (!@chdir($directory)) {
             clearstatcache(true, $directory);
 
@@ -77,6 +73,5 @@ final class Programs
                 default => 'Permission denied',
             });
         }
-        self::$directory = $directory;
     }
 }

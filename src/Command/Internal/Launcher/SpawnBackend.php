@@ -226,6 +226,12 @@ final class SpawnBackend implements Backend
         }
     }
 
+    public function abandon(Job $job): void
+    {
+        unset($this->jobs[$job->pid]);
+        $this->takeRest($job);
+    }
+
     public function signal(int $pid, int $signal): void
     {
         $this->c->kill($pid, $signal);

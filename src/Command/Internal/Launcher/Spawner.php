@@ -18,6 +18,10 @@ final class Spawner
     private const NONBLOCK = 0o4000;
     private const ENOENT = 2;
     private const ENOMEM = 12;
+    private const EACCES = 13;
+
+    /** How long a program's place is remembered, in nanoseconds. */
+    private const FOUND_FOR = 1_000_000_000;
 
     /** Room for the marker, in bytes: its name, the pool's token and the largest number. */
     private const MARKER_SIZE = 96;
@@ -45,6 +49,7 @@ final class Spawner
 
     /** @var array<string, string> path by "PATH\0program", or "PATH\0program\0directory" where that matters */
     private array $found = [];
+    private int $foundSince = 0;
 
     /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
     private array $actions = [];
@@ -90,9 +95,9 @@ final class Spawner
         }
 
         $error = $this->spawn($path, $job);
-        if ($error === self::ENOENT && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
+        if (($error === self::ENOENT || $error === self::EACCES) && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
             $this->found = [];
-            $error = $this->spawn($this->resolve($job), $job);
+            $error = $this->spawnElsewhere($job);
         }
         if ($error !== 0) {
             $this->closePipes($job);
@@ -141,8 +146,24 @@ final class Spawner
         return (int) hexdec($match[1] ?? '0') | 1 << 13 - 1 | 1 << 32 - 1 | 1 << 33 - 1;
     }
 
+    /** @throws StartFailure */
+    private function spawnElsewhere(Job $job): int
+    {
+        try {
+            return $this->spawn($this->resolve($job), $job);
+        } catch (StartFailure $failure) {
+            $this->closePipes($job);
+
+            throw $failure;
+        }
+    }
+
     private function resolve(Job $job): string
     {
+        if ($job->started - $this->foundSince > self::FOUND_FOR) {
+            $this->found = [];
+            $this->foundSince = $job->started;
+        }
         $program = $job->arguments[0] ?? '/bin/sh';
         if (str_contains($program, '/')) {
             return $program;

@@ -27,6 +27,9 @@ final class Supervisor
     /** Of the grace that jobs get to end, at most this remains, in seconds, when the pool itself is gone. */
     private const LAST_GRACE = 0.5;
 
+    /** A killed process is gone within this time, in nanoseconds, or it can't be killed. */
+    private const KILLED_WITHIN = 1_000_000_000;
+
     /** Between two looks at what is left of an ended job: at first and at most, in nanoseconds. */
     private const FIRST_LOOK = 1_000_000;
     private const LAST_LOOK = 50_000_000;
@@ -78,7 +81,7 @@ final class Supervisor
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
             $this->enforceLimits();
         }
-        $this->trees->endAll(min($this->grace, self::LAST_GRACE));
+        $this->trees->endAll(min($this->grace, self::LAST_GRACE), self::KILLED_WITHIN);
     }
 
     public function received(string $bytes): void
@@ -363,11 +366,16 @@ final class Supervisor
         $timedOut = $idle = $kill = [];
         foreach ($this->running as $job) {
             if ($job->ending !== 0) {
-                if ($job->killAt <= $now) {
+                if ($job->killAt > $now) {
+                    $this->expect($job->killAt);
+                } elseif ($job->killed) {
+                    $this->abandon($job);
+                } else {
+                    $job->killed = true;
                     $kill[$job->id] = true;
-                    $job->killAt = $now + 1_000_000_000;
+                    $job->killAt = $now + self::KILLED_WITHIN;
+                    $this->expect($job->killAt);
                 }
-                $this->expect($job->killAt);
 
                 continue;
             }
@@ -420,6 +428,19 @@ final class Supervisor
         // Adopted orphans announce their end; where there is no adoption, the looks get rarer.
         $this->look = $left ? min($this->look * 2, self::LAST_LOOK) : self::FIRST_LOOK;
         $this->lookAt = $left ? $now + $this->look : 0;
+    }
+
+    /** What neither ends nor can be ended keeps no slot and nobody waiting. */
+    private function abandon(Job $job): void
+    {
+        $job->ending |= Protocol::SURVIVED;
+        if (isset($this->lingering[$job->id])) {
+            unset($this->lingering[$job->id]);
+        } else {
+            $this->backend->abandon($job);
+            $job->ended = hrtime(true);
+        }
+        $this->report($job);
     }
 
     private function report(Job $job): void

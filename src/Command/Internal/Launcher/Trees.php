@@ -50,8 +50,13 @@ final class Trees
         }
     }
 
-    /** Ends everything that is alive, whatever it belongs to, and returns when it is gone. */
-    public function endAll(float $grace): void
+    /**
+     * Ends everything that is alive, whatever it belongs to, and returns when it is gone.
+     *
+     * @param float $grace        in seconds, before it is killed
+     * @param int   $killedWithin in nanoseconds, after which what is left can't be killed
+     */
+    public function endAll(float $grace, int $killedWithin): void
     {
         if ($this->backend->isDeserted()) {
             return;
@@ -60,6 +65,9 @@ final class Trees
         $this->ask($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
         for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
+            if (hrtime(true) >= $killAt + $killedWithin) {
+                return;
+            }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
             }

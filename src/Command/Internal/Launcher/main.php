@@ -47,7 +47,7 @@ $backend = static function (Supervisor $supervisor) use ($token, $pool, $means):
         throw new RuntimeException("posix_spawn was asked for and ext-ffi can't be loaded by this PHP: install or enable it, or use StartMethod::Auto");
     }
 
-    return new ProcOpenBackend($supervisor, $token);
+    return new ProcOpenBackend($supervisor, $token, (int) $pool);
 };
 
 try {

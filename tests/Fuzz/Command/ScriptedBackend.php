@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fuzz\Command;
+
+use Spindle\Command\Internal\Launcher\Backend;
+use Spindle\Command\Internal\Launcher\Job;
+use Spindle\Command\Internal\Launcher\StartFailure;
+use Spindle\Command\Internal\Launcher\Supervisor;
+
+/** Starts nothing: hands the given pieces to the supervisor one by one, then has all jobs end in turn, and notes it all. */
+final class ScriptedBackend implements Backend
+{
+    /** @var list<string> what the supervisor has asked for, in order */
+    public array $asked = [];
+
+    /** What it has sent. */
+    public string $sent = '';
+
+    /** @var array<int, Job> */
+    private array $jobs = [];
+
+    /** @param list<string> $pieces */
+    public function __construct(private readonly Supervisor $supervisor, private array $pieces) {}
+
+    public function name(): string
+    {
+        return 'scripted';
+    }
+
+    public function capacity(): int
+    {
+        return 1000;
+    }
+
+    public function useEnvironment(array $environment): void
+    {
+        $this->asked[] = 'environment ' . json_encode($environment, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
+    }
+
+    public function start(Job $job): bool
+    {
+        if (($job->arguments[0] ?? '') === 'missing') {
+            throw new StartFailure(127, 'No such program');
+        }
+        $this->asked[] = 'start ' . bin2hex(serialize([
+            $job->id, $job->lane, $job->flags, $job->timeout, $job->idleTimeout, $job->directory, $job->changes, $job->arguments, $job->line, $job->input, $job->inputFollows,
+        ]));
+        $this->jobs[$job->id] = $job;
+
+        return true;
+    }
+
+    public function wait(int $deadline, bool $onlyPool): void
+    {
+        if ($this->pieces !== []) {
+            $this->supervisor->received(array_shift($this->pieces));
+        } elseif ($this->jobs !== []) {
+            $job = array_shift($this->jobs);
+            $this->supervisor->output($job, false, "output of {$job->id}");
+            $this->supervisor->output($job, true, "errors of {$job->id}");
+            $this->supervisor->exited($job, $job->id % 256, 0);
+        } elseif ($deadline === 0) {
+            $this->supervisor->poolGone();
+        } else {
+            usleep(intdiv(max(0, $deadline - hrtime(true)), 1000));
+        }
+    }
+
+    public function awaitExit(int $nanoseconds): void {}
+
+    public function pidOf(Job $job): int
+    {
+        return 0x3FFFFFFF; // above any that there is
+    }
+
+    public function send(string $bytes): string
+    {
+        $this->sent .= $bytes;
+
+        return '';
+    }
+
+    public function feed(Job $job): void
+    {
+        if (isset($this->jobs[$job->id])) {
+            $this->asked[] = "feed {$job->id} " . \strlen($job->input);
+        }
+    }
+
+    public function listen(Job $job, bool $listen): void
+    {
+        $this->asked[] = "listen {$job->id} " . var_export($listen, true);
+    }
+
+    public function signal(int $pid, int $signal): void
+    {
+        $this->asked[] = "signal {$pid} {$signal}";
+    }
+
+    public function isDeserted(): bool
+    {
+        return true;
+    }
+}

@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fuzz\Command;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Internal\Launcher\Supervisor;
+use Spindle\Command\Internal\Protocol;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Scale;
+
+/** The launcher understands the same frames however their bytes arrive. */
+final class SupervisorFuzzTest extends TestCase
+{
+    use EndsInTime;
+
+    public function testAnySplitOfTheBytesHasTheSameEffect(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(200); $i > 0; --$i) {
+            $frames = self::frames();
+            $whole = self::transcript([$frames]);
+            foreach ([1, 3, 40, 1000, 70_000] as $longest) {
+                self::assertSame($whole, self::transcript(Splits::random($frames, $longest)));
+            }
+        }
+    }
+
+    public function testATornFrameHasNoEffect(): void
+    {
+        mt_srand(Scale::seed());
+        $frames = self::frames();
+        $torn = substr(Protocol::frame(Protocol::RUN, 1000, self::job(['true'])), 0, -1);
+
+        self::assertSame(self::transcript([$frames]), self::transcript([$frames . $torn]));
+    }
+
+    public function testAFrameOfNoKnownTypeEndsTheLauncher(): void
+    {
+        $this->expectException(\UnexpectedValueException::class);
+        $this->expectExceptionMessage('unknown type 99');
+        self::transcript([Protocol::frame(99, 1, 'x')]);
+    }
+
+    public function testWhatIsSaidOfCommandsThatAreNotThereIsPassedOver(): void
+    {
+        $frames = '';
+        foreach ([[Protocol::INPUT, 'x'], [Protocol::INPUT_END, ''], [Protocol::CANCEL, ''], [Protocol::WITHDRAW, ''], [Protocol::OUTPUT_TAKEN, pack('V', 5)]] as [$type, $payload]) {
+            $frames .= Protocol::frame($type, 7, $payload);
+        }
+
+        self::assertSame(self::transcript([]), self::transcript([$frames]));
+    }
+
+    /** Frames of every type; commands start when all have been read, for the last one says how many may. */
+    private static function frames(): string
+    {
+        $frames = Protocol::frame(Protocol::ENVIRONMENT, 0, "A=1\0B=\xFF");
+        $ids = range(1, 12);
+        foreach ($ids as $id) {
+            $flags = [0, Protocol::INPUT_INLINE, Protocol::INPUT_FOLLOWS, Protocol::STREAM_STDOUT, Protocol::DISCARD_STDERR][mt_rand(0, 4)];
+            $arguments = [['program', Splits::argument(), ''], ['missing'], []][mt_rand(0, 2)];
+            $frames .= Protocol::frame(Protocol::RUN, $id, self::job($arguments, $flags, $flags === Protocol::INPUT_INLINE ? Splits::bytes(mt_rand(0, 300)) : ''));
+            for ($i = mt_rand(0, 2); $i > 0; --$i) {
+                $frames .= self::remark(mt_rand(1, 12));
+            }
+        }
+
+        return $frames . Protocol::frame(Protocol::CONFIGURE, 0, pack('Ve', mt_rand(1, 5), 0.5));
+    }
+
+    /** @param list<string> $arguments */
+    private static function job(array $arguments, int $flags = 0, string $input = ''): string
+    {
+        $changes = mt_rand(0, 1) === 0 ? [] : ['X=' . Splits::argument(), 'Y'];
+        $strings = implode("\0", ['/directory', 'the line', ...$changes, ...$arguments]);
+
+        return pack('VveeVV', mt_rand(1, 3), $flags, mt_rand(0, 1) * 100.0, mt_rand(0, 1) * 50.0, \count($changes), \strlen($strings)) . $strings . $input;
+    }
+
+    private static function remark(int $id): string
+    {
+        return match (mt_rand(0, 4)) {
+            0 => Protocol::frame(Protocol::INPUT, $id, Splits::bytes(mt_rand(0, 3000))),
+            1 => Protocol::frame(Protocol::INPUT_END, $id),
+            2 => Protocol::frame(Protocol::CANCEL, $id),
+            3 => Protocol::frame(Protocol::WITHDRAW, $id),
+            default => Protocol::frame(Protocol::OUTPUT_TAKEN, $id, pack('V', mt_rand(0, 1000))),
+        };
+    }
+
+    /**
+     * @param list<string> $pieces
+     *
+     * @return array{list<string>, list<string>} what was asked of the backend, and told to the pool without the times
+     */
+    private static function transcript(array $pieces): array
+    {
+        $backend = null;
+        $supervisor = new Supervisor(static function (Supervisor $supervisor) use ($pieces, &$backend): ScriptedBackend {
+            return $backend = new ScriptedBackend($supervisor, $pieces);
+        }, 'token');
+        $supervisor->run();
+        \assert($backend instanceof ScriptedBackend);
+        $told = [];
+        for ($at = 0; $at < \strlen($backend->sent); $at += 4 + $frame['length']) {
+            /** @var array{length: int, type: int, job: int} $frame */
+            $frame = unpack('Vlength/Ctype/Vjob', $backend->sent, $at);
+            $payload = substr($backend->sent, $at + Protocol::HEADER, $frame['length'] - 5);
+            if ($frame['type'] === Protocol::EXITED) {
+                $payload = substr_replace($payload, '', 9, 16);
+            }
+            $told[] = "{$frame['type']} {$frame['job']} " . bin2hex($payload);
+        }
+
+        return [$backend->asked, $told];
+    }
+}
