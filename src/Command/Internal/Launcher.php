@@ -203,6 +203,16 @@ final class Launcher
      */
     private static function open(array $command): array
     {
+        $null = ['file', '/dev/null', 'r+'];
+        $stdout = @fopen('php://stdout', 'w');
+        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
+        foreach (Descriptors::toReplace() as $descriptor) {
+            $descriptors[$descriptor] = $null;
+        }
+        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
+        if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
+            $descriptors[2] = $null;
+        }
         $restore = self::withDefaultChildSignal();
         try {
             error_clear_last();
