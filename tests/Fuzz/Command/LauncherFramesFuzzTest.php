@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fuzz\Command;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\Internal\Protocol;
+use Spindle\Command\LauncherException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Scale;
+
+/** The pool understands the same frames however their bytes arrive. */
+final class LauncherFramesFuzzTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    private const COMMANDS = 4;
+
+    public function testAnySplitOfTheBytesHasTheSameResults(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(100); $i > 0; --$i) {
+            [$answer, $expected] = self::answer();
+            foreach ([1, 7, 500, 70_000] as $longest) {
+                self::assertSame($expected, $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, $longest))));
+            }
+        }
+    }
+
+    public function testATornFrameBeforeTheEndIsADeath(): void
+    {
+        mt_srand(Scale::seed());
+        [$answer] = self::answer();
+        $this->expectException(LauncherException::class);
+        $this->resultsOf(substr($answer, 0, -1), [\strlen($answer)], false);
+    }
+
+    /** @return array{string, list<array{int, string, string}>} bytes, and what the pool is to make of them */
+    private static function answer(): array
+    {
+        $out = $errors = array_fill(1, self::COMMANDS, '');
+        $ended = [];
+        $frames = Protocol::frame(Protocol::READY, 0, pack('VV', 1, 1000) . 'scripted');
+        while (\count($ended) < self::COMMANDS) {
+            $id = mt_rand(1, self::COMMANDS);
+            $bytes = Splits::bytes(mt_rand(0, 50));
+            if (isset($ended[$id])) {
+                // What comes for a command that has ended belongs to nobody.
+                $frames .= Protocol::frame(Protocol::STDOUT, $id, 'late');
+            } elseif (mt_rand(0, 3) > 0) {
+                $isError = mt_rand(0, 1) === 1;
+                $bytes = mt_rand(0, 50) === 0 ? str_repeat($bytes . 'x', 30_000) : $bytes;
+                $frames .= Protocol::frame($isError ? Protocol::STDERR : Protocol::STDOUT, $id, $bytes);
+                $isError ? $errors[$id] .= $bytes : $out[$id] .= $bytes;
+            } else {
+                $ended[$id] = $code = mt_rand(0, 255);
+                $frames .= Protocol::frame(Protocol::EXITED, $id, pack('CllddV', 0, $code, 0, 1.0, 2.0, \strlen($bytes)) . "{$bytes}end");
+                $out[$id] .= $bytes;
+                $errors[$id] .= 'end';
+            }
+        }
+        ksort($ended);
+
+        return [$frames, array_map(static fn(int $id, int $code): array => [$code, hash('xxh64', $out[$id]), hash('xxh64', $errors[$id])], array_keys($ended), $ended)];
+    }
+
+    /**
+     * @param list<int> $lengths of the pieces
+     * @param bool      $waits   whether the launcher lives on until the pool goes
+     *
+     * @return list<array{int|null, string, string}>
+     */
+    private function resultsOf(string $answer, array $lengths, bool $waits = true): array
+    {
+        $this->file('answer', $answer);
+        $this->file('lengths', implode(',', $lengths));
+        $script = escapeshellarg(__DIR__ . '/scripted-launcher.php');
+        $php = $this->script('php', ($waits ? 'exec ' : '') . escapeshellarg(\PHP_BINARY) . " {$script} {$this->path()} " . self::COMMANDS . ($waits ? '' : ' < /dev/null'));
+        $results = [];
+        foreach ((new CommandPool(self::COMMANDS, 0, new CommandPoolOptions(php: $php)))->runInOrder(array_fill(0, self::COMMANDS, Command::of('true'))) as $result) {
+            $results[] = [$result->exitCode, hash('xxh64', $result->stdout()), hash('xxh64', $result->stderr())];
+        }
+
+        return $results;
+    }
+}

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Command;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandFailedException;
+use Spindle\Command\CommandResult;
+use Spindle\SpindleException;
+
+final class CommandResultTest extends TestCase
+{
+    use MakesResults;
+
+    /** @return iterable<string, array{CommandResult, bool, string}> */
+    public static function results(): iterable
+    {
+        yield 'success' => [self::result(), true, 'ls -l: exit code 0 after 1.500 s'];
+        yield 'failure' => [self::result(exitCode: 3), false, 'ls -l: exit code 3 after 1.500 s'];
+        yield 'signal' => [self::result(exitCode: null, signal: 9), false, 'ls -l: killed by signal 9 after 1.500 s'];
+        yield 'timeout' => [self::result(exitCode: 0, timedOut: true, error: 'timed out (1.5 s)'), false, 'ls -l: timed out (1.5 s) after 1.500 s'];
+        yield 'retried' => [self::result(exitCode: 1, attempts: 3), false, 'ls -l: exit code 1 after 1.500 s, attempt 3'];
+        yield 'an error with a line end' => [self::result(error: "bad\nthing\x7F"), false, 'ls -l: bad\nthing\177 after 1.500 s'];
+    }
+
+    #[DataProvider('results')]
+    public function testItIsDescribedInOneLine(CommandResult $result, bool $succeeded, string $line): void
+    {
+        self::assertSame($succeeded, $result->succeeded());
+        self::assertSame($line, $result->describe());
+    }
+
+    public function testASuccessPassesThrough(): void
+    {
+        $result = self::result();
+
+        self::assertSame($result, $result->orThrow());
+    }
+
+    public function testAFailureIsThrownWithItselfAndTheEndOfItsErrors(): void
+    {
+        $result = self::result(exitCode: 3, errors: str_repeat("noise\n", 1000) . "the reason\n");
+        try {
+            $result->orThrow();
+            self::fail('Nothing is thrown');
+        } catch (CommandFailedException $exception) {
+            self::assertInstanceOf(SpindleException::class, $exception);
+            self::assertSame($result, $exception->result);
+            self::assertStringStartsWith("ls -l: exit code 3 after 1.500 s\n", $exception->getMessage());
+            self::assertStringEndsWith("noise\nthe reason", $exception->getMessage());
+            self::assertLessThan(2100, \strlen($exception->getMessage()));
+        }
+    }
+
+    public function testAFailureWithoutErrorsIsThrownWithOneLine(): void
+    {
+        $this->expectExceptionObject(CommandFailedException::of(self::result(exitCode: 1)));
+        $this->expectExceptionMessageMatches('/^ls -l: exit code 1 after 1.500 s$/D');
+        self::result(exitCode: 1)->orThrow();
+    }
+
+    public function testOutputIsReadAsAStringAndAsAStreamAsOftenAsWanted(): void
+    {
+        $result = self::result(output: "one\ntwo\n", errors: 'errors');
+
+        for ($i = 0; $i < 2; ++$i) {
+            self::assertSame("one\ntwo\n", $result->stdout());
+            self::assertSame("one\n", fgets($result->stdoutStream()));
+            self::assertSame('errors', stream_get_contents($result->stderrStream()));
+        }
+    }
+
+    public function testADumpShowsNoOutput(): void
+    {
+        $dump = print_r(self::result(output: 'a secret', errors: 'another secret'), true);
+
+        self::assertStringNotContainsString('secret', $dump);
+        self::assertStringContainsString('8 bytes', $dump);
+        self::assertStringContainsString('14 bytes', $dump);
+    }
+
+    public function testADumpShowsNoInputAndNoEnvironment(): void
+    {
+        $command = Command::of('ls')->withInput('a secret')->withEnvironment(['TOKEN' => 'another secret']);
+
+        self::assertStringNotContainsString('secret', print_r(self::result(command: $command), true));
+    }
+}

@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Command\Internal;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Internal\Capture;
+use Spindle\Command\Internal\CaptureStore;
+use Spindle\Command\SpoolException;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
+
+final class CaptureTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const MEGABYTE = 1 << 20;
+
+    public function testSmallOutputStaysInMemory(): void
+    {
+        $capture = new Capture(new CaptureStore('/no/such/directory'));
+        $capture->append('some ');
+        $capture->append('bytes');
+
+        self::assertSame('some bytes', $capture->toString());
+        self::assertSame(10, $capture->length());
+    }
+
+    public function testAMegabyteStaysInMemoryAndAByteMoreDoesNot(): void
+    {
+        $capture = new Capture(new CaptureStore('/no/such/directory'));
+        $capture->append(str_repeat('x', self::MEGABYTE));
+        self::assertSame(self::MEGABYTE, $capture->length());
+
+        $this->expectException(SpoolException::class);
+        $capture->append('y');
+    }
+
+    public function testWhatIsInAFileIsReadAsOneWithWhatWasInMemory(): void
+    {
+        $capture = new Capture(new CaptureStore($this->path()));
+        $expected = '';
+        for ($i = 0; $i < 30; ++$i) {
+            $capture->append($bytes = str_repeat(\chr($i), 100_000));
+            $expected .= $bytes;
+        }
+
+        self::assertTrue($capture->toString() === $expected);
+        self::assertSame(3_000_000, $capture->length());
+        self::assertSame([], Text::names($this->path()), 'the file has no name');
+    }
+
+    public function testAFileIsForItsOwnerAlone(): void
+    {
+        $store = new CaptureStore($this->path());
+        $umask = umask(0);
+        try {
+            $stat = fstat($store->open());
+        } finally {
+            self::assertSame(0, umask($umask), 'the mask is what it was');
+        }
+
+        self::assertSame(0o100600, $stat['mode'] ?? 0);
+    }
+
+    public function testStreamsOverAFileHavePositionsOfTheirOwn(): void
+    {
+        $capture = new Capture(new CaptureStore($this->path()));
+        for ($i = 0; $i < 200_000; ++$i) {
+            $capture->append("{$i}\n" . ($i === 0 ? str_repeat('x', self::MEGABYTE) . "\n" : ''));
+        }
+        [$one, $other] = [$capture->toStream(), $capture->toStream()];
+
+        self::assertSame(["0\n", "0\n"], [fgets($one), fgets($other)]);
+        fgets($one);
+        self::assertSame("1\n", fgets($one));
+        self::assertSame(0, fseek($other, -7, \SEEK_END));
+        self::assertSame("199999\n", fread($other, 100));
+        self::assertTrue(feof($other) || fread($other, 1) === '');
+        self::assertSame(0, fseek($other, 2));
+        self::assertSame(2, ftell($other));
+        self::assertSame('xxx', fread($other, 3));
+        self::assertSame(-1, fseek($other, -5));
+        self::assertSame($capture->length(), fstat($one)['size'] ?? 0);
+        rewind($one);
+        self::assertTrue(stream_get_contents($one) === $capture->toString());
+    }
+
+    public function testAStreamOutlivesItsCapture(): void
+    {
+        $capture = new Capture(new CaptureStore($this->path()));
+        $capture->append(str_repeat('x', 2 * self::MEGABYTE));
+        $stream = $capture->toStream();
+        unset($capture);
+
+        self::assertSame(2 * self::MEGABYTE, \strlen((string) stream_get_contents($stream)));
+    }
+
+    public function testAStreamOverMemoryCannotChangeIt(): void
+    {
+        $capture = new Capture(new CaptureStore(null));
+        $capture->append('kept');
+        fwrite($capture->toStream(), 'lost');
+
+        self::assertSame('kept', $capture->toString());
+    }
+
+    public function testTheLastPieceIsKeptWhateverItsSizeIfItIsTheOnlyOne(): void
+    {
+        $capture = new Capture(new CaptureStore('/no/such/directory'));
+        $capture->finish('all of it');
+        $other = new Capture(new CaptureStore('/no/such/directory'));
+        $other->append('first ');
+        $other->finish('last');
+
+        self::assertSame(['all of it', 'first last'], [$capture->toString(), $other->toString()]);
+    }
+
+    public function testAStoreIsFullWhenItHoldsTooMuchUntilSomeIsReleased(): void
+    {
+        $store = new CaptureStore($this->path());
+        $captures = [];
+        for ($i = 0; $i < 80; ++$i) {
+            $captures[$i] = new Capture($store);
+            $captures[$i]->append(str_repeat('x', self::MEGABYTE));
+        }
+        self::assertLessThanOrEqual(64 * self::MEGABYTE, array_sum(array_map(static fn(Capture $capture): int => $capture->length(), $captures)) - 16 * self::MEGABYTE);
+        for ($i = 0; $i < 80; ++$i) {
+            $captures[$i]->append('x'); // which puts each into a file
+        }
+        self::assertTrue($store->isFull());
+        array_splice($captures, 0, 40);
+
+        self::assertFalse($store->isFull());
+    }
+
+    public function testAFileThatCannotBeWrittenIsNotCounted(): void
+    {
+        $store = new CaptureStore('/no/such/directory');
+        for ($i = 0; $i < 100; ++$i) {
+            $capture = new Capture($store);
+            try {
+                $capture->append(str_repeat('x', 2 * self::MEGABYTE));
+                self::fail('It was kept');
+            } catch (SpoolException $exception) {
+                self::assertStringContainsString("temporary file in /no/such/directory: No such file or directory", $exception->getMessage());
+            }
+        }
+
+        self::assertFalse($store->isFull());
+    }
+}

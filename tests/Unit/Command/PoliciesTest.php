@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Command;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\HaltPolicy;
+use Spindle\Command\RetryPolicy;
+
+/** When a command is tried again, when a run ends early, and which settings make no sense. */
+final class PoliciesTest extends TestCase
+{
+    use MakesResults;
+
+    /** @return iterable<string, array{RetryPolicy, CommandResult, bool}> */
+    public static function outcomes(): iterable
+    {
+        $policy = new RetryPolicy(2);
+        $failure = self::result(exitCode: 3);
+        $signal = self::result(exitCode: null, signal: 9);
+        $timeout = self::result(exitCode: null, signal: 15, timedOut: true, error: 'timed out');
+        yield 'a success' => [$policy, self::result(), false];
+        yield 'a failure' => [$policy, $failure, true];
+        yield 'a second failure' => [$policy, self::result(exitCode: 3, attempts: 2), true];
+        yield 'a third failure' => [$policy, self::result(exitCode: 3, attempts: 3), false];
+        yield 'a failure without retries' => [new RetryPolicy(0), $failure, false];
+        yield 'a failure that is not to be retried' => [new RetryPolicy(2, onExit: false), $failure, false];
+        yield 'an exit code of those named' => [new RetryPolicy(2, onExit: [2, 3]), $failure, true];
+        yield 'an exit code of no interest' => [new RetryPolicy(2, onExit: [2, 4]), $failure, false];
+        yield 'a signal' => [$policy, $signal, true];
+        yield 'a signal that is not to be retried' => [new RetryPolicy(2, onSignal: false), $signal, false];
+        yield 'a timeout' => [$policy, $timeout, true];
+        yield 'a timeout that is not to be retried' => [new RetryPolicy(2, onTimeout: false), $timeout, false];
+        yield 'a timeout whose command exited well' => [$policy, self::result(timedOut: true, error: 'timed out'), true];
+        yield 'a command that was cancelled' => [$policy, self::result(exitCode: null, signal: 15, cancelled: true, error: 'cancelled'), false];
+        yield 'a command that could not be started' => [$policy, self::result(exitCode: 127, error: 'could not be started'), false];
+    }
+
+    #[DataProvider('outcomes')]
+    public function testWhatIsTriedAgain(RetryPolicy $policy, CommandResult $result, bool $again): void
+    {
+        self::assertSame($again, $policy->wants($result));
+    }
+
+    public function testTheDelayGrowsUpToItsLimit(): void
+    {
+        $policy = new RetryPolicy(9, delay: 0.5, factor: 3.0, maxDelay: 10.0, jitter: 0.0);
+
+        self::assertSame([0.5, 1.5, 4.5, 10.0, 10.0], array_map($policy->delayAfter(...), [1, 2, 3, 4, 500]));
+    }
+
+    public function testWithoutADelayThereIsNoneHoweverOften(): void
+    {
+        $policy = new RetryPolicy(9, delay: 0.0);
+
+        self::assertSame([0.0, 0.0, 0.0], array_map($policy->delayAfter(...), [1, 2, 5000]));
+    }
+
+    public function testJitterTakesUpToItsShareAway(): void
+    {
+        $policy = new RetryPolicy(1, delay: 1.0, jitter: 0.5);
+        $delays = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $delays[] = $policy->delayAfter(1);
+        }
+
+        self::assertGreaterThanOrEqual(0.5, min($delays));
+        self::assertLessThanOrEqual(1.0, max($delays));
+        self::assertGreaterThan(0.2, max($delays) - min($delays));
+    }
+
+    /** @return iterable<string, array{HaltPolicy, int, int, bool}> */
+    public static function counts(): iterable
+    {
+        yield 'too few failures' => [HaltPolicy::soonAfterFailures(2), 50, 1, false];
+        yield 'enough failures' => [HaltPolicy::nowAfterFailures(2), 50, 2, true];
+        yield 'too few successes' => [HaltPolicy::soonAfterSuccesses(2), 1, 50, false];
+        yield 'enough successes' => [HaltPolicy::nowAfterSuccesses(2), 2, 50, true];
+        yield 'too small a share of failures' => [HaltPolicy::soonAfterFailureShare(0.1), 31, 3, false];
+        yield 'the share of failures' => [HaltPolicy::nowAfterFailureShare(0.1), 27, 3, true];
+        yield 'the share of failures, but only two' => [HaltPolicy::soonAfterFailureShare(0.1), 0, 2, false];
+        yield 'too small a share of successes' => [HaltPolicy::soonAfterSuccessShare(0.5), 3, 4, false];
+        yield 'the share of successes' => [HaltPolicy::nowAfterSuccessShare(0.5), 3, 3, true];
+        yield 'all have failed' => [HaltPolicy::soonAfterFailureShare(1.0), 0, 3, true];
+        yield 'all but one have failed' => [HaltPolicy::soonAfterFailureShare(1.0), 1, 300, false];
+    }
+
+    #[DataProvider('counts')]
+    public function testWhenARunHalts(HaltPolicy $policy, int $succeeded, int $failed, bool $halts): void
+    {
+        self::assertSame($halts, $policy->isReached($succeeded, $failed));
+    }
+
+    public function testNowAndSoonDifferOnlyInWhatBecomesOfWhatRuns(): void
+    {
+        self::assertTrue(HaltPolicy::nowAfterFailures(1)->now);
+        self::assertFalse(HaltPolicy::soonAfterFailures(1)->now);
+        self::assertTrue(HaltPolicy::nowAfterSuccessShare(0.1)->now);
+        self::assertFalse(HaltPolicy::soonAfterSuccessShare(0.1)->now);
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function nonsense(): iterable
+    {
+        yield 'negative retries' => [static fn() => new RetryPolicy(-1)];
+        yield 'a negative delay' => [static fn() => new RetryPolicy(1, delay: -0.1)];
+        yield 'a factor that shrinks' => [static fn() => new RetryPolicy(1, factor: 0.5)];
+        yield 'a negative limit' => [static fn() => new RetryPolicy(1, maxDelay: -1.0)];
+        yield 'a negative jitter' => [static fn() => new RetryPolicy(1, jitter: -0.1)];
+        yield 'a jitter beyond all' => [static fn() => new RetryPolicy(1, jitter: 1.1)];
+        yield 'no delay that is a number' => [static fn() => new RetryPolicy(1, delay: \NAN)];
+        yield 'a halt on nothing' => [static fn() => HaltPolicy::soonAfterFailures(0)];
+        yield 'a halt on no share' => [static fn() => HaltPolicy::nowAfterFailureShare(0.0)];
+        yield 'a halt on more than all' => [static fn() => HaltPolicy::nowAfterSuccessShare(1.1)];
+        yield 'no concurrency' => [static fn() => new CommandPool(0)];
+        yield 'negative retries of a pool' => [static fn() => new CommandPool(1, -1)];
+        yield 'a negative grace' => [static fn() => new CommandPoolOptions(grace: -1.0)];
+        yield 'an endless grace' => [static fn() => new CommandPoolOptions(grace: \INF)];
+        yield 'a negative lookahead' => [static fn() => new CommandPoolOptions(lookahead: -1)];
+        yield 'a pool that is resized to nothing' => [static fn() => (new CommandPool(1))->resize(0)];
+    }
+
+    /** @param \Closure(): mixed $make */
+    #[DataProvider('nonsense')]
+    public function testASettingThatMakesNoSenseIsRefused(\Closure $make): void
+    {
+        $this->expectException(\ValueError::class);
+        $make();
+    }
+}
