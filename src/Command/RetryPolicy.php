@@ -35,7 +35,7 @@ final class RetryPolicy
         if ($retries < 0) {
             throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
         }
-        if ($delay < 0 || $factor < 1 || $maxDelay < 0 || $jitter < 0 || $jitter > 1) {
+        if (!($delay >= 0 && $factor >= 1 && $maxDelay >= 0 && $jitter >= 0 && $jitter <= 1)) {
             throw new \ValueError('A retry policy takes delays of 0 or more seconds, a factor of 1 or more and a jitter from 0 to 1');
         }
     }
@@ -67,7 +67,8 @@ final class RetryPolicy
      */
     public function delayAfter(int $attempts): float
     {
-        $delay = min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1));
+        // The factor may grow beyond all numbers, and nothing times that would be no number.
+        $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
 
         return $delay * (1 - $this->jitter * random_int(0, 1_000_000) / 1_000_000);
     }

@@ -19,17 +19,34 @@ final class CommandTemplate
     private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
+    /** Replaced by a number, or by what can't be taken for code either. */
+    private const NUMBERS = ['#', self::SLOT];
+
+    /** Values that may stay without quotes, where the characters around them leave it at that. */
+    private const PLAIN = '~^[\w@%+:./-]+$~D';
+    private const RESERVED = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
+    private const BEFORE_PLAIN = '~[\s/.:=-]$|^$~D';
+    private const AFTER_PLAIN = '~^[\s/.:;|)-]|^$~D';
+    private const BEFORE_PLAIN_IN_DOUBLE = '~[\s"/.:=,-]$~D';
+
     /** The number of a slot where there is none: in the job log. */
     private const ANY_SLOT = '{%}';
 
-    /** @param non-empty-list<list<string>> $words each as text, replacement, text, replacement, ... */
+    /**
+     * @param non-empty-list<list<string>> $words   each as text, replacement, text, replacement, ...
+     * @param list<Quoting>|null           $quoting for each replacement of a line for the shell
+     */
     private function __construct(
         private readonly array $words,
-        private readonly bool $isShellLine,
+        private readonly ?array $quoting,
         private readonly bool $usesSlot,
     ) {}
 
-    /** @param non-empty-list<string> $words */
+    /**
+     * @param non-empty-list<string> $words
+     *
+     * @throws UsageException when a shell would not take a value for data where its replacement string stands
+     */
     public static function fromWords(array $words): self
     {
         $isShellLine = \count($words) === 1
@@ -38,16 +55,18 @@ final class CommandTemplate
             $isShellLine ? $words[0] .= ' {}' : $words[] = '{}';
         }
 
+        $parsed = array_map(self::parse(...), $words);
+
         return new self(
-            array_map(self::parse(...), $words),
-            $isShellLine,
+            $parsed,
+            $isShellLine ? self::quotingOf($parsed[0]) : null,
             str_contains(implode(' ', $words), '{%}'),
         );
     }
 
     public function isShellLine(): bool
     {
-        return $this->isShellLine;
+        return $this->quoting !== null;
     }
 
     public function usesSlot(): bool
@@ -69,11 +88,6 @@ final class CommandTemplate
         return $this->expand($input, $sequence, self::ANY_SLOT)->toString();
     }
 
-    public static function quote(string $text): string
-    {
-        return preg_match('~^[\w@%+=:,./-]+$~D', $text) === 1 ? $text : "'" . str_replace("'", "'\\''", $text) . "'";
-    }
-
     private function expand(string $input, int $sequence, string $slot): Command
     {
         $words = [];
@@ -81,12 +95,77 @@ final class CommandTemplate
             $word = $parts[0];
             for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
                 $value = self::value($parts[$i], $input, $sequence, $slot);
-                $word .= ($this->isShellLine ? self::quote($value) : $value) . $parts[$i + 1];
+                $quoting = $this->quoting[$i >> 1] ?? null;
+                $word .= ($quoting === null ? $value : self::quote($value, $quoting, $parts, $i)) . $parts[$i + 1];
             }
             $words[] = $word;
         }
 
-        return $this->isShellLine ? Command::shell($words[0]) : Command::of(...$words);
+        return $this->quoting !== null ? Command::shell($words[0]) : Command::of(...$words);
+    }
+
+    /**
+     * @param list<string> $parts
+     *
+     * @return list<Quoting>
+     */
+    private static function quotingOf(array $parts): array
+    {
+        $line = new ShellQuoting();
+        $line->read($parts[0]);
+        $quoting = [];
+        $refused = [];
+        for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
+            $quoting[] = $line->here();
+            $place = $line->obstacle();
+            if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMBERS, true)) {
+                $refused[] = ["{{$parts[$i]}}", $place];
+            }
+            $line->skipValue();
+            $line->read($parts[$i + 1]);
+        }
+        foreach ($refused as [$replacement, $place]) {
+            $place = $line->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
+            if ($place !== null) {
+                throw self::refusal($replacement, $place);
+            }
+        }
+
+        return $line->hasHereDocument() ? array_map(static fn(): Quoting => Quoting::Refused, $quoting) : $quoting;
+    }
+
+    private static function refusal(string $replacement, string $place): UsageException
+    {
+        return new UsageException("the command template has {$replacement} {$place}, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}");
+    }
+
+    /** @param list<string> $parts around the value, which stands for the one at $i */
+    private static function quote(string $value, Quoting $quoting, array $parts, int $i): string
+    {
+        $isPlain = preg_match(self::PLAIN, $value) === 1;
+        $quoted = "'" . str_replace("'", "'\\''", $value) . "'";
+
+        return match ($quoting) {
+            Quoting::None => $isPlain && self::mayStayPlain($value, $parts, $i) ? $value : $quoted,
+            Quoting::Single => $isPlain ? $value : "'{$quoted}'",
+            Quoting::Double => $isPlain && preg_match(self::BEFORE_PLAIN_IN_DOUBLE, $parts[$i - 1]) === 1 ? $value : "\"{$quoted}\"",
+            Quoting::Refused => $value,
+        };
+    }
+
+    /**
+     * Next to other characters a plain value may become part of a variable's name, the number of a redirection or a
+     * reserved word.
+     *
+     * @param list<string> $parts
+     */
+    private static function mayStayPlain(string $value, array $parts, int $i): bool
+    {
+        return preg_match(self::RESERVED, $value) !== 1
+            && ($parts[$i - 1] !== '' || $i === 1)
+            && ($parts[$i + 1] !== '' || $i + 2 === \count($parts))
+            && preg_match(self::BEFORE_PLAIN, $parts[$i - 1]) === 1
+            && preg_match(self::AFTER_PLAIN, $parts[$i + 1]) === 1;
     }
 
     private static function value(string $replacement, string $input, int $sequence, string $slot): string

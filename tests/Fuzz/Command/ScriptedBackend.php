@@ -94,6 +94,11 @@ final class ScriptedBackend implements Backend
         $this->asked[] = "listen {$job->id} " . var_export($listen, true);
     }
 
+    public function abandon(Job $job): void
+    {
+        $this->asked[] = "abandon {$job->id}";
+    }
+
     public function signal(int $pid, int $signal): void
     {
         $this->asked[] = "signal {$pid} {$signal}";

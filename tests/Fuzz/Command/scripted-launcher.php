@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 use Spindle\Command\Internal\Protocol;
 
-require \dirname(__DIR__, 3) . '/src/Command/Internal/Protocol.php';
+require dirname(__DIR__, 3) . '/src/Command/Internal/Protocol.php';
 
 /** @var list<string> $argv */
 [, $directory, $wanted] = $argv;
@@ -17,10 +17,10 @@ $received = '';
 $asked = 0;
 while ($asked < (int) $wanted && !feof(STDIN)) {
     $received .= (string) fread(STDIN, 8192);
-    while (\strlen($received) >= Protocol::HEADER) {
+    while (strlen($received) >= Protocol::HEADER) {
         /** @var array{length: int, type: int} $frame */
         $frame = unpack('Vlength/Ctype', $received);
-        if (\strlen($received) < 4 + $frame['length']) {
+        if (strlen($received) < 4 + $frame['length']) {
             break;
         }
         $asked += $frame['type'] === Protocol::RUN ? 1 : 0;

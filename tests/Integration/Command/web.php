@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 use Spindle\Tests\Integration\Command\Page;
 
-require \dirname(__DIR__, 3) . '/vendor/autoload.php';
+require dirname(__DIR__, 3) . '/vendor/autoload.php';
 
 header('Content-Type: application/json');
 echo json_encode(Page::answer(), JSON_THROW_ON_ERROR);

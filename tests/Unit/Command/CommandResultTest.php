@@ -18,12 +18,12 @@ final class CommandResultTest extends TestCase
     /** @return iterable<string, array{CommandResult, bool, string}> */
     public static function results(): iterable
     {
-        yield 'success' => [self::result(), true, 'ls -l: exit code 0 after 1.500 s'];
-        yield 'failure' => [self::result(exitCode: 3), false, 'ls -l: exit code 3 after 1.500 s'];
-        yield 'signal' => [self::result(exitCode: null, signal: 9), false, 'ls -l: killed by signal 9 after 1.500 s'];
-        yield 'timeout' => [self::result(exitCode: 0, timedOut: true, error: 'timed out (1.5 s)'), false, 'ls -l: timed out (1.5 s) after 1.500 s'];
-        yield 'retried' => [self::result(exitCode: 1, attempts: 3), false, 'ls -l: exit code 1 after 1.500 s, attempt 3'];
-        yield 'an error with a line end' => [self::result(error: "bad\nthing\x7F"), false, 'ls -l: bad\nthing\177 after 1.500 s'];
+        yield 'success' => [self::resultOf(), true, 'ls -l: exit code 0 after 1.500 s'];
+        yield 'failure' => [self::resultOf(exitCode: 3), false, 'ls -l: exit code 3 after 1.500 s'];
+        yield 'signal' => [self::resultOf(exitCode: null, signal: 9), false, 'ls -l: killed by signal 9 after 1.500 s'];
+        yield 'timeout' => [self::resultOf(exitCode: 0, timedOut: true, error: 'timed out (1.5 s)'), false, 'ls -l: timed out (1.5 s) after 1.500 s'];
+        yield 'retried' => [self::resultOf(exitCode: 1, attempts: 3), false, 'ls -l: exit code 1 after 1.500 s, attempt 3'];
+        yield 'an error with a line end' => [self::resultOf(error: "bad\nthing\x7F"), false, 'ls -l: bad\nthing\177 after 1.500 s'];
     }
 
     #[DataProvider('results')]
@@ -35,14 +35,14 @@ final class CommandResultTest extends TestCase
 
     public function testASuccessPassesThrough(): void
     {
-        $result = self::result();
+        $result = self::resultOf();
 
         self::assertSame($result, $result->orThrow());
     }
 
     public function testAFailureIsThrownWithItselfAndTheEndOfItsErrors(): void
     {
-        $result = self::result(exitCode: 3, errors: str_repeat("noise\n", 1000) . "the reason\n");
+        $result = self::resultOf(exitCode: 3, errors: str_repeat("noise\n", 1000) . "the reason\n");
         try {
             $result->orThrow();
             self::fail('Nothing is thrown');
@@ -57,14 +57,14 @@ final class CommandResultTest extends TestCase
 
     public function testAFailureWithoutErrorsIsThrownWithOneLine(): void
     {
-        $this->expectExceptionObject(CommandFailedException::of(self::result(exitCode: 1)));
+        $this->expectExceptionObject(CommandFailedException::of(self::resultOf(exitCode: 1)));
         $this->expectExceptionMessageMatches('/^ls -l: exit code 1 after 1.500 s$/D');
-        self::result(exitCode: 1)->orThrow();
+        self::resultOf(exitCode: 1)->orThrow();
     }
 
     public function testOutputIsReadAsAStringAndAsAStreamAsOftenAsWanted(): void
     {
-        $result = self::result(output: "one\ntwo\n", errors: 'errors');
+        $result = self::resultOf(output: "one\ntwo\n", errors: 'errors');
 
         for ($i = 0; $i < 2; ++$i) {
             self::assertSame("one\ntwo\n", $result->stdout());
@@ -75,7 +75,7 @@ final class CommandResultTest extends TestCase
 
     public function testADumpShowsNoOutput(): void
     {
-        $dump = print_r(self::result(output: 'a secret', errors: 'another secret'), true);
+        $dump = print_r(self::resultOf(output: 'a secret', errors: 'another secret'), true);
 
         self::assertStringNotContainsString('secret', $dump);
         self::assertStringContainsString('8 bytes', $dump);
@@ -86,6 +86,6 @@ final class CommandResultTest extends TestCase
     {
         $command = Command::of('ls')->withInput('a secret')->withEnvironment(['TOKEN' => 'another secret']);
 
-        self::assertStringNotContainsString('secret', print_r(self::result(command: $command), true));
+        self::assertStringNotContainsString('secret', print_r(self::resultOf(command: $command), true));
     }
 }

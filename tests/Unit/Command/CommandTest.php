@@ -52,8 +52,10 @@ final class CommandTest extends TestCase
             [['ls', '-l'], 1.5, 2.5, ['A' => 'b'], '/tmp', 'input', $closure, Output::Discard],
             [$changed->arguments, $changed->timeout, $changed->idleTimeout, $changed->environment, $changed->directory, $changed->input, $changed->stdout, $changed->stderr],
         );
-        self::assertEquals(Command::of('ls', '-l'), $changed->withTimeout(null)->withIdleTimeout(null)->withWorkingDirectory(null)->withInput(null)
-            ->withStdout(Output::Capture)->withStderr(Output::Capture)->withEnvironment([])->arguments === ['ls', '-l'] ? $original : $changed);
+        self::assertEquals(
+            Command::of('ls', '-l')->withEnvironment(['A' => 'b']),
+            $changed->withTimeout(null)->withIdleTimeout(null)->withWorkingDirectory(null)->withInput(null)->withStdout(Output::Capture)->withStderr(Output::Capture),
+        );
     }
 
     public function testChangesOfTheEnvironmentAddUpAndTheLastOneCounts(): void

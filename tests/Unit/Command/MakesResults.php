@@ -12,7 +12,7 @@ use Spindle\Command\Internal\CaptureStore;
 /** Results of commands that never ran. */
 trait MakesResults
 {
-    private static function result(
+    private static function resultOf(
         ?int $exitCode = 0,
         ?int $signal = null,
         bool $timedOut = false,

@@ -21,13 +21,13 @@ final class PoliciesTest extends TestCase
     public static function outcomes(): iterable
     {
         $policy = new RetryPolicy(2);
-        $failure = self::result(exitCode: 3);
-        $signal = self::result(exitCode: null, signal: 9);
-        $timeout = self::result(exitCode: null, signal: 15, timedOut: true, error: 'timed out');
-        yield 'a success' => [$policy, self::result(), false];
+        $failure = self::resultOf(exitCode: 3);
+        $signal = self::resultOf(exitCode: null, signal: 9);
+        $timeout = self::resultOf(exitCode: null, signal: 15, timedOut: true, error: 'timed out');
+        yield 'a success' => [$policy, self::resultOf(), false];
         yield 'a failure' => [$policy, $failure, true];
-        yield 'a second failure' => [$policy, self::result(exitCode: 3, attempts: 2), true];
-        yield 'a third failure' => [$policy, self::result(exitCode: 3, attempts: 3), false];
+        yield 'a second failure' => [$policy, self::resultOf(exitCode: 3, attempts: 2), true];
+        yield 'a third failure' => [$policy, self::resultOf(exitCode: 3, attempts: 3), false];
         yield 'a failure without retries' => [new RetryPolicy(0), $failure, false];
         yield 'a failure that is not to be retried' => [new RetryPolicy(2, onExit: false), $failure, false];
         yield 'an exit code of those named' => [new RetryPolicy(2, onExit: [2, 3]), $failure, true];
@@ -36,9 +36,9 @@ final class PoliciesTest extends TestCase
         yield 'a signal that is not to be retried' => [new RetryPolicy(2, onSignal: false), $signal, false];
         yield 'a timeout' => [$policy, $timeout, true];
         yield 'a timeout that is not to be retried' => [new RetryPolicy(2, onTimeout: false), $timeout, false];
-        yield 'a timeout whose command exited well' => [$policy, self::result(timedOut: true, error: 'timed out'), true];
-        yield 'a command that was cancelled' => [$policy, self::result(exitCode: null, signal: 15, cancelled: true, error: 'cancelled'), false];
-        yield 'a command that could not be started' => [$policy, self::result(exitCode: 127, error: 'could not be started'), false];
+        yield 'a timeout whose command exited well' => [$policy, self::resultOf(timedOut: true, error: 'timed out'), true];
+        yield 'a command that was cancelled' => [$policy, self::resultOf(exitCode: null, signal: 15, cancelled: true, error: 'cancelled'), false];
+        yield 'a command that could not be started' => [$policy, self::resultOf(exitCode: 127, error: 'could not be started'), false];
     }
 
     #[DataProvider('outcomes')]

@@ -144,7 +144,7 @@ final class CaptureTest extends TestCase
                 $capture->append(str_repeat('x', 2 * self::MEGABYTE));
                 self::fail('It was kept');
             } catch (SpoolException $exception) {
-                self::assertStringContainsString("temporary file in /no/such/directory: No such file or directory", $exception->getMessage());
+                self::assertStringContainsString('temporary file in /no/such/directory: No such file or directory', $exception->getMessage());
             }
         }
 

@@ -1,0 +1,320 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/**
+ * Follows a shell line through quotes, comments and expansions, to say of a place in it how a value can be put there so
+ * that the shell takes it for data.
+ *
+ * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash have them. What
+ * they read differently, or what needs the whole grammar, is not followed: every later place is refused.
+ *
+ * @see https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html
+ */
+final class ShellQuoting
+{
+    // What a place is in, named by how it begins. A parenthesis of an arithmetic expression is none of the shell's.
+    private const SINGLE = "'";
+    private const DOUBLE = '"';
+    private const COMMENT = '#';
+    private const BACKTICK = '`';
+    private const COMMAND = '$(';
+    private const SUBSHELL = '(';
+    private const PARAMETER = '${';
+    private const ARITHMETIC = '$((';
+    private const PARENTHESIS = '$(((';
+
+    /** @var list<string> what is open, the innermost last */
+    private array $open = [];
+
+    /** The last character read; '' at the start. */
+    private string $previous = '';
+
+    /** Whether a word may begin here, and a comment so. */
+    private bool $atWordStart = true;
+
+    /** A last character that means something together with the next: a backslash or a dollar sign. */
+    private string $pending = '';
+    private ?string $unclear = null;
+    private bool $hasHereDocument = false;
+
+    public function read(string $text): void
+    {
+        for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
+            $this->pending = '';
+            $step = max(1, $this->step($text, $at));
+            $this->previous = $text[min($at + $step, $length) - 1];
+        }
+    }
+
+    /** A value was put here. */
+    public function skipValue(): void
+    {
+        $this->pending = '';
+        $this->previous = 'x';
+        $this->atWordStart = false;
+    }
+
+    public function here(): Quoting
+    {
+        return match (true) {
+            $this->obstacle() !== null => Quoting::Refused,
+            end($this->open) === self::SINGLE => Quoting::Single,
+            end($this->open) === self::DOUBLE => Quoting::Double,
+            default => Quoting::None,
+        };
+    }
+
+    /** Why nothing can be put here, as a place; null when it can. */
+    public function obstacle(): ?string
+    {
+        $innermost = end($this->open);
+
+        return match (true) {
+            $this->unclear !== null => $this->unclear,
+            $this->isIn(self::BACKTICK) => 'inside `...`',
+            $this->isIn(self::ARITHMETIC) => 'inside $((...))',
+            $this->isIn(self::PARAMETER) => 'inside ${...}',
+            $innermost === self::COMMENT => 'in a comment',
+            $this->isCommandInQuotes() => 'inside $(...) in double quotes',
+            $innermost !== self::SINGLE && $this->pending === '\\' => 'directly after a backslash',
+            $innermost !== self::SINGLE && $this->pending === '$' => 'directly after $',
+            default => null,
+        };
+    }
+
+    /** Of the line as far as it was read. */
+    public function hasHereDocument(): bool
+    {
+        return $this->hasHereDocument;
+    }
+
+    /** @return int how many bytes it took */
+    private function step(string $text, int $at): int
+    {
+        return match (end($this->open)) {
+            self::SINGLE => $this->stepTo("'", $text, $at),
+            self::COMMENT => $this->stepTo("\n", $text, $at),
+            self::BACKTICK => $this->stepInBackticks($text, $at),
+            self::DOUBLE => $this->stepInDouble($text, $at),
+            self::PARAMETER => $this->stepInParameter($text, $at),
+            self::ARITHMETIC, self::PARENTHESIS => $this->stepInArithmetic($text, $at),
+            default => $this->stepInCode($text, $at),
+        };
+    }
+
+    private function stepTo(string $end, string $text, int $at): int
+    {
+        $found = strpos($text, $end, $at);
+        if ($found === false) {
+            return \strlen($text) - $at;
+        }
+        array_pop($this->open);
+        $this->atWordStart = $end === "\n";
+
+        return $found + 1 - $at;
+    }
+
+    private function stepInBackticks(string $text, int $at): int
+    {
+        if ($text[$at] === '`') {
+            $this->close();
+        }
+
+        return $text[$at] === '\\' ? $this->escape($text, $at) : 1;
+    }
+
+    private function stepInDouble(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '"':
+                $this->close();
+
+                return 1;
+            case '\\':
+                return $this->escape($text, $at);
+            default:
+                return $this->expansion($text, $at);
+        }
+    }
+
+    private function stepInParameter(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '}':
+                $this->close();
+
+                return 1;
+            case '\\':
+                return $this->escape($text, $at);
+            case "'":
+            case '"':
+                return $this->lose('after quotes inside ${...}');
+            default:
+                return $this->expansion($text, $at);
+        }
+    }
+
+    /** What begins with $(( is arithmetic when it ends with )), and perhaps a subshell in $(...) otherwise. */
+    private function stepInArithmetic(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '(':
+                $this->open[] = self::PARENTHESIS;
+
+                return 1;
+            case ')':
+                return $this->closeArithmetic($text, $at);
+            case '\\':
+                return $this->escape($text, $at);
+            case "'":
+            case '"':
+            case '#':
+                return $this->lose('after quotes or # inside $((...))');
+            default:
+                return $this->expansion($text, $at);
+        }
+    }
+
+    private function closeArithmetic(string $text, int $at): int
+    {
+        if (end($this->open) === self::PARENTHESIS) {
+            array_pop($this->open);
+
+            return 1;
+        }
+        $this->close();
+
+        return ($text[$at + 1] ?? '') === ')' ? 2 : $this->lose('after $((...) ...)');
+    }
+
+    private function stepInCode(string $text, int $at): int
+    {
+        $character = $text[$at];
+        $wasWordStart = $this->atWordStart;
+        $this->atWordStart = str_contains(" \t\n;&|()<>", $character);
+        if ($wasWordStart && $this->isIn(self::COMMAND) && preg_match('/\Gcase\b/', $text, offset: $at) === 1) {
+            return $this->lose('after case inside $(...)');
+        }
+
+        return match ($character) {
+            '\\' => $this->escapeInCode($text, $at, $wasWordStart),
+            "'", '"' => $this->begin($character),
+            '#' => $wasWordStart ? $this->begin(self::COMMENT) : 1,
+            '<' => $this->redirection($text, $at),
+            '(' => ($text[$at + 1] ?? '') === '(' ? $this->lose('after ((') : $this->begin(self::SUBSHELL),
+            ')' => $this->closeSubshell(),
+            '$' => ($text[$at + 1] ?? '') === "'" ? $this->lose("after \$'") : $this->expansion($text, $at),
+            default => $this->expansion($text, $at),
+        };
+    }
+
+    private function redirection(string $text, int $at): int
+    {
+        $this->hasHereDocument = $this->hasHereDocument || ($text[$at + 1] ?? '') === '<';
+
+        return 1;
+    }
+
+    private function closeSubshell(): int
+    {
+        if (\in_array(end($this->open), [self::SUBSHELL, self::COMMAND], true)) {
+            $this->atWordStart = array_pop($this->open) === self::SUBSHELL;
+        }
+
+        return 1;
+    }
+
+    /** A line that goes on in the next one: the shell joins them before it looks for words. */
+    private function escapeInCode(string $text, int $at, bool $wasWordStart): int
+    {
+        if (($text[$at + 1] ?? '') !== "\n") {
+            return $this->escape($text, $at);
+        }
+        if ($this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
+            return $this->lose('after a word that is continued on the next line', 2);
+        }
+        $this->atWordStart = $wasWordStart;
+
+        return 2;
+    }
+
+    private function escape(string $text, int $at): int
+    {
+        if ($at + 1 === \strlen($text)) {
+            $this->pending = '\\';
+        } elseif ($text[$at + 1] === "\n" && $this->previous === '$') {
+            return $this->lose('after $ at the end of a line', 2);
+        }
+
+        return 2;
+    }
+
+    /** What begins with $ or `, or else a plain character. */
+    private function expansion(string $text, int $at): int
+    {
+        if ($text[$at] === '`') {
+            return $this->begin(self::BACKTICK);
+        }
+        if ($text[$at] !== '$') {
+            return 1;
+        }
+        if (preg_match('/\G\$(?:\(\(?|\{|\[|[$?!#*@0-9-])/', $text, $match, offset: $at) !== 1) {
+            $this->pending = $at + 1 === \strlen($text) ? '$' : '';
+
+            return 1;
+        }
+
+        return match ($match[0]) {
+            '$(' => $this->beginCommand(),
+            '$((' => $this->begin(self::ARITHMETIC),
+            '${' => preg_match('/\G\w|\G[@*#?$!-]/', $text, offset: $at + 2) === 1
+                ? $this->begin(self::PARAMETER)
+                : $this->lose('after ${'),
+            '$[' => $this->lose('after $['),
+            default => 2,
+        };
+    }
+
+    private function beginCommand(): int
+    {
+        $this->atWordStart = true;
+
+        return $this->begin(self::COMMAND);
+    }
+
+    /** @return int its length, in the line */
+    private function begin(string $what): int
+    {
+        $this->open[] = $what;
+
+        return \strlen($what);
+    }
+
+    private function close(): void
+    {
+        array_pop($this->open);
+        $this->atWordStart = false;
+    }
+
+    private function lose(string $place, int $step = 1): int
+    {
+        $this->unclear ??= $place;
+
+        return $step;
+    }
+
+    private function isIn(string $what): bool
+    {
+        return \in_array($what, $this->open, true);
+    }
+
+    private function isCommandInQuotes(): bool
+    {
+        $quotes = array_search(self::DOUBLE, $this->open, true);
+
+        return $quotes !== false && \in_array(self::COMMAND, \array_slice($this->open, $quotes), true);
+    }
+}

@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\Attributes\RequiresFunction;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\LauncherException;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+
+/** What changes around a pool while it lives. */
+final class LongLivedPoolTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAWorkingDirectoryThatWasMadeAnewIsEntered(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $directory = $this->path('work');
+        mkdir($directory);
+        $list = Command::of('ls')->withWorkingDirectory($directory);
+        self::assertSame('', $pool->execute($list)->stdout());
+        rmdir($directory);
+        mkdir($directory);
+        touch("{$directory}/new");
+
+        self::assertSame("new\n", $pool->execute($list)->stdout());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testALinkThatWasSwitchedIsFollowedAnew(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        mkdir($this->path('one'));
+        mkdir($this->path('two'));
+        symlink($this->path('one'), $this->path('current'));
+        $where = Command::of('/bin/pwd', '-P')->withWorkingDirectory($this->path('current'));
+        self::assertSame($this->path('one') . "\n", $pool->execute($where)->stdout());
+        symlink($this->path('two'), $this->path('next'));
+        rename($this->path('next'), $this->path('current'));
+
+        self::assertSame($this->path('two') . "\n", $pool->execute($where)->stdout());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAProgramThatAppearsEarlierInPathIsFoundWithinSeconds(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        mkdir($this->path('first'));
+        mkdir($this->path('second'));
+        $this->script('second/which-one', 'echo second');
+        $which = Command::of('which-one')->withEnvironment(['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"]);
+        self::assertSame("second\n", $pool->execute($which)->stdout());
+        $this->script('first/which-one', 'echo first');
+
+        Eventually::holds(static fn(): bool => $pool->execute($which)->stdout() === "first\n", 'the new one is run', 5);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAProgramThatMayNoLongerBeExecutedIsLookedForElsewhere(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        mkdir($this->path('first'));
+        mkdir($this->path('second'));
+        $this->script('first/which-one', 'echo first');
+        $this->script('second/which-one', 'echo second');
+        $which = Command::of('which-one')->withEnvironment(['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"]);
+        self::assertSame("first\n", $pool->execute($which)->stdout());
+        chmod($this->path('first/which-one'), 0o644);
+
+        self::assertSame("second\n", $pool->execute($which)->stdout());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testSeveralFibersMayAskForTheCapacityAtOnce(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $asked = [Async::run($pool->capacity(...)), Async::run($pool->capacity(...))];
+
+        self::assertSame($asked[0]->await(), $asked[1]->await());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAnImpossibleSizeLeavesARunAlone(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run([Command::shell('sleep 0.3; echo done')])));
+        $refused = Async::run(static function () use ($pool): string {
+            try {
+                $pool->resize(\PHP_INT_MAX);
+            } catch (LauncherException $exception) {
+                return $exception->getMessage();
+            }
+
+            return '';
+        })->await();
+
+        self::assertStringContainsString('at once need more descriptors', $refused);
+        self::assertSame("done\n", $run->await()[0]->stdout());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWorkMovesToALauncherWithSlotsToSpare(StartMethod $start): void
+    {
+        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $commands = (function (): \Generator {
+            for ($i = 0; $i < 8; ++$i) {
+                yield Command::of('sleep', $i % 2 === 0 ? '30' : '0');
+            }
+            for ($i = 0; $i < 40; ++$i) {
+                yield Command::of('true');
+            }
+        })();
+        $done = 0;
+        foreach ($pool->run($commands) as $result) {
+            // Four slots are taken for half a minute: were commands tied to a launcher, those behind would wait for them.
+            if (++$done === 44) {
+                break;
+            }
+        }
+
+        self::assertSame(44, $done);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    #[RequiresFunction('pcntl_fork')]
+    public function testAForkOfItsProcessIsRefused(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $pool->execute(Command::of('true'));
+        $answer = $this->path('answer');
+        $child = pcntl_fork();
+        if ($child === 0) {
+            try {
+                $pool->execute(Command::of('true'));
+            } catch (LauncherException $exception) {
+                file_put_contents($answer, $exception->getMessage());
+            }
+            posix_kill((int) getmypid(), \SIGKILL); // not to run the tests that follow
+        }
+        Eventually::holds(static fn(): bool => !Processes::isAlive($child), 'the fork has ended');
+        pcntl_waitpid($child, $status);
+
+        self::assertStringContainsString('forked', (string) @file_get_contents($answer));
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'the pool still serves its own process');
+    }
+
+    private function pool(StartMethod $start): CommandPool
+    {
+        return new CommandPool(2, options: new CommandPoolOptions(start: $start));
+    }
+}
