@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli;
 
 use Spindle\Cli\Internal\DryRun;
+use Spindle\Cli\Internal\EscapedLogger;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Runner;
 use Spindle\Cli\Internal\RunOptions;
@@ -33,7 +34,7 @@ final class RunCommand extends Command
           Options end at its first word, or at --.
           Several words are a program and its arguments, which no shell sees. A single word that
           holds white space or one of | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ ! is a line for the shell,
-          and what is put into it is quoted. Without a command, each line of the input is a line for
+          and what is put into it is quoted, also where its place is in quotes. Without a command, each line of the input is a line for
           the shell. Commands read an empty standard input.
 
         <comment>Replacement strings</comment>
@@ -98,10 +99,10 @@ final class RunCommand extends Command
             : (new Runner($options, self::logger($output)))->run();
     }
 
-    private static function logger(OutputInterface $output): ?ConsoleLogger
+    private static function logger(OutputInterface $output): ?EscapedLogger
     {
         return $output->isDebug()
-            ? new ConsoleLogger($output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output)
+            ? new EscapedLogger(new ConsoleLogger($output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output))
             : null;
     }
 }

@@ -112,6 +112,25 @@ final class CommandResult
         );
     }
 
+    /** @internal whether it holds open a temporary file or two, which {@see moveOutput()} spares */
+    public function holdsFiles(): bool
+    {
+        return $this->output->hasOwnFile() || $this->errors->hasOwnFile();
+    }
+
+    /**
+     * @internal keeps what is in temporary files of its own in one that several results share
+     *
+     * @param resource $shared open for reading and writing; it stays open as long as a result needs it
+     *
+     * @throws SpoolException when it can't be written
+     */
+    public function moveOutput(mixed $shared): void
+    {
+        $this->output->moveTo($shared);
+        $this->errors->moveTo($shared);
+    }
+
     /** @return array<array-key, mixed> without the output, which may be large or secret */
     public function __debugInfo(): array
     {

@@ -53,7 +53,10 @@ final class PublicApi
     {
         $parent = $class->getParentClass();
         $parents = $parent === false ? [] : [$parent->getName()];
-        $interfaces = array_diff($class->getInterfaceNames(), ['UnitEnum', 'BackedEnum', 'Stringable', 'Traversable']);
+        $interfaces = array_diff(
+            array_keys(array_filter($class->getInterfaces(), self::isSteady(...))),
+            ['UnitEnum', 'BackedEnum', 'Stringable', 'Traversable'],
+        );
         sort($interfaces);
 
         return match (true) {
@@ -180,6 +183,16 @@ final class PublicApi
             \is_object($value) => 'new \\' . $value::class,
             default => addcslashes(var_export($value, true), "\0..\37"),
         };
+    }
+
+    /**
+     * Other packages' classes implement different interfaces in different versions.
+     *
+     * @param \ReflectionClass<object> $interface
+     */
+    private static function isSteady(\ReflectionClass $interface): bool
+    {
+        return $interface->isInternal() || preg_match('/^(?:Spindle|Psr)\\\\/', $interface->getName()) === 1;
     }
 
     /**

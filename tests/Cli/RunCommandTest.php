@@ -28,6 +28,33 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(0, "A B\nIT'S\n\$HOME\n", $process);
     }
 
+    /** @return iterable<string, array{string, string}> template, input */
+    public static function injections(): iterable
+    {
+        yield 'in double quotes' => ['printf "%s" "{}"', '$(touch owned)'];
+        yield 'in single quotes' => ["printf '%s' '{}'", "'; touch owned; '"];
+        yield 'in both' => ["printf '%s' \"\"'{}'", "'\"`touch owned`"];
+        yield 'in a command substitution' => ['printf "%s" $(printf "%s" {})', '$(touch${IFS}owned)'];
+    }
+
+    #[DataProvider('injections')]
+    public function testNothingOfTheInputIsExecutedInQuotesEither(string $template, string $input): void
+    {
+        $expected = str_contains($template, '$(') ? preg_replace('/\s+/', '', $input) : $input;
+
+        self::assertOutcome(0, (string) $expected, $this->spindle([$template, ':::', $input]));
+        self::assertFileDoesNotExist($this->path('owned'));
+    }
+
+    public function testBlankLinesAreNoCommandsButCount(): void
+    {
+        self::assertOutcome(0, "a\nb\n", $this->spindle(['-k', '--joblog', 'log'], "echo a\n\n \t\necho b\n"));
+        self::assertSame(['1', '4'], $this->column('log', 'Seq'));
+        self::assertOutcome(0, '', $this->spindle(['--joblog', 'log', '--resume'], "echo a\n\n \t\necho b\n"));
+        self::assertOutcome(0, '{"id":1,"status":0,"stdout":"","stderr":""}' . "\n", $this->spindle(['--jsonl'], '{"id":1,"cmd":"true"}' . "\n\r\n\n"));
+        self::assertOutcome(0, "echo a\n", $this->spindle(['--dry-run'], "\necho a\n"));
+    }
+
     public function testWithoutACommandEachLineIsAShellCommand(): void
     {
         self::assertOutcome(1, "1\n2\n", $this->spindle(['-k'], "echo 1\nexit 3\necho 2 | cat"));
@@ -105,7 +132,7 @@ final class RunCommandTest extends TestCase
     public function testOutputsAreInTheOrderOfTheInputOnDemand(): void
     {
         // Each job waits for the one after it.
-        $process = $this->spindle(['-j5', '-k', 'while [ {} -lt 5 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch {}; echo {}', ':::', '1', '2', '3', '4', '5']);
+        $process = $this->spindle(['-j5', '-k', 'while [ {} -lt 5 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}; echo {}', ':::', '1', '2', '3', '4', '5']);
 
         self::assertOutcome(0, "1\n2\n3\n4\n5\n", $process);
     }
@@ -152,6 +179,17 @@ final class RunCommandTest extends TestCase
         );
 
         self::assertOutcome(0, str_repeat("3000000\n2000000\n", 4) . "4\n", $process);
+    }
+
+    public function testLargeOutputsThatWaitForTheirTurnShareADescriptor(): void
+    {
+        $process = $this->shell(
+            'ulimit -n 300; seq 200 | $SPINDLE run -j4 -k "while [ {#} = 1 ] && [ ! -e 200 ]; do sleep 0.01; done; touch {}; '
+            . 'yes {} | head -c 1100000; yes e{} | head -c 1100000 >&2" > output 2> errors; echo $?; '
+            . 'cmp output <(for i in $(seq 200); do yes $i | head -c 1100000; done) && cmp errors <(for i in $(seq 200); do yes e$i | head -c 1100000; done) && echo same',
+        );
+
+        self::assertOutcome(0, "0\nsame\n", $process);
     }
 
     public function testLargeOutputNeedsNoMemory(): void
@@ -303,7 +341,7 @@ final class RunCommandTest extends TestCase
 
     public function testJobsReadAnEmptyStandardInput(): void
     {
-        self::assertOutcome(0, "0\n0\n", $this->spindle(['-k', 'wc -c #', ':::', 'a', 'b'], 'not for them'));
+        self::assertOutcome(0, "0\n0\n", $this->spindle(['-k', 'wc -c; :', ':::', 'a', 'b'], 'not for them'));
     }
 
     public function testJobsHaveTheEnvironmentOfTheCaller(): void
@@ -351,6 +389,25 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(254, '', $process, "spindle: can't write standard output: No space left on device\n");
     }
 
+    /** @return iterable<string, array{string, int, string}> redirections, exit status, what is in the log */
+    public static function closedDescriptors(): iterable
+    {
+        yield 'all' => ['<&- >&- 2>&-', 0, "1 2\n"];
+        yield 'input and output' => ['<&- >&-', 0, "1 2\n"];
+        yield 'input and errors' => ['<&- 2>&-', 0, "1 2\n"];
+        yield 'input' => ['<&-', 0, "1 2\n"];
+        yield 'output, which cannot be written then' => ['>&-', 254, "\n"];
+        yield 'output and errors' => ['>&- 2>&-', 254, "\n"];
+    }
+
+    #[DataProvider('closedDescriptors')]
+    public function testNoFileTakesThePlaceOfAClosedStandardDescriptor(string $redirections, int $status, string $log): void
+    {
+        $process = $this->shell("(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?; tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log");
+
+        self::assertStringEndsWith("{$status}\n{$log}0\n", $process->getOutput());
+    }
+
     public function testALauncherThatDiesIsToldInOneLine(): void
     {
         $process = $this->spindle(['kill -9 $PPID; sleep 60', ':::', '1']);
@@ -365,8 +422,11 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['-vvv', 'true', ':::', '1']);
 
         self::assertSame([0, ''], [$process->getExitCode(), $process->getOutput()]);
-        self::assertStringContainsString('The launcher was started', $process->getErrorOutput());
+        self::assertStringContainsString('A launcher was started', $process->getErrorOutput());
         self::assertStringContainsString('Ended: true 1: exit code 0', $process->getErrorOutput());
+
+        $process = $this->spindle(['-vvv', 'true', ':::', '<info>x</info> </> \<']);
+        self::assertStringContainsString("Ended: true '<info>x</info> </> \\<'", $process->getErrorOutput());
     }
 
     /**

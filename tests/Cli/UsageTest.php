@@ -41,6 +41,7 @@ final class UsageTest extends TestCase
         yield 'a template for JSON' => [['run', '--jsonl', 'touch ran'], 'option --jsonl: commands come from the input, so give no command template'];
         yield 'tags for JSON' => [['run', '--jsonl', '--tag'], 'option --tag: it has no meaning with --jsonl: the lines carry their ids'];
         yield 'no program' => [['run', '', 'x', ':::', 'a'], 'the command template begins with an empty word; give a program'];
+        yield 'a value for code' => [['run', 'touch ran; : # {}'], "the command template has {} in a comment, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {}"];
         yield 'more than one line' => [['run', '-j', "a\nb\e[31m", 'touch ran'], "option --jobs: 'a\\nb\\033[31m' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
     }
 

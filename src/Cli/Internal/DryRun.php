@@ -52,6 +52,9 @@ final class DryRun
 
     private function print(int $number, string $record): void
     {
+        if ($this->options->format->skips($record)) {
+            return;
+        }
         try {
             $this->out->write($this->options->format->job($number, $record, self::SLOT)->command->toString() . "\n");
         } catch (BadRecordException $bad) {

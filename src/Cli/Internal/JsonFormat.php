@@ -14,6 +14,11 @@ final class JsonFormat implements JobFormat
         return false;
     }
 
+    public function skips(string $record): bool
+    {
+        return trim($record, " \t\r\n") === '';
+    }
+
     public function job(int $sequence, string $record, int $slot): Job
     {
         [$id, $line] = JsonLines::decodeTask($record);

@@ -14,6 +14,11 @@ final class LineFormat implements JobFormat
         return false;
     }
 
+    public function skips(string $record): bool
+    {
+        return trim($record, " \t\n") === '';
+    }
+
     public function job(int $sequence, string $record, int $slot): Job
     {
         try {

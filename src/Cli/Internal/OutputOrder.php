@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
+use Spindle\Command\SpoolException;
 
 /** --keep-order: results wait here for those of the jobs before them. */
 final class OutputOrder
@@ -12,11 +13,18 @@ final class OutputOrder
     /** When so many wait, the input does too. */
     private const MOST = 1000;
 
+    /** So many results with large outputs share a temporary file: descriptors are scarce, and so is disk space. */
+    private const SHARING = 50;
+
     /** @var \SplQueue<Job> those whose turn has not come */
     private \SplQueue $jobs;
 
     /** @var array<int, CommandResult|null> of them, those that are over, by sequence; null without a result */
     private array $early = [];
+
+    /** @var resource|null where the large outputs of early results are kept; each result keeps it open too */
+    private mixed $file = null;
+    private int $sharing = 0;
 
     public function __construct()
     {
@@ -44,6 +52,9 @@ final class OutputOrder
         while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
             yield from $this->next();
         }
+        if ($result !== null && \array_key_exists($job->sequence, $this->early)) {
+            $this->keep($result);
+        }
     }
 
     /** @return \Generator<Job, CommandResult> what waits for jobs that will have no result */
@@ -54,12 +65,33 @@ final class OutputOrder
         }
     }
 
+    private function keep(CommandResult $result): void
+    {
+        if (!$result->holdsFiles()) {
+            return;
+        }
+        try {
+            if ($this->file === null || $this->sharing >= self::SHARING) {
+                $this->file = TemporaryFile::open();
+                stream_set_write_buffer($this->file, 0);
+                $this->sharing = 0;
+            }
+            ++$this->sharing;
+            $result->moveOutput($this->file);
+        } catch (OutputFailedException|SpoolException) {
+            // The disk may be full: it stays in the files that it has.
+        }
+    }
+
     /** @return \Generator<Job, CommandResult> */
     private function next(): \Generator
     {
         $job = $this->jobs->dequeue();
         $result = $this->early[$job->sequence] ?? null;
         unset($this->early[$job->sequence]);
+        if ($this->early === []) {
+            $this->file = null;
+        }
         if ($result !== null) {
             yield $job => $result;
         }

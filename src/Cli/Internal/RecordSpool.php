@@ -15,7 +15,7 @@ final class RecordSpool
     /** @throws OutputFailedException */
     public function put(int $number, string $record): void
     {
-        $this->file ??= self::open();
+        $this->file ??= TemporaryFile::open();
         $bytes = pack('JN', $number, \strlen($record)) . $record;
         error_clear_last();
         if (@fwrite($this->file, $bytes) !== \strlen($bytes)) {
@@ -37,21 +37,5 @@ final class RecordSpool
         }
         fclose($this->file);
         $this->file = null;
-    }
-
-    /** @return resource */
-    private static function open(): mixed
-    {
-        error_clear_last();
-        $path = sys_get_temp_dir() . '/spindle-' . bin2hex(random_bytes(12));
-        $mask = umask(0o077);
-        $file = @fopen($path, 'x+');
-        umask($mask);
-        if ($file === false) {
-            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
-        }
-        unlink($path);
-
-        return $file;
     }
 }

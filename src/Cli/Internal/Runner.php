@@ -166,6 +166,9 @@ final class Runner
     private function commands(): \Generator
     {
         foreach ($this->records() as $number => $record) {
+            if ($this->options->format->skips($record)) {
+                continue;
+            }
             $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
             $this->wait->untilTime($this->nextStart);
             if ($this->wait->isStopped()) {

@@ -14,6 +14,11 @@ final class TemplateFormat implements JobFormat
         return $this->template->usesSlot();
     }
 
+    public function skips(string $record): bool
+    {
+        return false;
+    }
+
     public function job(int $sequence, string $record, int $slot): Job
     {
         try {

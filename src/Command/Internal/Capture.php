@@ -11,10 +11,15 @@ use Spindle\Command\SpoolException;
  */
 final class Capture
 {
+    private const PIECE = 1 << 18;
+
     private string $bytes = '';
 
     /** @var resource|null all of it, once it is a file */
     private mixed $file = null;
+
+    /** Where in the file it begins, once the file is one that others share. */
+    private ?int $start = null;
 
     private int $held = 0;
     private int $length = 0;
@@ -23,8 +28,9 @@ final class Capture
 
     public function __destruct()
     {
-        if ($this->held !== 0 || $this->file !== null) {
-            $this->store->release($this->held, $this->file !== null);
+        $ownsFile = $this->file !== null && $this->start === null;
+        if ($this->held !== 0 || $ownsFile) {
+            $this->store->release($this->held, $ownsFile);
         }
     }
 
@@ -60,6 +66,37 @@ final class Capture
         $this->length += $size;
     }
 
+    public function hasOwnFile(): bool
+    {
+        return $this->file !== null && $this->start === null;
+    }
+
+    /**
+     * Moves its file's content to the end of one that several share, so that it needs no descriptor of its own. Nothing
+     * can be appended afterwards.
+     *
+     * @param resource $shared
+     *
+     * @throws SpoolException
+     */
+    public function moveTo(mixed $shared): void
+    {
+        if ($this->file === null || $this->start !== null) {
+            return;
+        }
+        fseek($shared, 0, \SEEK_END);
+        $start = (int) ftell($shared);
+        $at = 0;
+        while (($bytes = (string) stream_get_contents($this->file, self::PIECE, $at)) !== '') {
+            $this->store->write($shared, $bytes);
+            $at += \strlen($bytes);
+        }
+        $this->file = $shared;
+        $this->start = $start;
+        $this->length = $at;
+        $this->store->release(0, true);
+    }
+
     public function length(): int
     {
         return $this->length;
@@ -71,14 +108,18 @@ final class Capture
             return $this->bytes;
         }
 
-        return (string) stream_get_contents($this->file, null, 0);
+        return $this->start === null
+            ? (string) stream_get_contents($this->file, null, 0)
+            : (string) stream_get_contents($this->file, $this->length, $this->start);
     }
 
     /** @return resource */
     public function toStream(): mixed
     {
         if ($this->file !== null) {
-            return CaptureStream::over($this->file);
+            return $this->start === null
+                ? CaptureStream::over($this->file)
+                : CaptureStream::over($this->file, $this->start, $this->length);
         }
         $stream = fopen('php://memory', 'w+');
         \assert($stream !== false);

@@ -24,17 +24,22 @@ final class CaptureStream
     private mixed $file = null;
     private int $position = 0;
 
+    /** The part of the file that it is over; to the end without a length. */
+    private int $start = 0;
+    private ?int $length = null;
+
     /**
      * @param resource $file
+     * @param int|null $length null for all that comes after the start, and is written later
      *
      * @return resource
      */
-    public static function over(mixed $file): mixed
+    public static function over(mixed $file, int $start = 0, ?int $length = null): mixed
     {
         if (!\in_array(self::SCHEME, stream_get_wrappers(), true)) {
             stream_wrapper_register(self::SCHEME, self::class);
         }
-        $stream = fopen(self::SCHEME . '://', 'r', false, stream_context_create([self::SCHEME => ['file' => $file]]));
+        $stream = fopen(self::SCHEME . '://', 'r', false, stream_context_create([self::SCHEME => ['file' => $file, 'start' => $start, 'length' => $length]]));
         \assert($stream !== false);
         stream_set_chunk_size($stream, self::READ_SIZE);
 
@@ -47,7 +52,10 @@ final class CaptureStream
         if (!\is_array($options) || !\is_resource($options['file'] ?? null)) {
             return false;
         }
+        [$start, $length] = [$options['start'] ?? 0, $options['length'] ?? null];
         $this->file = $options['file'];
+        $this->start = \is_int($start) ? $start : 0;
+        $this->length = \is_int($length) ? $length : null;
 
         return true;
     }
@@ -57,7 +65,11 @@ final class CaptureStream
         if (!\is_resource($this->file) || $count < 1) {
             return '';
         }
-        fseek($this->file, $this->position);
+        $count = min($count, $this->size() - $this->position);
+        if ($count < 1) {
+            return '';
+        }
+        fseek($this->file, $this->start + $this->position);
         $bytes = (string) fread($this->file, $count);
         $this->position += \strlen($bytes);
 
@@ -89,11 +101,13 @@ final class CaptureStream
     /** @return array<int|string, int>|false */
     public function stream_stat(): array|false
     {
-        return \is_resource($this->file) ? fstat($this->file) : false;
+        $file = \is_resource($this->file) ? fstat($this->file) : false;
+
+        return $file === false ? false : array_replace($file, ['size' => $this->size()]);
     }
 
     private function size(): int
     {
-        return $this->stream_stat()['size'] ?? 0;
+        return $this->length ?? (\is_resource($this->file) ? (fstat($this->file)['size'] ?? 0) - $this->start : 0);
     }
 }

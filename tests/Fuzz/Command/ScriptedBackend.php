@@ -61,10 +61,10 @@ final class ScriptedBackend implements Backend
             $this->supervisor->output($job, false, "output of {$job->id}");
             $this->supervisor->output($job, true, "errors of {$job->id}");
             $this->supervisor->exited($job, $job->id % 256, 0);
-        } elseif ($deadline === 0) {
+        } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) { // nearer, frames are being gathered
             $this->supervisor->poolGone();
         } else {
-            usleep(intdiv(max(0, $deadline - hrtime(true)), 1000));
+            usleep((int) max(0, ($deadline - hrtime(true)) / 1000));
         }
     }
 

@@ -11,8 +11,7 @@ use Spindle\Command\Internal\Protocol;
 
 require dirname(__DIR__, 3) . '/src/Command/Internal/Protocol.php';
 
-/** @var list<string> $argv */
-[, $directory, $wanted] = $argv;
+[, $directory, $wanted] = $argv + [1 => '', '0'];
 $received = '';
 $asked = 0;
 while ($asked < (int) $wanted && !feof(STDIN)) {

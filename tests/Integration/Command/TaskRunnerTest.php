@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Command\TaskRunner;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Text;
 
 final class TaskRunnerTest extends TestCase
 {
@@ -20,16 +21,17 @@ final class TaskRunnerTest extends TestCase
         for ($i = 0; $i < 50; ++$i) {
             $runner->add("task_{$i}", "echo {$i}; echo error {$i} >&2; exit " . $i % 3);
         }
-        $seen = $counts = [];
-        $runner->runAndWait(static function (array $result, int $completed, int $total) use (&$seen, &$counts): void {
-            $seen[$result['id']] = [$result['status'], $result['stdout'], $result['stderr']];
-            $counts[] = [$completed, $total];
+        $results = $counts = [];
+        $runner->runAndWait(static function (array $result, int $completed, int $total) use (&$results, &$counts): void {
+            $results[] = $result;
+            $counts[] = "{$completed}/{$total}";
         });
 
-        self::assertCount(50, $seen);
-        for ($i = 0; $i < 50; ++$i) {
-            self::assertSame([$i % 3, "{$i}\n", "error {$i}\n"], $seen["task_{$i}"]);
-            self::assertSame([$i + 1, 50], $counts[$i]);
+        self::assertSame(array_map(static fn(int $i): string => "{$i}/50", range(1, 50)), $counts);
+        self::assertCount(50, array_column($results, null, 'id'));
+        foreach ($results as $result) {
+            $i = Text::numbers($result['stdout'])[0];
+            self::assertSame(['id' => "task_{$i}", 'status' => $i % 3, 'stdout' => "{$i}\n", 'stderr' => "error {$i}\n"], $result);
         }
     }
 
@@ -40,10 +42,7 @@ final class TaskRunnerTest extends TestCase
             $runner->add($signal, "kill -{$signal} \$\$");
         }
         $runner->add(127, 'no-such-program-anywhere');
-        $statuses = [];
-        $runner->runAndWait(static function (array $result) use (&$statuses): void {
-            $statuses[$result['id']] = $result['status'];
-        });
+        $statuses = array_column(self::resultsOf($runner), 'status', 'id');
         ksort($statuses);
 
         self::assertSame([9 => 137, 11 => 139, 15 => 143, 127 => 127], $statuses);
@@ -54,13 +53,11 @@ final class TaskRunnerTest extends TestCase
         $runner = new TaskRunner(2);
         $runner->add('large', 'head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2');
         $runner->add("\xFF\0", 'printf "\377\376\000\n"');
-        $results = [];
-        $runner->runAndWait(static function (array $result) use (&$results): void {
-            $results[$result['id']] = [$result['stdout'], $result['stderr']];
-        });
+        $results = array_column(self::resultsOf($runner), null, 'id');
 
-        self::assertTrue($results['large'] === [str_repeat("\0", 300_000), str_repeat("\0", 300_000)]);
-        self::assertSame(["\xFF\xFE\0\n", ''], $results["\xFF\0"]);
+        self::assertTrue($results['large']['stdout'] === str_repeat("\0", 300_000));
+        self::assertTrue($results['large']['stderr'] === str_repeat("\0", 300_000));
+        self::assertSame("\xFF\xFE\0\n", $results["\xFF\0"]['stdout']);
     }
 
     public function testIdsOfAnyTypeComeBack(): void
@@ -70,12 +67,8 @@ final class TaskRunnerTest extends TestCase
         foreach ($ids as $id) {
             $runner->add($id, 'true');
         }
-        $seen = [];
-        $runner->runAndWait(static function (array $result) use (&$seen): void {
-            $seen[] = $result['id'];
-        });
 
-        self::assertSame($ids, $seen);
+        self::assertSame($ids, array_column(self::resultsOf($runner), 'id'));
     }
 
     public function testMoreTasksThanStayInMemoryAllRun(): void
@@ -84,13 +77,10 @@ final class TaskRunnerTest extends TestCase
         for ($i = 0; $i < 30; ++$i) {
             $runner->add($i, "echo {$i} # " . str_repeat('x', 100_000 + $i));
         }
-        $outputs = [];
-        $runner->runAndWait(static function (array $result) use (&$outputs): void {
-            $outputs[$result['id']] = (int) $result['stdout'];
-        });
+        $outputs = array_column(self::resultsOf($runner), 'stdout', 'id');
         ksort($outputs);
 
-        self::assertSame(range(0, 29), $outputs);
+        self::assertSame(range(0, 29), array_map(intval(...), $outputs));
     }
 
     public function testARunnerCanBeUsedAgain(): void
@@ -131,11 +121,7 @@ final class TaskRunnerTest extends TestCase
             self::fail('The exception is lost');
         } catch (\DomainException) {
             $runner->add(3, 'true');
-            $ids = [];
-            $runner->runAndWait(static function (array $result) use (&$ids): void {
-                $ids[] = $result['id'];
-            });
-            self::assertSame([3], $ids);
+            self::assertSame([3], array_column(self::resultsOf($runner), 'id'));
         }
     }
 
@@ -151,5 +137,16 @@ final class TaskRunnerTest extends TestCase
     {
         self::assertTrue(class_exists('TaskRunner\TaskRunner'));
         self::assertSame(TaskRunner::class, (new \ReflectionClass('TaskRunner\TaskRunner'))->getName());
+    }
+
+    /** @return list<array{id: mixed, status: int, stdout: string, stderr: string}> */
+    private static function resultsOf(TaskRunner $runner): array
+    {
+        $results = [];
+        $runner->runAndWait(static function (array $result) use (&$results): void {
+            $results[] = $result;
+        });
+
+        return $results;
     }
 }

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\CommandTemplate;
+use Spindle\Cli\Internal\UsageException;
 
 final class CommandTemplateTest extends TestCase
 {
@@ -73,7 +74,10 @@ final class CommandTemplateTest extends TestCase
         yield 'white space' => [['gzip {}'], true];
         yield 'a tab' => [["gzip\t{}"], true];
         foreach (str_split('|&;<>()$`\\"\'*?[]#~!') as $character) {
-            yield "the character {$character}" => [["x{$character}"], true];
+            yield "the character {$character}" => [["{} x{$character}"], true];
+        }
+        foreach (str_split('|&;<>()$\\"\'*?[]~!') as $character) {
+            yield "the character {$character} and no replacement string" => [["x{$character}"], true];
         }
     }
 
@@ -103,6 +107,54 @@ final class CommandTemplateTest extends TestCase
         exec('exec /bin/sh -c ' . "'" . str_replace("'", "'\\''", $line) . "'", $output, $status);
 
         self::assertSame([0, $input], [$status, implode("\n", $output)]);
+    }
+
+    /** @return iterable<string, array{string, string}> template, the replacement string and its place */
+    public static function refusals(): iterable
+    {
+        yield 'a comment' => ['true # {}', '{} in a comment'];
+        yield 'a comment in $(...)' => ["echo \$(true # {}\n)", '{} in a comment'];
+        yield 'a comment without a replacement string' => ['true #', '{} in a comment'];
+        yield 'a comment after a continued line' => ["true \\\n# {.}", '{.} in a comment'];
+        yield 'backticks' => ['echo `id {}`', '{} inside `...`'];
+        yield 'backticks in double quotes' => ['echo "`id {}`"', '{} inside `...`'];
+        yield '$(...) in double quotes' => ['echo "$(id {})"', '{} inside $(...) in double quotes'];
+        yield 'quotes in $(...) in double quotes' => ["echo \"\$(id '{}')\"", '{} inside $(...) in double quotes'];
+        yield 'a parameter' => ['echo "${x:-{}}"', '{} inside ${...}'];
+        yield 'a parameter without quotes' => ['echo ${x:-{}}', '{} inside ${...}'];
+        yield 'arithmetic' => ['echo "$((1+{}))"', '{} inside $((...))'];
+        yield 'arithmetic without quotes' => ['echo $((1+(2*{})))', '{} inside $((...))'];
+        yield 'a here-document' => ["cat <<E\n{}\nE", '{} in a line with a here-document (<<)'];
+        yield 'a here-document that comes later' => ["echo {}; cat <<E\nE", '{} in a line with a here-document (<<)'];
+        yield 'a backslash' => ['echo \\{}', '{} directly after a backslash'];
+        yield 'a backslash in double quotes' => ['echo "\\{}"', '{} directly after a backslash'];
+        yield 'a dollar sign' => ['echo ${}', '{} directly after $'];
+        yield 'a dollar sign before a number' => ['echo ${#}', '{#} directly after $'];
+        yield 'quotes with escapes' => ["echo \$'{}'", "{} after \$'"];
+        yield 'the second of two' => ['echo {} # {/}', '{/} in a comment'];
+        yield 'case in $(...)' => ['echo $(case a in a) echo;; esac) {}', '{} after case inside $(...)'];
+        yield 'a double parenthesis' => ['((x)); echo {}', '{} after (('];
+    }
+
+    #[DataProvider('refusals')]
+    public function testATemplateIsRefusedWhereAValueCouldBecomeCode(string $template, string $place): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage("the command template has {$place}, where");
+
+        CommandTemplate::fromWords([$template]);
+    }
+
+    public function testAValueIsQuotedAsItsPlaceNeedsIt(): void
+    {
+        $line = static fn(string $template, string $input): ?string => CommandTemplate::fromWords([$template])->command($input, 1, 1)->line;
+
+        self::assertSame("echo a 'a b' \"a\" \"x\"'a'\"\" 'a'", $line("echo {} 'a b' \"{}\" \"x{}\" '{}'", 'a'));
+        self::assertSame("echo '2'>x", $line('echo {}>x', '2'));
+        self::assertSame("'if' x", $line('{} x', 'if'));
+        self::assertSame("'A=1' x", $line('{} x', 'A=1'));
+        self::assertSame("echo \$x'a'", $line('echo $x{}', 'a'));
+        self::assertSame('echo $((1 + 1)) `echo 1` "$(echo 1)" # 1', $line('echo $(({#} + 1)) `echo {#}` "$(echo {%})" # {#}', 'a'));
     }
 
     public function testTheLogsTextIsTheSameInEverySlot(): void

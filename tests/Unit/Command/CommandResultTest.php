@@ -46,8 +46,8 @@ final class CommandResultTest extends TestCase
         try {
             $result->orThrow();
             self::fail('Nothing is thrown');
-        } catch (CommandFailedException $exception) {
-            self::assertInstanceOf(SpindleException::class, $exception);
+        } catch (SpindleException $exception) {
+            self::assertInstanceOf(CommandFailedException::class, $exception);
             self::assertSame($result, $exception->result);
             self::assertStringStartsWith("ls -l: exit code 3 after 1.500 s\n", $exception->getMessage());
             self::assertStringEndsWith("noise\nthe reason", $exception->getMessage());

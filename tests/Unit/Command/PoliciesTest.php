@@ -64,7 +64,7 @@ final class PoliciesTest extends TestCase
     public function testJitterTakesUpToItsShareAway(): void
     {
         $policy = new RetryPolicy(1, delay: 1.0, jitter: 0.5);
-        $delays = [];
+        $delays = [$policy->delayAfter(1)];
         for ($i = 0; $i < 200; ++$i) {
             $delays[] = $policy->delayAfter(1);
         }

@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Psr\Log\AbstractLogger;
+use Psr\Log\LoggerInterface;
+use Symfony\Component\Console\Formatter\OutputFormatter;
+
+/** For a logger that takes <...> for tags: what is logged is text. */
+final class EscapedLogger extends AbstractLogger
+{
+    public function __construct(private readonly LoggerInterface $logger) {}
+
+    /**
+     * @param mixed              $level
+     * @param string|\Stringable $message
+     * @param array<mixed>       $context
+     */
+    public function log($level, $message, array $context = []): void
+    {
+        $escape = static fn(mixed $value): mixed => \is_string($value) || $value instanceof \Stringable
+            ? OutputFormatter::escape((string) $value)
+            : $value;
+        $this->logger->log($level, OutputFormatter::escape((string) $message), array_map($escape, $context));
+    }
+}
