@@ -144,7 +144,7 @@ final class JobLogTest extends TestCase
 
     public function testLinesAreInTheOrderOfTheOutput(): void
     {
-        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({} + 1)) ]; do sleep 0.01; done; touch {}', ':::', '1', '2', '3', '4']);
+        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}', ':::', '1', '2', '3', '4']);
 
         self::assertSame(['1', '2', '3', '4'], array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)));
     }

@@ -32,7 +32,7 @@ final class JsonLinesTest extends TestCase
 
     public function testALineThatIsNoTaskIsAFailedJobAndStopsNoOther(): void
     {
-        $process = $this->spindle(['-k', '--jsonl'], "{\"id\":1,\"cmd\":\"true\"}\necho 2\n\n{\"id\":4,\"cmd\":\"true\"}\n{\"id\":5}\n");
+        $process = $this->spindle(['-k', '--jsonl'], "{\"id\":1,\"cmd\":\"true\"}\necho 2\n{\n{\"id\":4,\"cmd\":\"true\"}\n{\"id\":5}\n");
 
         self::assertOutcome(
             3,

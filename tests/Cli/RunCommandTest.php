@@ -185,8 +185,8 @@ final class RunCommandTest extends TestCase
     {
         $process = $this->shell(
             'ulimit -n 300; seq 200 | $SPINDLE run -j4 -k "while [ {#} = 1 ] && [ ! -e 200 ]; do sleep 0.01; done; touch {}; '
-            . 'yes {} | head -c 1100000; yes e{} | head -c 1100000 >&2" > output 2> errors; echo $?; '
-            . 'cmp output <(for i in $(seq 200); do yes $i | head -c 1100000; done) && cmp errors <(for i in $(seq 200); do yes e$i | head -c 1100000; done) && echo same',
+            . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors; echo $?; '
+            . 'cmp output <(for i in $(seq 200); do yes $i 2> /dev/null | head -c 1100000; done) && cmp errors <(for i in $(seq 200); do yes e$i 2> /dev/null | head -c 1100000; done) && echo same',
         );
 
         self::assertOutcome(0, "0\nsame\n", $process);

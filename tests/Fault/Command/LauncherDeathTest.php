@@ -158,7 +158,7 @@ final class LauncherDeathTest extends TestCase
             }));
             $seen = [];
             foreach ($this->pool($start, 4 * mt_rand(1, 3), redispatch: true)->run($input()) as $key => $result) {
-                self::assertSame("{$key}\n", $result->stdout());
+                self::assertSame("{$key}\n", $result->stdout(), $result->describe());
                 $seen[] = $key;
             }
             EventLoop::cancel($killer);
@@ -253,8 +253,9 @@ final class LauncherDeathTest extends TestCase
     {
         $pool = $this->pool($start);
         $pool->execute(Command::of('true'));
+        $launchers = Processes::launchers();
         self::killLauncher();
-        Eventually::holdsByItself(static fn(): bool => array_filter(Processes::launchers(), Processes::isAlive(...)) === [], 'it is dead');
+        Eventually::holdsByItself(static fn(): bool => array_filter($launchers, Processes::isAlive(...)) === [], 'it is dead');
 
         self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
     }
