@@ -28,7 +28,7 @@ final class Dispatcher
     /** Input up to this size travels with the command, in bytes. */
     private const INLINE = 1 << 16;
 
-    /** A launcher that dies so often in a row, with no command finished in between, is not started again. */
+    /** When each launcher has died so often, with no command finished in between, none is started again. */
     private const DEATHS = 3;
 
     /** When processes or descriptors are exhausted, a command waits so long, in seconds, and so often if it is alone. */
@@ -459,7 +459,7 @@ final class Dispatcher
         $this->launchers->remove($launcher);
         $this->logger->debug('A launcher died: {how}', ['how' => $how]);
         $this->wakeWaiting(static fn(Suspension $suspension) => $suspension->throw(LauncherException::died($how, [])));
-        if (!$this->options->redispatch || ++$this->deaths > self::DEATHS) {
+        if (!$this->options->redispatch || ++$this->deaths > self::DEATHS * $this->launchers->count()) {
             $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;

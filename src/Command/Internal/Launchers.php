@@ -44,6 +44,12 @@ final class Launchers
         private readonly \Closure $died,
     ) {}
 
+    /** How many the pool works with, dead or alive. */
+    public function count(): int
+    {
+        return $this->wanted;
+    }
+
     public function areStarted(): bool
     {
         return $this->launchers !== [];
