@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
+use Spindle\Command\Command;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\LauncherPhp;
 
@@ -14,6 +15,13 @@ final class PosixSpawnTest extends CommandPoolContract
         if (!LauncherPhp::hasFfi()) {
             self::markTestSkipped("The launcher can't load FFI here");
         }
+    }
+
+    public function testACommandHasAProcessGroupOfItsOwn(): void
+    {
+        $stat = explode(' ', $this->execute(Command::of('cat', '/proc/self/stat'))->stdout());
+
+        self::assertSame($stat[0], $stat[4]);
     }
 
     protected function start(): StartMethod

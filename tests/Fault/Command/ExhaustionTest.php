@@ -209,6 +209,29 @@ final class ExhaustionTest extends TestCase
         self::assertSame(50, Host::call(self::class . '::useManyDescriptors', [$start->value], self::withDescriptors($limit)));
     }
 
+    public function testWhereADescriptorCanNotBeKeptFromTheLauncherItIsKeptFromCommands(): void
+    {
+        if (!LauncherPhp::hasFfi()) {
+            self::markTestSkipped('Only the launcher with FFI can close descriptors');
+        }
+        $descriptors = Host::call(self::class . '::listDescriptors', [], self::withDescriptors(1024));
+
+        self::assertIsString($descriptors);
+        self::assertStringNotContainsString('passwd', $descriptors);
+    }
+
+    public static function listDescriptors(): string
+    {
+        $files = [];
+        for ($i = 0; $i < 960; ++$i) {
+            $files[] = fopen('/etc/passwd', 'r');
+        }
+        $listed = (new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn)))->execute(Command::shell('readlink /proc/self/fd/*; :'));
+        array_map(fclose(...), array_filter($files));
+
+        return $listed->stdout();
+    }
+
     public static function useManyDescriptors(string $start): int
     {
         $files = [];

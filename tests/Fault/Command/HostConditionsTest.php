@@ -16,12 +16,14 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
 
 /** What a process may do to its signals, descriptors and functions without harming its pools. */
 final class HostConditionsTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
+    use OwnDirectory;
 
     private const EVERYTHING = [[[0, null], [3, null], [null, 9], [null, 15]], "SigBlk:\t0000000000000000\n", true, true];
 
@@ -32,11 +34,18 @@ final class HostConditionsTest extends TestCase
     }
 
     /** @return array{mixed, bool} */
-    public static function ignoreChildren(string $start): array
+    public static function ignoreChildren(string $start, ?string $php = null): array
     {
         pcntl_signal(\SIGCHLD, \SIG_IGN);
 
-        return [self::work($start), pcntl_signal_get_handler(\SIGCHLD) === \SIG_IGN];
+        return [self::work($start, $php), pcntl_signal_get_handler(\SIGCHLD) === \SIG_IGN];
+    }
+
+    public function testAHostThatIgnoresItsChildrenLosesNoExitToALauncherThatCanNotChangeThat(): void
+    {
+        $php = LauncherPhp::withoutExtensions($this->path());
+
+        self::assertSame([self::EVERYTHING, true], Host::call(self::class . '::ignoreChildren', [StartMethod::ProcOpen->value, $php]));
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -130,9 +139,9 @@ final class HostConditionsTest extends TestCase
     }
 
     /** @return array{list<array{int|null, int|null}>, string, bool, bool} outcomes, blocked signals, whether a timeout ended one, and output */
-    public static function work(string $start): array
+    public static function work(string $start, ?string $php = null): array
     {
-        $pool = new CommandPool(3, 0, new CommandPoolOptions(grace: 5.0, start: StartMethod::from($start)));
+        $pool = new CommandPool(3, 0, new CommandPoolOptions(grace: 5.0, start: StartMethod::from($start), php: $php));
         $results = iterator_to_array($pool->runInOrder([
             Command::of('true'),
             Command::shell('exit 3'),

@@ -148,14 +148,15 @@ final class LauncherDeathTest extends TestCase
                     yield $i => Command::of('echo', (string) $i);
                 }
             };
-            $seen = [];
+            $seen = $killers = [];
             foreach ($this->pool($start, 4 * mt_rand(1, 3), redispatch: true)->run($input()) as $key => $result) {
                 self::assertSame("{$key}\n", $result->stdout(), $result->describe());
                 $seen[] = $key;
                 if (\count($seen) % 40 === 1) {
-                    EventLoop::delay(mt_rand(0, 20) / 1000, self::killOneLauncher(...));
+                    $killers[] = EventLoop::delay(mt_rand(0, 20) / 1000, self::killOneLauncher(...));
                 }
             }
+            array_map(EventLoop::cancel(...), $killers);
             sort($seen);
             self::assertSame(range(0, 149), $seen);
         }

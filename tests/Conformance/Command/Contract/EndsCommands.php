@@ -111,14 +111,19 @@ trait EndsCommands
 
     public function testWaitingForItsReaderIsNotIdle(): void
     {
+        $received = 0;
         $result = $this->execute($this->php('for ($i = 0; $i < 40; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); }')
             ->withIdleTimeout(0.3)
-            ->withStdout(static function (string $bytes): void {
-                delay(1.5 * \strlen($bytes) / 4_000_000);
+            ->withStdout(static function (string $bytes) use (&$received): void {
+                if ($received === 0) {
+                    delay(0.9);
+                }
+                $received += \strlen($bytes);
             }));
 
         self::assertFalse($result->timedOut);
         self::assertTrue($result->succeeded());
+        self::assertSame(4_000_000, $received);
     }
 
     public function testAnImmenseTimeLimitIsNeverReached(): void

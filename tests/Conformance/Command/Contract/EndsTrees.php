@@ -81,7 +81,7 @@ trait EndsTrees
         $host = $this->file('host.php', '<?php require $argv[1]; use Spindle\Command\{Command, CommandPool};
             foreach ((new CommandPool(3))->run(array_fill(0, 3, Command::shell("echo \$\$ >> $argv[2]; sleep 100"))) as $_) {}');
         $this->pool(1, grace: 0.5)->execute(
-            Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.5),
+            Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.0),
         );
         $pids = Text::numbersIn($this->path('pids'));
 

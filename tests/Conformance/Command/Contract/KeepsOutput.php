@@ -153,7 +153,7 @@ trait KeepsOutput
     public function testManyLargeResultsCanAllBeHeld(): void
     {
         $results = [];
-        foreach ($this->pool(4)->run(array_fill(0, 80, $this->php(self::WRITES, '1100000', '0'))) as $key => $result) {
+        foreach ($this->pool(4)->run(array_fill(0, 80, Command::of('head', '-c', '1100000', '/dev/zero'))) as $key => $result) {
             $results[$key] = $result;
         }
 

@@ -60,7 +60,7 @@ trait RunsLazily
     {
         $start = hrtime(true);
         $input = static function (): \Generator {
-            for ($i = 0; $i < 30; ++$i) {
+            for ($i = 0; $i < 20; ++$i) {
                 usleep(30_000);
                 yield $i => Command::of('true');
             }
@@ -70,7 +70,7 @@ trait RunsLazily
             $first ??= (hrtime(true) - $start) / 1e9;
         }
 
-        self::assertLessThan(0.4, $first, 'the whole input takes 0.9 s');
+        self::assertLessThan(0.4, $first, 'the whole input takes 0.6 s');
     }
 
     public function testAnInputThatSuspendsDoesNotDelayWhatIsReady(): void
@@ -78,7 +78,7 @@ trait RunsLazily
         $start = hrtime(true);
         $input = static function (): \Generator {
             yield 0 => Command::of('true');
-            delay(1.0);
+            delay(0.6);
             yield 1 => Command::of('true');
         };
         $times = [];
@@ -87,7 +87,7 @@ trait RunsLazily
         }
 
         self::assertLessThan(0.5, $times[0]);
-        self::assertGreaterThanOrEqual(0.99, $times[1]);
+        self::assertGreaterThanOrEqual(0.59, $times[1]);
     }
 
     public function testACancelledRunDoesNotWaitForItsInput(): void

@@ -48,7 +48,7 @@ trait RunsTogether
         $pool = $this->pool(2);
         $ended = 0;
         $run = Async::run(static function () use ($pool, &$ended): void {
-            foreach ($pool->run(array_fill(0, 60, Command::of('sleep', '0.05'))) as $_) {
+            foreach ($pool->run(array_fill(0, 60, Command::of('sleep', '0.02'))) as $_) {
                 ++$ended;
             }
         });

@@ -16,7 +16,7 @@ trait YieldsResults
 {
     public function testResultsComeAsCommandsEnd(): void
     {
-        $input = ['slow' => Command::of('sleep', '0.8'), 'fast' => Command::of('true'), 'medium' => Command::of('sleep', '0.3')];
+        $input = ['slow' => Command::of('sleep', '0.6'), 'fast' => Command::of('true'), 'medium' => Command::of('sleep', '0.2')];
 
         self::assertSame(['fast', 'medium', 'slow'], array_keys(iterator_to_array($this->pool(3)->run($input))));
     }
