@@ -425,8 +425,9 @@ final class RunCommandTest extends TestCase
         self::assertStringContainsString('A launcher was started', $process->getErrorOutput());
         self::assertStringContainsString('Ended: true 1: exit code 0', $process->getErrorOutput());
 
-        $process = $this->spindle(['-vvv', 'true', ':::', '<info>x</info> </> \<']);
-        self::assertStringContainsString("Ended: true '<info>x</info> </> \\<'", $process->getErrorOutput());
+        // A backslash before a tag is left out: the formatters of symfony/console 7 and 8 print it differently.
+        $process = $this->spindle(['-vvv', 'true', ':::', '<info>x</info> </> <']);
+        self::assertStringContainsString("Ended: true '<info>x</info> </> <'", $process->getErrorOutput());
     }
 
     /**

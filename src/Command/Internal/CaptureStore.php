@@ -24,7 +24,16 @@ final class CaptureStore
     private int $held = 0;
     private int $files = 0;
 
-    public function __construct(private readonly ?string $directory) {}
+    /** What the paths of its files begin with, and those of no other store. */
+    public readonly string $prefix;
+
+    /** @param string|null $directory null for the system's own */
+    public function __construct(?string $directory)
+    {
+        $directory ??= sys_get_temp_dir();
+        // The launcher has a working directory of its own.
+        $this->prefix = (str_starts_with($directory, '/') ? '' : getcwd() . '/') . "{$directory}/spindle-" . bin2hex(random_bytes(8));
+    }
 
     public function isFull(): bool
     {
@@ -55,13 +64,12 @@ final class CaptureStore
      */
     public function open(): mixed
     {
-        $directory = $this->directory ?? sys_get_temp_dir();
-        $path = $directory . '/spindle-' . bin2hex(random_bytes(12));
+        $path = $this->prefix . bin2hex(random_bytes(4));
         $mask = umask(0o077);
         $file = @fopen($path, 'x+');
         umask($mask);
         if ($file === false) {
-            throw SpoolException::inDirectory($directory);
+            throw SpoolException::inDirectory(\dirname($path));
         }
         unlink($path);
         stream_set_write_buffer($file, 0);
@@ -80,7 +88,7 @@ final class CaptureStore
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
             $written = @fwrite($file, $left);
             if ($written === false || $written === 0) {
-                throw SpoolException::inDirectory($this->directory ?? sys_get_temp_dir());
+                throw SpoolException::inDirectory(\dirname($this->prefix));
             }
         }
     }

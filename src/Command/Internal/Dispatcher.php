@@ -70,6 +70,7 @@ final class Dispatcher
         $weak = \WeakReference::create($this);
         $this->launchers = new Launchers(
             $options,
+            $this->store->prefix,
             static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
                 $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
             },

@@ -49,19 +49,20 @@ final class Launcher
     private bool $closed = false;
 
     /**
+     * @param string                                           $files what the paths of the pool's temporary files begin with
      * @param \Closure(self, int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset,
      *                                                               length
      * @param \Closure(self, string): void                     $died  how it died
      *
      * @throws LauncherException when the process can't be started
      */
-    public function __construct(CommandPoolOptions $options, private readonly \Closure $frame, private readonly \Closure $died)
+    public function __construct(CommandPoolOptions $options, string $files, private readonly \Closure $frame, private readonly \Closure $died)
     {
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($options->php), ...PhpBinary::options(),
-            __DIR__ . '/Launcher/main.php', $this->token, (string) $this->owner, $options->start->value,
+            __DIR__ . '/Launcher/main.php', $this->token, (string) $this->owner, $options->start->value, $files,
         ];
         [$this->process, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;

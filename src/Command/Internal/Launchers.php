@@ -35,11 +35,13 @@ final class Launchers
     private array $environment = [];
 
     /**
+     * @param string                                               $files what the paths of the pool's temporary files begin with
      * @param \Closure(Launcher, int, int, string, int, int): void $frame as {@see Launcher} has it
      * @param \Closure(Launcher, string): void                     $died  as {@see Launcher} has it
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
+        private readonly string $files,
         private readonly \Closure $frame,
         private readonly \Closure $died,
     ) {}
@@ -70,7 +72,7 @@ final class Launchers
         }
         $this->environment = Environment::variables();
         while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = $launcher = new Launcher($this->options, $this->frame, $this->died);
+            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died);
             $launcher->gather(Environment::frame($this->environment));
             $this->options->logger?->debug('A launcher was started');
         }

@@ -5,18 +5,20 @@ declare(strict_types=1);
 /*
  * The launcher: a process that starts and watches the commands of one pool, for as long as the pool lives.
  *
- * Arguments: the pool's token, its process id, and how to start processes: auto, posix_spawn or proc_open.
+ * Arguments: the pool's token, its process id, how to start processes (auto, posix_spawn or proc_open), and
+ * what the paths of its temporary files begin with.
  * Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
  */
 
 use Spindle\Command\Internal\Launcher\Backend;
+use Spindle\Command\Internal\Launcher\Leftovers;
 use Spindle\Command\Internal\Launcher\ProcOpenBackend;
 use Spindle\Command\Internal\Launcher\SpawnBackend;
 use Spindle\Command\Internal\Launcher\Supervisor;
 use Spindle\Command\Internal\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
-foreach (['Backend', 'Files', 'Integers', 'Job', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
+foreach (['Backend', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
 require dirname(__DIR__) . '/Protocol.php';
@@ -30,7 +32,7 @@ set_error_handler(static function (int $level, string $message, string $file, in
 });
 
 /** @var non-empty-list<string> $argv */
-[, $token, $pool, $means] = $argv;
+[, $token, $pool, $means, $files] = $argv;
 
 $backend = static function (Supervisor $supervisor) use ($token, $pool, $means): Backend {
     if ($means !== 'proc_open' && extension_loaded('FFI')) {
@@ -53,6 +55,7 @@ $backend = static function (Supervisor $supervisor) use ($token, $pool, $means):
 try {
     $supervisor = new Supervisor($backend, $token);
     $supervisor->run();
+    Leftovers::remove((int) $pool, $files);
 } catch (Throwable $failure) {
     fwrite(STDOUT, Protocol::frame(Protocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
     exit(1);

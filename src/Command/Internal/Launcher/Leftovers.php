@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+/**
+ * Names of temporary files of a pool that was killed. A file loses its name as soon as it is created, but PHP can't
+ * create one without, so a kill may come in between.
+ */
+final class Leftovers
+{
+    /** @param string $prefix what the names of this pool's files begin with, an absolute path */
+    public static function remove(int $pool, string $prefix): void
+    {
+        if (!self::isGone($pool)) {
+            return;
+        }
+        foreach (Files::in(\dirname($prefix)) as $name) {
+            if (str_starts_with($name, basename($prefix))) {
+                @unlink(\dirname($prefix) . "/{$name}");
+            }
+        }
+    }
+
+    /** A process that is ending has lost its memory, and with it its command line, before its pipes are closed. */
+    private static function isGone(int $pool): bool
+    {
+        return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''
+            || preg_match("/\) \S {$pool} /", (string) @file_get_contents('/proc/self/stat')) !== 1;
+    }
+}
