@@ -62,7 +62,9 @@ final class Command
     /**
      * A line for `/bin/sh -c`. Nothing in it is quoted for you: never build it from input that you don't control.
      *
-     * A line without anything that a shell would interpret is started without one, with the same outcome.
+     * A line without anything that a shell would interpret is started without one, with the same outcome but for two
+     * things: when its program dies of signal n, the result has that signal, where a shell between may exit with 128 + n;
+     * and the program gets variables whose names are no identifiers too, which a shell may drop.
      *
      * @throws \ValueError when the line holds a NUL byte
      */

@@ -5,13 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
+use Spindle\Internal\UnlinkedFile;
 
-/**
- * Where a pool's captured output is kept: how much of it may be in memory, and the files for the rest.
- *
- * A file is created for its owner only, exclusively, and unlinked before the first byte is in it: nothing of it
- * remains, whatever ends the process.
- */
+/** Where a pool's captured output is kept: how much of it may be in memory, and the files for the rest. */
 final class CaptureStore
 {
     /** Of one output, this much stays in memory, in bytes; of all that a pool holds, the second. */
@@ -24,15 +20,14 @@ final class CaptureStore
     private int $held = 0;
     private int $files = 0;
 
-    /** What the paths of its files begin with, and those of no other store. */
-    public readonly string $prefix;
+    /** An absolute path, for the launcher and this process may have different working directories. */
+    public readonly string $directory;
 
     /** @param string|null $directory null for the system's own */
     public function __construct(?string $directory)
     {
         $directory ??= sys_get_temp_dir();
-        // The launcher has a working directory of its own.
-        $this->prefix = (str_starts_with($directory, '/') ? '' : getcwd() . '/') . "{$directory}/spindle-" . bin2hex(random_bytes(8));
+        $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
     public function isFull(): bool
@@ -64,14 +59,10 @@ final class CaptureStore
      */
     public function open(): mixed
     {
-        $path = $this->prefix . bin2hex(random_bytes(4));
-        $mask = umask(0o077);
-        $file = @fopen($path, 'x+');
-        umask($mask);
+        $file = UnlinkedFile::open($this->directory);
         if ($file === false) {
-            throw SpoolException::inDirectory(\dirname($path));
+            throw SpoolException::inDirectory($this->directory);
         }
-        unlink($path);
         stream_set_write_buffer($file, 0);
         ++$this->files;
 
@@ -88,7 +79,7 @@ final class CaptureStore
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
             $written = @fwrite($file, $left);
             if ($written === false || $written === 0) {
-                throw SpoolException::inDirectory(\dirname($this->prefix));
+                throw SpoolException::inDirectory($this->directory);
             }
         }
     }

@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandResult;
 
 /** One call of execute(): waits for the outcome of a single command. */
@@ -14,18 +12,12 @@ final class Execution implements TicketOwner
     private ?CommandResult $result = null;
     private ?\Throwable $failure = null;
 
-    /** @var Suspension<mixed>|null */
-    private ?Suspension $waiting = null;
+    public function __construct(private readonly Condition $ended = new Condition()) {}
 
     public function wait(): CommandResult
     {
         if ($this->result === null && $this->failure === null) {
-            $this->waiting = EventLoop::getSuspension();
-            try {
-                $this->waiting->suspend();
-            } finally {
-                $this->waiting = null;
-            }
+            $this->ended->wait();
         }
 
         return $this->result ?? throw $this->failure ?? new \LogicException('Resumed without an outcome');
@@ -34,7 +26,7 @@ final class Execution implements TicketOwner
     public function finished(Ticket $ticket, CommandResult $result): void
     {
         $this->result = $result;
-        $this->wake();
+        $this->ended->notify();
     }
 
     public function drain(): void {}
@@ -42,13 +34,6 @@ final class Execution implements TicketOwner
     public function lost(Ticket $ticket, \Throwable $reason): void
     {
         $this->failure = $reason;
-        $this->wake();
-    }
-
-    private function wake(): void
-    {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
+        $this->ended->notify();
     }
 }

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 
 /**
  * Sends a command's input to the launcher, never more ahead of what the command has read than the window.
@@ -17,9 +16,7 @@ final class Feeder
     private int $untaken = 0;
     private bool $full = false;
     private bool $stopped = false;
-
-    /** @var Suspension<mixed>|null */
-    private ?Suspension $waiting = null;
+    private readonly Condition $changed;
 
     /**
      * @param string|resource|iterable<mixed, string> $source
@@ -33,19 +30,23 @@ final class Feeder
         private readonly \Closure $end,
         private readonly \Closure $failed,
     ) {
+        $this->changed = new Condition();
         EventLoop::queue($this->feed(...));
     }
 
-    public function taken(int $bytes): void
+    /** @param string $payload of INPUT_TAKEN */
+    public function taken(string $payload): void
     {
-        if ($bytes === 0xFFFFFFFF) {
+        /** @var array{1: int} $bytes */
+        $bytes = unpack('V', $payload);
+        if ($bytes[1] === 0xFFFFFFFF) {
             $this->stop();
 
             return;
         }
-        $this->untaken -= $bytes;
+        $this->untaken -= $bytes[1];
         if ($this->full && $this->untaken < Protocol::INPUT_WINDOW) {
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -53,7 +54,7 @@ final class Feeder
     public function stop(): void
     {
         $this->stopped = true;
-        $this->wake();
+        $this->changed->notify();
     }
 
     private function feed(): void
@@ -150,9 +151,7 @@ final class Feeder
     /** @param resource $stream */
     private function awaitReadable(mixed $stream): void
     {
-        $watcher = EventLoop::onReadable($stream, function (): void {
-            $this->wake();
-        });
+        $watcher = EventLoop::onReadable($stream, $this->changed->notify(...));
         try {
             $this->wait();
         } finally {
@@ -162,21 +161,8 @@ final class Feeder
 
     private function wait(): void
     {
-        if ($this->stopped) {
-            return;
+        if (!$this->stopped) {
+            $this->changed->wait();
         }
-        $this->waiting = EventLoop::getSuspension();
-        try {
-            $this->waiting->suspend();
-        } finally {
-            $this->waiting = null;
-        }
-    }
-
-    private function wake(): void
-    {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
     }
 }

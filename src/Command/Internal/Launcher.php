@@ -39,13 +39,14 @@ final class Launcher
     /** @var resource */
     private readonly mixed $out;
 
+    private readonly FrameReader $frames;
     private readonly string $reading;
     private ?string $writing = null;
+
     /** Of the tickets, those that were asked back. */
     private int $moving = 0;
     private string $gathered = '';
     private string $unsent = '';
-    private string $received = '';
     private bool $closed = false;
 
     /**
@@ -56,7 +57,7 @@ final class Launcher
      *
      * @throws LauncherException when the process can't be started
      */
-    public function __construct(CommandPoolOptions $options, string $files, private readonly \Closure $frame, private readonly \Closure $died)
+    public function __construct(CommandPoolOptions $options, string $files, \Closure $frame, private readonly \Closure $died)
     {
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
@@ -71,8 +72,14 @@ final class Launcher
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
-        // The callback holds no strong reference: a pool that nobody holds is to end.
+        // The callbacks hold no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
+        $this->frames = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $frame): void {
+            $launcher = $weak->get();
+            if ($launcher !== null) {
+                $frame($launcher, $type, $job, $bytes, $at, $length);
+            }
+        }, self::LONGEST);
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
             $weak->get()?->read();
         }));
@@ -83,33 +90,23 @@ final class Launcher
         $this->close();
     }
 
-    /** Takes charge of a ticket; while it has any, the event loop goes on. */
-    public function add(Ticket $ticket): void
+    /** False in a fork of the process that started it, which shares its pipes. */
+    public function isOurs(): bool
     {
-        if ($this->tickets === []) {
-            EventLoop::reference($this->reading);
-        }
-        $this->tickets[$ticket->id] = $ticket;
-        $ticket->launcher = $this;
+        return $this->owner === getmypid();
     }
 
-    public function remove(Ticket $ticket): void
+    /** The event loop goes on although it has no ticket, for somebody waits to hear from it. */
+    public function keepLoop(): void
     {
-        unset($this->tickets[$ticket->id]);
-        $ticket->launcher = null;
-        if ($ticket->moving) {
-            $ticket->moving = false;
-            --$this->moving;
-        }
+        EventLoop::reference($this->reading);
+    }
+
+    public function releaseLoop(): void
+    {
         if ($this->tickets === []) {
             EventLoop::unreference($this->reading);
         }
-    }
-
-    /** Whether it says so or a command ends: the event loop goes on until one of them happens. */
-    public function awaitReady(): void
-    {
-        EventLoop::reference($this->reading);
     }
 
     /** How many commands it has beyond those that can run; negative when slots are free. */
@@ -118,32 +115,14 @@ final class Launcher
         return \count($this->tickets) - $this->share;
     }
 
-    /** False in a fork of the process that started it, which shares its pipes. */
-    public function isOurs(): bool
+    /** Takes charge of a ticket; while it has any, the event loop goes on. */
+    public function add(Ticket $ticket): void
     {
-        return $this->owner === getmypid();
-    }
-
-    /** How many of them wait for a slot and are not asked back already. */
-    public function waiting(): int
-    {
-        return $this->excess() - $this->moving;
-    }
-
-    /** Asks for one that waits, to be given to another launcher: the last one, for it would wait longest. */
-    public function askBack(): bool
-    {
-        for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
-            if (!$ticket->moving && $ticket->feeder === null) {
-                $ticket->moving = true;
-                ++$this->moving;
-                $this->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
-
-                return true;
-            }
+        if ($this->tickets === []) {
+            EventLoop::reference($this->reading);
         }
-
-        return false;
+        $this->tickets[$ticket->id] = $ticket;
+        $ticket->launcher = $this;
     }
 
     /** Frames for the next {@see send()}. */
@@ -169,6 +148,61 @@ final class Launcher
     public function unsent(): int
     {
         return \strlen($this->gathered) + \strlen($this->unsent);
+    }
+
+    /** Takes the frames that are there, and notices that there will be none. */
+    public function read(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $bytes = @fread($this->out, self::READ_SIZE);
+        if ($bytes === '' || $bytes === false) {
+            if (feof($this->out)) {
+                $this->bury();
+            }
+
+            return;
+        }
+        try {
+            $this->frames->feed($bytes);
+        } catch (MalformedFrameException $malformed) {
+            Signals::send($this->pid, 9);
+            $this->bury($malformed->getMessage());
+        }
+    }
+
+    public function remove(Ticket $ticket): void
+    {
+        unset($this->tickets[$ticket->id]);
+        $ticket->launcher = null;
+        if ($ticket->moving) {
+            $ticket->moving = false;
+            --$this->moving;
+        }
+        $this->releaseLoop();
+    }
+
+    /** How many of its commands wait for a slot and are not asked back already. */
+    public function waiting(): int
+    {
+        return $this->excess() - $this->moving;
+    }
+
+    /** Asks for one that waits, to be given to another launcher: the last one, for it would wait longest. */
+    public function askBack(): bool
+    {
+        for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
+            if (!$ticket->moving && $ticket->feeder === null) {
+                $ticket->moving = true;
+                ++$this->moving;
+                $this->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
+
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** Closes the pipes, upon which the launcher ends all that it started and then itself. */
@@ -250,44 +284,6 @@ final class Launcher
         return static function () use ($handler): void {
             pcntl_signal(\SIGCHLD, $handler);
         };
-    }
-
-    /** Takes the frames that are there, and notices that there will be none. */
-    public function read(): void
-    {
-        if ($this->closed) {
-            return;
-        }
-        $bytes = @fread($this->out, self::READ_SIZE);
-        if ($bytes === '' || $bytes === false) {
-            if (feof($this->out)) {
-                $this->bury();
-            }
-
-            return;
-        }
-        if ($this->received !== '') {
-            $bytes = $this->received . $bytes;
-        }
-        $at = 0;
-        $size = \strlen($bytes);
-        while ($size - $at >= Protocol::HEADER) {
-            /** @var array{length: int, type: int, job: int} $header */
-            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
-            if ($header['length'] < 5 || $header['length'] > self::LONGEST) {
-                Signals::send($this->pid, 9);
-                $this->bury('it wrote something that is no frame: ' . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE));
-
-                return;
-            }
-            if ($size - $at - 4 < $header['length']) {
-                break;
-            }
-            $payload = $at + Protocol::HEADER;
-            $at += 4 + $header['length'];
-            ($this->frame)($this, $header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
-        }
-        $this->received = $at === $size ? '' : substr($bytes, $at);
     }
 
     private function write(): void

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\LauncherException;
 use Spindle\Internal\CpuCount;
@@ -21,15 +23,24 @@ final class Launchers
     private const SLOTS = 4;
     private const MOST = 4;
 
+    /** When each has died so often, with no command finished in between, none is started again. */
+    private const DEATHS = 3;
+
     /** @var list<Launcher> */
     private array $launchers = [];
 
     /** How many there are to be, decided when the first is started; more when the pool grows. */
     private int $wanted = 0;
 
+    /** How often one has died since a command finished. */
+    private int $deaths = 0;
+
     /** How many commands each has descriptors for, and how it starts them, once one has said so. */
     private ?int $capacity = null;
     private string $means = '';
+
+    /** @var list<Suspension<mixed>> of those that wait to hear so */
+    private array $waiting = [];
 
     /** @var array<array-key, string> what they have for an environment */
     private array $environment = [];
@@ -45,39 +56,6 @@ final class Launchers
         private readonly \Closure $frame,
         private readonly \Closure $died,
     ) {}
-
-    /** How many the pool works with, dead or alive. */
-    public function count(): int
-    {
-        return $this->wanted;
-    }
-
-    public function areStarted(): bool
-    {
-        return $this->launchers !== [];
-    }
-
-    /**
-     * Starts those that are missing.
-     *
-     * @throws LauncherException
-     */
-    public function start(int $concurrency): void
-    {
-        if ($this->wanted === 0) {
-            $this->wanted = self::countFor($concurrency);
-        }
-        if (\count($this->launchers) === $this->wanted) {
-            return;
-        }
-        $this->environment = Environment::variables();
-        while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died);
-            $launcher->gather(Environment::frame($this->environment));
-            $this->options->logger?->debug('A launcher was started');
-        }
-        $this->share($concurrency);
-    }
 
     /**
      * Replaces those that have died while there was nothing to do, and tells all what has changed in the environment.
@@ -104,6 +82,141 @@ final class Launchers
         }
     }
 
+    /**
+     * Starts those that are missing.
+     *
+     * @throws LauncherException
+     */
+    public function start(int $concurrency): void
+    {
+        if ($this->wanted === 0) {
+            $this->wanted = self::countFor($concurrency);
+        }
+        if (\count($this->launchers) === $this->wanted) {
+            return;
+        }
+        $this->environment = Environment::variables();
+        while (\count($this->launchers) < $this->wanted) {
+            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died);
+            $launcher->gather(Environment::frame($this->environment));
+            $this->options->logger?->debug('A launcher was started');
+        }
+        $this->share($concurrency);
+    }
+
+    /**
+     * Gives a command to the one that it waits least with. It is on its way when {@see flush()} is called, or earlier.
+     *
+     * @throws LauncherException when one that is missing can't be started
+     */
+    public function assign(Ticket $ticket, int $concurrency): void
+    {
+        $this->start($concurrency);
+        $launcher = $this->freest();
+        $launcher->add($ticket);
+        $ticket->connect();
+        $launcher->gather(Request::run($ticket));
+    }
+
+    /** Bytes that are gathered, or sent and not taken yet. */
+    public function unsent(): int
+    {
+        $bytes = 0;
+        foreach ($this->launchers as $launcher) {
+            $bytes += $launcher->unsent();
+        }
+
+        return $bytes;
+    }
+
+    public function flush(): void
+    {
+        foreach ($this->launchers as $launcher) {
+            $launcher->send();
+        }
+    }
+
+    /** What one of them says when it starts. */
+    public function ready(string $payload): void
+    {
+        /** @var array{pid: int, capacity: int} $ready */
+        $ready = unpack('Vpid/Vcapacity', $payload);
+        $this->capacity = $ready['capacity'];
+        $this->means = substr($payload, 8);
+        $this->wake();
+        $this->options->logger?->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+    }
+
+    public function tooMany(int $concurrency): LauncherException
+    {
+        return LauncherException::tooManyAtOnce($concurrency, (int) $this->capacity * $this->wanted, $this->means);
+    }
+
+    /** A command is over, and its slot is free. */
+    public function release(Ticket $ticket): void
+    {
+        $this->deaths = 0;
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        if ($launcher !== null && $launcher->excess() < 0) {
+            $this->balance();
+        }
+    }
+
+    /** One that is dead or has failed is no longer counted on; who waits for {@see capacity()} is told why. */
+    public function remove(Launcher $launcher, LauncherException $why): void
+    {
+        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $this->wake($why);
+    }
+
+    /** @return bool whether it may be replaced */
+    public function died(Launcher $launcher, string $how): bool
+    {
+        $this->remove($launcher, LauncherException::died($how, []));
+        $this->options->logger?->debug('A launcher died: {how}', ['how' => $how]);
+
+        return ++$this->deaths <= self::DEATHS * $this->wanted;
+    }
+
+    /** @return array<int, Ticket> all that they have, by id */
+    public function tickets(): array
+    {
+        $tickets = [];
+        foreach ($this->launchers as $launcher) {
+            $tickets += $launcher->tickets;
+        }
+
+        return $tickets;
+    }
+
+    public function areStarted(): bool
+    {
+        return $this->launchers !== [];
+    }
+
+    /**
+     * How many commands they have descriptors for together; waits until one has said so.
+     *
+     * @throws LauncherException when one can't be started, or ends
+     */
+    public function capacity(int $concurrency): int
+    {
+        $this->start($concurrency);
+        if ($this->capacity === null) {
+            $this->waiting[] = $suspension = EventLoop::getSuspension();
+            $launcher = $this->launchers[0];
+            $launcher->keepLoop();
+            try {
+                $suspension->suspend();
+            } finally {
+                $launcher->releaseLoop();
+            }
+        }
+
+        return (int) $this->capacity * $this->wanted;
+    }
+
     /** @throws LauncherException when they have not the descriptors for so many */
     public function resize(int $concurrency): void
     {
@@ -119,100 +232,6 @@ final class Launchers
         }
     }
 
-    /** What one of them says when it starts. */
-    public function ready(int $capacity, string $means): void
-    {
-        $this->capacity = $capacity;
-        $this->means = $means;
-    }
-
-    /** How many commands they have descriptors for together; null until one has said so. */
-    public function capacity(): ?int
-    {
-        return $this->capacity === null ? null : $this->capacity * $this->wanted;
-    }
-
-    /** The event loop goes on until one has said what it has descriptors for. */
-    public function awaitReady(): void
-    {
-        $this->launchers[0]->awaitReady();
-    }
-
-    public function tooMany(int $concurrency): LauncherException
-    {
-        return LauncherException::tooManyAtOnce($concurrency, (int) $this->capacity(), $this->means);
-    }
-
-    /**
-     * The one that a command waits least with.
-     *
-     * @throws LauncherException
-     */
-    public function freest(int $concurrency): Launcher
-    {
-        $this->start($concurrency);
-        $freest = $this->launchers[0];
-        foreach ($this->launchers as $launcher) {
-            if ($launcher->excess() < $freest->excess()) {
-                $freest = $launcher;
-            }
-        }
-
-        return $freest;
-    }
-
-    /** Where slots are free, commands that wait elsewhere are asked back. */
-    public function balance(): void
-    {
-        if (\count($this->launchers) < 2) {
-            return;
-        }
-        foreach ($this->launchers as $idle) {
-            foreach ($this->launchers as $busy) {
-                // Half of what waits, so that both have as much to do.
-                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
-                    continue;
-                }
-            }
-        }
-        $this->flush();
-    }
-
-    public function flush(): void
-    {
-        foreach ($this->launchers as $launcher) {
-            $launcher->send();
-        }
-    }
-
-    /** Bytes that are gathered, or sent and not taken yet. */
-    public function unsent(): int
-    {
-        $bytes = 0;
-        foreach ($this->launchers as $launcher) {
-            $bytes += $launcher->unsent();
-        }
-
-        return $bytes;
-    }
-
-    /** @return array<int, Ticket> all that they have, by id */
-    public function tickets(): array
-    {
-        $tickets = [];
-        foreach ($this->launchers as $launcher) {
-            $tickets += $launcher->tickets;
-        }
-
-        return $tickets;
-    }
-
-    /** One that is dead or has failed is no longer counted on. */
-    public function remove(Launcher $launcher): void
-    {
-        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
-    }
-
     /** Ends them all, side by side, and returns when they have ended. */
     public function close(): void
     {
@@ -224,6 +243,7 @@ final class Launchers
         foreach ($launchers as $launcher) {
             $launcher->close();
         }
+        $this->wake(LauncherException::closed([]));
     }
 
     private static function countFor(int $concurrency): int
@@ -241,5 +261,45 @@ final class Launchers
             // All are told the largest share, so that all of them refuse it or none.
             $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, $largest, $this->options->grace)));
         }
+    }
+
+    /** The one that a command waits least with. */
+    private function freest(): Launcher
+    {
+        $freest = $this->launchers[0];
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->excess() < $freest->excess()) {
+                $freest = $launcher;
+            }
+        }
+
+        return $freest;
+    }
+
+    /** Of those that wait for {@see capacity()}. */
+    private function wake(?LauncherException $why = null): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = [];
+        foreach ($waiting as $suspension) {
+            $why === null ? $suspension->resume() : $suspension->throw($why);
+        }
+    }
+
+    /** Where slots are free, commands that wait elsewhere are asked back. */
+    private function balance(): void
+    {
+        if (\count($this->launchers) < 2) {
+            return;
+        }
+        foreach ($this->launchers as $idle) {
+            foreach ($this->launchers as $busy) {
+                // Half of what waits, so that both have as much to do.
+                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
+                    continue;
+                }
+            }
+        }
+        $this->flush();
     }
 }

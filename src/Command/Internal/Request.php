@@ -4,13 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Spindle\Command\Output;
+
 /** Says to the launcher what a command is. */
 final class Request
 {
-    /** @param int $flags what becomes of its outputs and where its input comes from */
-    public static function run(Ticket $ticket, int $flags): string
+    /** A ticket's, which is connected. */
+    public static function run(Ticket $ticket): string
     {
         $command = $ticket->command;
+        $flags = self::flags($ticket);
         $line = $command->line;
         $arguments = $line === null ? $command->arguments : ShellLine::split($line) ?? [];
         $directory = self::directory($command->directory);
@@ -35,6 +38,36 @@ final class Request
         ) . $strings . (($flags & Protocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
     }
 
+    /** What becomes of its outputs and where its input comes from. */
+    private static function flags(Ticket $ticket): int
+    {
+        return match ($ticket->command->stdout) {
+            Output::Capture => 0,
+            Output::Inherit => Protocol::INHERIT_STDOUT,
+            Output::Discard => Protocol::DISCARD_STDOUT,
+            default => Protocol::STREAM_STDOUT,
+        } | match ($ticket->command->stderr) {
+            Output::Capture => 0,
+            Output::Inherit => Protocol::INHERIT_STDERR,
+            Output::Discard => Protocol::DISCARD_STDERR,
+            default => Protocol::STREAM_STDERR,
+        } | match (true) {
+            $ticket->command->input === null => 0,
+            $ticket->feeder === null => Protocol::INPUT_INLINE,
+            default => Protocol::INPUT_FOLLOWS,
+        };
+    }
+
+    /** The launcher has a working directory of its own, so that each command is told this process's. */
+    private static function directory(?string $directory): string
+    {
+        if ($directory === null) {
+            return (string) getcwd();
+        }
+
+        return $directory[0] === '/' ? $directory : getcwd() . "/{$directory}";
+    }
+
     /**
      * A shell tells the programs that it starts where they are, so this is done without one too. A PWD that is right is
      * left alone: it may name the place through a symbolic link.
@@ -57,15 +90,5 @@ final class Request
         }
 
         return ['PWD=' . realpath($directory)];
-    }
-
-    /** The launcher has a working directory of its own, so that each command is told this process's. */
-    private static function directory(?string $directory): string
-    {
-        if ($directory === null) {
-            return (string) getcwd();
-        }
-
-        return $directory[0] === '/' ? $directory : getcwd() . "/{$directory}";
     }
 }

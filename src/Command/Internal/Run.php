@@ -7,7 +7,6 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
@@ -49,9 +48,7 @@ final class Run implements TicketOwner
     private int $failed = 0;
     private int $gaveWay = 0;
     private ?\Throwable $failure = null;
-
-    /** @var Suspension<mixed>|null */
-    private ?Suspension $waiting = null;
+    private readonly Condition $changed;
 
     /** @param iterable<mixed, mixed> $commands meant to be {@see Command}s, which is checked as they come */
     public function __construct(
@@ -62,6 +59,7 @@ final class Run implements TicketOwner
         $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
         $this->ready = new \SplQueue();
         $this->order = new \SplQueue();
+        $this->changed = new Condition();
         $this->lane = $dispatcher->open($this);
     }
 
@@ -71,7 +69,7 @@ final class Run implements TicketOwner
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             $this->failure ??= $cancelled;
             $this->abandon();
-            $this->wake();
+            $this->changed->notify();
         });
         try {
             $cancellation?->throwIfRequested();
@@ -108,7 +106,7 @@ final class Run implements TicketOwner
             $this->ready->enqueue($result);
         }
         $this->considerHalt();
-        $this->wake();
+        $this->changed->notify();
     }
 
     public function drain(): void
@@ -118,7 +116,7 @@ final class Run implements TicketOwner
             $this->dispatcher->withdraw($ticket);
         }
         $this->dispatcher->flush();
-        $this->wake();
+        $this->changed->notify();
     }
 
     public function lost(Ticket $ticket, \Throwable $reason): void
@@ -127,7 +125,7 @@ final class Run implements TicketOwner
         --$this->untaken;
         $this->failure ??= $reason;
         $this->abandon();
-        $this->wake();
+        $this->changed->notify();
     }
 
     /** Takes the next result, waiting for it; null when there will be none. Throws what ended the run, after all results. */
@@ -153,12 +151,7 @@ final class Run implements TicketOwner
                 return $this->takeEarly() ?? ($this->failure === null ? null : throw $this->failure);
             }
             $this->pullSoon();
-            $this->waiting = EventLoop::getSuspension();
-            try {
-                $this->waiting->suspend();
-            } finally {
-                $this->waiting = null;
-            }
+            $this->changed->wait();
             $this->gaveWay = hrtime(true);
         }
     }
@@ -212,7 +205,7 @@ final class Run implements TicketOwner
             $this->dispatcher->flush();
         }
         if (!$this->ready->isEmpty() || $this->inputEnded || $this->failure !== null) {
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -259,18 +252,6 @@ final class Run implements TicketOwner
     private function abandon(): void
     {
         $this->inputEnded = true;
-        $this->cancelAll();
-    }
-
-    private function cancelAll(): void
-    {
         $this->dispatcher->cancel($this->tickets);
-    }
-
-    private function wake(): void
-    {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
     }
 }

@@ -10,6 +10,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
+use Spindle\Internal\UnlinkedFile;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -77,6 +78,31 @@ final class ParentDeathTest extends TestCase
         $pool = new CommandPool(12, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
         foreach ($pool->run($commands()) as $_) {
             continue;
+        }
+    }
+
+    /** A kill may come between creating and unlinking a temporary file, of the pool or of anything else in its process. */
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testTheNameOfATemporaryFileThatAKilledProcessLeftIsRemoved(StartMethod $start): void
+    {
+        mkdir($this->path('temporary'));
+        $names = ['foreign', 'spindle-0123456789abcdef01234567'];
+        array_map(fn(string $name): bool => touch($this->path("temporary/{$name}")), $names);
+        $host = Host::start(self::class . '::wait', [$start->value, $this->path('temporary')]);
+        Eventually::holdsByItself(fn(): bool => is_file($this->path('prefix')), 'its commands run');
+
+        touch(file_get_contents($this->path('prefix')) . '89abcdef');
+        $host->signal(\SIGKILL);
+        Eventually::holdsByItself(fn(): bool => Text::names($this->path('temporary')) === $names, 'only what is not its own is left', 1.0);
+        $host->wait();
+    }
+
+    public static function wait(string $start, string $temporary): void
+    {
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        foreach ($pool->run([Command::of('true'), Command::of('sleep', '100')]) as $_) {
+            file_put_contents("{$temporary}/../prefix.new", UnlinkedFile::prefix($temporary));
+            rename("{$temporary}/../prefix.new", "{$temporary}/../prefix");
         }
     }
 

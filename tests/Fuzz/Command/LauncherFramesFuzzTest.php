@@ -43,6 +43,15 @@ final class LauncherFramesFuzzTest extends TestCase
         $this->resultsOf(substr($answer, 0, -1), [\strlen($answer)], false);
     }
 
+    public function testWhatIsNoFrameIsADeath(): void
+    {
+        mt_srand(Scale::seed());
+        $answer = Protocol::frame(Protocol::READY, 0, pack('VV', 1, 1000) . 'scripted') . 'PHP Warning: what is this?';
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessage('it wrote something that is no frame: "PHP Warni');
+        $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, 70)));
+    }
+
     /** @return array{string, list<array{int, string, string}>} bytes, and what the pool is to make of them */
     private static function answer(): array
     {

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Command;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\Attributes\RequiresFunction;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -93,6 +94,26 @@ final class LongLivedPoolTest extends TestCase
         $asked = [Async::run($pool->capacity(...)), Async::run($pool->capacity(...))];
 
         self::assertSame($asked[0]->await(), $asked[1]->await());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAPoolThatTheCapacityWasAskedOfKeepsTheEventLoopNoLonger(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        self::assertGreaterThan(0, $pool->capacity());
+
+        EventLoop::run();
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testClosingThePoolTellsAFiberThatAsksForTheCapacity(StartMethod $start): void
+    {
+        $pool = $this->pool($start);
+        $asked = Async::run($pool->capacity(...));
+        EventLoop::queue($pool->close(...));
+
+        $this->expectException(LauncherException::class);
+        $asked->await();
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

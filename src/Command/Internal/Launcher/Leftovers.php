@@ -4,13 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal\Launcher;
 
-/**
- * Names of temporary files of a pool that was killed. A file loses its name as soon as it is created, but PHP can't
- * create one without, so a kill may come in between.
- */
+/** Names of temporary files that a killed process had no time to remove (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
-    /** @param string $prefix what the names of this pool's files begin with, an absolute path */
+    /** @param string $prefix what the paths of its files begin with, absolute */
     public static function remove(int $pool, string $prefix): void
     {
         if (!self::isGone($pool)) {

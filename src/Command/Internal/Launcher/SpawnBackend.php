@@ -17,11 +17,6 @@ namespace Spindle\Command\Internal\Launcher;
 final class SpawnBackend implements Backend
 {
     private const READ_SIZE = 1 << 18;
-    private const MAX_EVENTS = 256;
-    private const EPOLLIN = 1;
-    private const EPOLLOUT = 4;
-    private const POLLIN = 1;
-    private const POLLOUT = 4;
     private const CLOEXEC = 0o2000000;
     private const NONBLOCK = 0o4000;
 
@@ -31,16 +26,12 @@ final class SpawnBackend implements Backend
     /** @var LibcFunctions the same functions as typed methods */
     private readonly object $c;
 
-    private readonly int $epoll;
+    private readonly Epoll $epoll;
     private readonly int $signals;
 
     /** A descriptor that becomes readable when the pool's process ends; -1 where the kernel has none (before 5.3). */
     private readonly int $poolProcess;
 
-    /** Size of a struct epoll_event in 32-bit words, and where its descriptor lies: it is packed on x86-64 alone. */
-    private readonly int $eventWords;
-
-    private readonly \FFI\CData $events;
     private readonly \FFI\CData $buffer;
 
     /** @var Integers */
@@ -71,18 +62,16 @@ final class SpawnBackend implements Backend
         $this->closeOnExec();
 
         $this->spawner = new Spawner($this->libc, $token);
-        $this->events = $this->libc->new('uint32_t[' . self::MAX_EVENTS * 4 . ']');
         $this->buffer = $this->libc->new('char[' . self::READ_SIZE . ']');
         $this->status = $this->libc->integers('int[1]');
-        $this->eventWords = php_uname('m') === 'x86_64' ? 3 : 4;
 
         $this->signals = $this->takeSignals();
-        $this->epoll = $c->epoll_create1(self::CLOEXEC);
-        $this->watch(0, self::EPOLLIN);
-        $this->watch($this->signals, self::EPOLLIN);
+        $this->epoll = new Epoll($this->libc);
+        $this->epoll->watch(0, Epoll::READABLE);
+        $this->epoll->watch($this->signals, Epoll::READABLE);
         $this->poolProcess = $c->syscall(434, $poolPid, 0); // pidfd_open
         if ($this->poolProcess >= 0) {
-            $this->watch($this->poolProcess, self::EPOLLIN);
+            $this->epoll->watch($this->poolProcess, Epoll::READABLE);
         }
         foreach ([0, 1] as $end) {
             $c->fcntl($end, 4, self::NONBLOCK | ($end === 0 ? 0 : 1)); // F_SETFL
@@ -142,22 +131,12 @@ final class SpawnBackend implements Backend
 
             return;
         }
-        $count = $this->c->epoll_wait($this->epoll, $this->events, self::MAX_EVENTS, $milliseconds);
-        if ($count <= 0) {
-            return;
-        }
-        /** @var array<int, int> $words from 1 */
-        $words = unpack('V*', \FFI::string($this->events, $count * $this->eventWords * 4));
-        $ready = [];
-        for ($i = $this->eventWords - 1, $end = $count * $this->eventWords; $i <= $end; $i += $this->eventWords) {
-            $ready[$words[$i]] = true;
-        }
-        $this->handle($ready);
+        $this->handle($this->epoll->wait($milliseconds));
     }
 
     public function awaitExit(int $nanoseconds): void
     {
-        $this->handle($this->poll([$this->signals => self::POLLIN], max(1, intdiv($nanoseconds, 1_000_000))));
+        $this->handle($this->epoll->waitFor([$this->signals => Epoll::READABLE], max(1, intdiv($nanoseconds, 1_000_000))));
     }
 
     public function send(string $bytes): string
@@ -166,7 +145,7 @@ final class SpawnBackend implements Backend
         if ($written === \strlen($bytes)) {
             if ($this->awaitingPool) {
                 $this->awaitingPool = false;
-                $this->unwatch(1);
+                $this->epoll->unwatch(1);
             }
 
             return '';
@@ -178,7 +157,7 @@ final class SpawnBackend implements Backend
         }
         if (!$this->awaitingPool) {
             $this->awaitingPool = true;
-            $this->watch(1, self::EPOLLOUT);
+            $this->epoll->watch(1, Epoll::WRITABLE);
         }
 
         return $written > 0 ? substr($bytes, $written) : $bytes;
@@ -212,7 +191,7 @@ final class SpawnBackend implements Backend
         } elseif (!$job->inputFollows) {
             $this->closeInput($job);
         } elseif (isset($this->inputs[$job->in])) {
-            $this->unwatch($job->in);
+            $this->epoll->unwatch($job->in);
             unset($this->inputs[$job->in]);
         }
     }
@@ -221,7 +200,7 @@ final class SpawnBackend implements Backend
     {
         foreach ([$job->out, $job->err] as $descriptor) {
             if ($descriptor >= 0) {
-                $listen ? $this->watch($descriptor, self::EPOLLIN) : $this->unwatch($descriptor);
+                $listen ? $this->epoll->watch($descriptor, Epoll::READABLE) : $this->epoll->unwatch($descriptor);
             }
         }
     }
@@ -272,37 +251,11 @@ final class SpawnBackend implements Backend
 
     private function waitForPool(int $milliseconds): void
     {
-        $descriptors = [0 => self::POLLIN, 1 => self::POLLOUT, $this->signals => self::POLLIN];
+        $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];
         if ($this->poolProcess >= 0) {
-            $descriptors[$this->poolProcess] = self::POLLIN;
+            $descriptors[$this->poolProcess] = Epoll::READABLE;
         }
-        $this->handle($this->poll($descriptors, $milliseconds));
-    }
-
-    /**
-     * @param array<int, int> $descriptors with what is waited for
-     *
-     * @return array<int, true> those that are ready
-     */
-    private function poll(array $descriptors, int $milliseconds): array
-    {
-        $set = '';
-        foreach ($descriptors as $descriptor => $events) {
-            $set .= pack('lss', $descriptor, $events, 0);
-        }
-        \FFI::memcpy($this->buffer, $set, \strlen($set));
-        if ($this->c->poll($this->buffer, \count($descriptors), $milliseconds) <= 0) {
-            return [];
-        }
-        $answer = \FFI::string($this->buffer, \strlen($set));
-        $ready = [];
-        foreach (array_keys($descriptors) as $i => $descriptor) {
-            if (\ord($answer[$i * 8 + 6]) !== 0) {
-                $ready[$descriptor] = true;
-            }
-        }
-
-        return $ready;
+        $this->handle($this->epoll->waitFor($descriptors, $milliseconds));
     }
 
     /** @param array<int, true> $ready descriptors that have something for us */
@@ -406,7 +359,7 @@ final class SpawnBackend implements Backend
     {
         if (!isset($this->inputs[$job->in])) {
             $this->inputs[$job->in] = $job;
-            $this->watch($job->in, self::EPOLLOUT);
+            $this->epoll->watch($job->in, Epoll::WRITABLE);
         }
     }
 
@@ -415,18 +368,5 @@ final class SpawnBackend implements Backend
         unset($this->inputs[$job->in]);
         $this->c->close($job->in);
         $job->in = -1;
-    }
-
-    private function watch(int $descriptor, int $events): void
-    {
-        // EPOLL_CTL_ADD; the event's user data is the descriptor.
-        $this->c->epoll_ctl($this->epoll, 1, $descriptor, $this->eventWords === 3
-            ? pack('VVV', $events, $descriptor, 0)
-            : pack('VVVV', $events, 0, $descriptor, 0));
-    }
-
-    private function unwatch(int $descriptor): void
-    {
-        $this->c->epoll_ctl($this->epoll, 2, $descriptor, str_repeat("\0", 16));
     }
 }

@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal\Launcher;
 
+use Spindle\Command\Internal\FrameReader;
 use Spindle\Command\Internal\Protocol;
 
 /**
- * The launcher's own logic, whatever starts the processes: which job is next, when one is over its time, how its tree is
- * ended, what the pool is told. It ends when the pool does, and everything that it started ends before it.
+ * The launcher's own logic, whatever starts the processes: which job is next, what becomes of its input and output, what
+ * the pool is told. It ends when the pool does, and everything that it started ends before it ({@see Endings}).
  */
 final class Supervisor
 {
@@ -24,41 +25,19 @@ final class Supervisor
     /** Captured output leaves in pieces of at least this size, in bytes. */
     private const PIECE = 1 << 16;
 
-    /** Of the grace that jobs get to end, at most this remains, in seconds, when the pool itself is gone. */
-    private const LAST_GRACE = 0.5;
-
-    /** A killed process is gone within this time, in nanoseconds, or it can't be killed. */
-    private const KILLED_WITHIN = 1_000_000_000;
-
-    /** Between two looks at what is left of an ended job: at first and at most, in nanoseconds. */
-    private const FIRST_LOOK = 1_000_000;
-    private const LAST_LOOK = 50_000_000;
-
     private readonly Backend $backend;
     private int $concurrency = 0;
-    private float $grace = 2.0;
     private readonly WaitingJobs $waiting;
-    private readonly Trees $trees;
+    private readonly Endings $endings;
+    private readonly FrameReader $frames;
 
     /** @var array<int, Job> started and not yet reported, by id */
     private array $running = [];
-
-    /** @var array<int, Job> of the running ones: to be ended for the pool */
-    private array $cancelled = [];
-
-    /** @var array<int, Job> of the running ones: ended, their own process gone */
-    private array $lingering = [];
-
-    /** No time limit is reached before this, on the monotonic clock; 0 when none is known. */
-    private int $deadline = 0;
-    private int $lookAt = 0;
-    private int $look = self::FIRST_LOOK;
 
     /** When frames were last sent; and when those that are gathered are to be, or 0. */
     private int $flushed = 0;
     private int $flushAt = 0;
 
-    private string $received = '';
     private string $backlog = '';
     private bool $exhausted = false;
     private bool $poolGone = false;
@@ -68,7 +47,8 @@ final class Supervisor
     {
         $this->waiting = new WaitingJobs();
         $this->backend = $backend($this);
-        $this->trees = new Trees($this->backend, $token, $this->roots(...));
+        $this->endings = new Endings($this->backend, new Trees($this->backend, $token, $this->roots(...)));
+        $this->frames = new FrameReader($this->obey(...));
     }
 
     /** Works until the pool is gone, then ends what is left. */
@@ -79,26 +59,16 @@ final class Supervisor
             $this->flushInTime();
             $starting = $this->startNext();
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
-            $this->enforceLimits();
+            foreach ($this->endings->enforceLimits($this->running, \strlen($this->backlog) > self::BACKLOG) as $job) {
+                $this->report($job);
+            }
         }
-        $this->trees->endAll(min($this->grace, self::LAST_GRACE), self::KILLED_WITHIN);
+        $this->endings->endAll();
     }
 
     public function received(string $bytes): void
     {
-        $bytes = $this->received . $bytes;
-        $at = 0;
-        $size = \strlen($bytes);
-        while ($size - $at >= Protocol::HEADER) {
-            /** @var array{length: int, type: int, job: int} $header */
-            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
-            if ($size - $at - 4 < $header['length']) {
-                break;
-            }
-            $this->obey($header['type'], $header['job'], substr($bytes, $at + Protocol::HEADER, $header['length'] - 5));
-            $at += 4 + $header['length'];
-        }
-        $this->received = $at === $size ? '' : substr($bytes, $at);
+        $this->frames->feed($bytes);
     }
 
     public function poolGone(): void
@@ -111,25 +81,21 @@ final class Supervisor
         if ($job->idleTimeout > 0) {
             $job->lastOutput = hrtime(true);
         }
+        $type = $isError ? Protocol::STDERR : Protocol::STDOUT;
         if (($job->flags & ($isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT)) !== 0) {
-            $this->tell($isError ? Protocol::STDERR : Protocol::STDOUT, $job->id, $bytes);
+            $this->tell($type, $job->id, $bytes);
             $before = $job->untaken;
             $job->untaken += \strlen($bytes);
             if ($job->untaken > Protocol::OUTPUT_WINDOW && $before <= Protocol::OUTPUT_WINDOW) {
                 $this->backend->listen($job, false);
             }
-        } elseif ($isError) {
-            $job->stderr .= $bytes;
-            if (\strlen($job->stderr) >= self::PIECE) {
-                $this->tell(Protocol::STDERR, $job->id, $job->stderr);
-                $job->stderr = '';
-            }
-        } else {
-            $job->stdout .= $bytes;
-            if (\strlen($job->stdout) >= self::PIECE) {
-                $this->tell(Protocol::STDOUT, $job->id, $job->stdout);
-                $job->stdout = '';
-            }
+
+            return;
+        }
+        $kept = $isError ? $job->stderr .= $bytes : $job->stdout .= $bytes;
+        if (\strlen($kept) >= self::PIECE) {
+            $this->tell($type, $job->id, $kept);
+            $isError ? $job->stderr = '' : $job->stdout = '';
         }
     }
 
@@ -158,22 +124,20 @@ final class Supervisor
         if ($job->ending === 0) {
             $this->report($job);
         } else {
-            $this->lingering[$job->id] = $job;
-            $this->lookAt = 1;
+            $this->endings->linger($job);
         }
     }
 
     /** A descendant of some job, adopted by this process, is over. */
     public function orphanEnded(): void
     {
-        if ($this->lingering !== []) {
-            $this->lookAt = 1;
-        }
+        $this->endings->orphanEnded();
         $this->exhausted = false;
     }
 
-    private function obey(int $type, int $id, string $payload): void
+    private function obey(int $type, int $id, string $bytes, int $at, int $length): void
     {
+        $payload = substr($bytes, $at, $length);
         match ($type) {
             Protocol::RUN => $this->enqueue($id, $payload),
             Protocol::INPUT => $this->input($id, $payload, true),
@@ -216,7 +180,7 @@ final class Supervisor
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
-        $this->grace = $settings['grace'];
+        $this->endings->grace = $settings['grace'];
     }
 
     private function input(int $id, string $bytes, bool $follows): void
@@ -248,8 +212,8 @@ final class Supervisor
     private function cancel(int $id): void
     {
         $this->withdraw($id);
-        if (isset($this->running[$id]) && $this->running[$id]->ending === 0) {
-            $this->cancelled[$id] = $this->running[$id];
+        if (isset($this->running[$id])) {
+            $this->endings->cancel($this->running[$id]);
         }
     }
 
@@ -286,12 +250,7 @@ final class Supervisor
             return true; // so that it is told without waiting for something else to happen
         }
         $this->running[$id] = $job;
-        if ($job->timeout > 0) {
-            $this->expect($job->started + self::nanoseconds($job->timeout));
-        }
-        if ($job->idleTimeout > 0) {
-            $this->expect($job->started + self::nanoseconds($job->idleTimeout));
-        }
+        $this->endings->started($job);
 
         return $this->mayStart();
     }
@@ -317,130 +276,11 @@ final class Supervisor
         }
     }
 
-    /** At most thirty years, so that a sum with the clock never overflows. */
-    private static function nanoseconds(float $seconds): int
-    {
-        return (int) (min($seconds, 1e9) * 1e9);
-    }
-
-    private function expect(int $deadline): void
-    {
-        if ($this->deadline === 0 || $deadline < $this->deadline) {
-            $this->deadline = $deadline;
-        }
-    }
-
     private function nextDeadline(): int
     {
-        $next = $this->deadline;
-        foreach ([$this->lookAt, $this->flushAt] as $other) {
-            $next = $next === 0 || ($other !== 0 && $other < $next) ? $other : $next;
-        }
+        $next = $this->endings->nextDeadline();
 
-        return $next;
-    }
-
-    private function enforceLimits(): void
-    {
-        if ($this->cancelled !== []) {
-            // Together, for each look at the processes of the machine takes milliseconds.
-            $this->end(array_values(array_intersect_key($this->cancelled, $this->running)), Protocol::CANCELLED);
-            $this->cancelled = [];
-        }
-        if ($this->deadline === 0 && $this->lookAt === 0) {
-            return;
-        }
-        $now = hrtime(true);
-        if ($this->deadline !== 0 && $this->deadline <= $now) {
-            $this->endOverdue($now);
-        }
-        if ($this->lookAt !== 0 && $this->lookAt <= $now) {
-            $this->lookForSurvivors($now);
-        }
-    }
-
-    private function endOverdue(int $now): void
-    {
-        // The deadline was the earliest of all; the next one is found on the way, and is too early at worst.
-        $this->deadline = 0;
-        $timedOut = $idle = $kill = [];
-        foreach ($this->running as $job) {
-            if ($job->ending !== 0) {
-                if ($job->killAt > $now) {
-                    $this->expect($job->killAt);
-                } elseif ($job->killed) {
-                    $this->abandon($job);
-                } else {
-                    $job->killed = true;
-                    $kill[$job->id] = true;
-                    $job->killAt = $now + self::KILLED_WITHIN;
-                    $this->expect($job->killAt);
-                }
-
-                continue;
-            }
-            if ($job->untaken > Protocol::OUTPUT_WINDOW || \strlen($this->backlog) > self::BACKLOG) {
-                $job->lastOutput = $now; // it is not silent, it is not listened to
-            }
-            $timeout = $job->timeout > 0 ? $job->started + self::nanoseconds($job->timeout) : \PHP_INT_MAX;
-            $silence = $job->idleTimeout > 0 ? $job->lastOutput + self::nanoseconds($job->idleTimeout) : \PHP_INT_MAX;
-            if ($timeout <= $now) {
-                $timedOut[] = $job;
-            } elseif ($silence <= $now) {
-                $idle[] = $job;
-            } elseif (min($timeout, $silence) !== \PHP_INT_MAX) {
-                $this->expect(min($timeout, $silence));
-            }
-        }
-        $this->end($timedOut, Protocol::TIMED_OUT);
-        $this->end($idle, Protocol::IDLE);
-        $this->trees->kill($kill);
-    }
-
-    /** @param list<Job> $jobs */
-    private function end(array $jobs, int $reason): void
-    {
-        if ($jobs === []) {
-            return;
-        }
-        $ids = [];
-        foreach ($jobs as $job) {
-            $job->ending = $reason;
-            $job->killAt = hrtime(true) + self::nanoseconds($this->grace);
-            $this->expect($job->killAt);
-            $ids[$job->id] = true;
-        }
-        $this->trees->terminate($ids);
-    }
-
-    private function lookForSurvivors(int $now): void
-    {
-        $alive = array_flip($this->trees->alive());
-        $left = false;
-        foreach ($this->lingering as $id => $job) {
-            if (isset($alive[$id])) {
-                $left = true;
-            } else {
-                unset($this->lingering[$id]);
-                $this->report($job);
-            }
-        }
-        // Adopted orphans announce their end; where there is no adoption, the looks get rarer.
-        $this->look = $left ? min($this->look * 2, self::LAST_LOOK) : self::FIRST_LOOK;
-        $this->lookAt = $left ? $now + $this->look : 0;
-    }
-
-    /** What neither ends nor can be ended keeps no slot and nobody waiting. */
-    private function abandon(Job $job): void
-    {
-        $job->ending |= Protocol::SURVIVED;
-        if (isset($this->lingering[$job->id])) {
-            unset($this->lingering[$job->id]);
-        } else {
-            $this->backend->abandon($job);
-            $job->ended = hrtime(true);
-        }
-        $this->report($job);
+        return $next === 0 || ($this->flushAt !== 0 && $this->flushAt < $next) ? $this->flushAt : $next;
     }
 
     private function report(Job $job): void
@@ -483,7 +323,7 @@ final class Supervisor
     {
         $roots = [];
         foreach ($this->running as $job) {
-            if (!isset($this->lingering[$job->id])) {
+            if ($job->ended === 0) {
                 $roots[$this->backend->pidOf($job)] = $job->id;
             }
         }

@@ -18,10 +18,12 @@ use Spindle\Command\Internal\Launcher\Supervisor;
 use Spindle\Command\Internal\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
-foreach (['Backend', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
+foreach (['Backend', 'Endings', 'Epoll', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessOpener', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
-require dirname(__DIR__) . '/Protocol.php';
+foreach (['FrameReader', 'MalformedFrameException', 'Protocol'] as $class) {
+    require dirname(__DIR__) . "/{$class}.php";
+}
 
 set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
     if ((error_reporting() & $level) === 0) {

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+/**
+ * Splits what comes through a pipe into the frames of {@see Protocol}: bytes in, frames out, however the bytes arrive.
+ */
+final class FrameReader
+{
+    /** What came after the last complete frame. */
+    private string $rest = '';
+
+    /** So long the rest has to be, in bytes, before a look at it is worth while: a long frame is not copied with each piece. */
+    private int $needed = Protocol::HEADER;
+
+    /**
+     * @param \Closure(int, int, string, int, int): void $frame   type, job, and where its payload lies: bytes, offset, length
+     * @param int                                        $longest what claims to be longer is no frame, in bytes
+     */
+    public function __construct(private readonly \Closure $frame, private readonly int $longest = \PHP_INT_MAX) {}
+
+    /**
+     * Hands on the frames that are complete now, in order, and keeps the rest.
+     *
+     * @throws MalformedFrameException after the frames before it; what follows can't be told apart, so feed no more
+     */
+    public function feed(string $bytes): void
+    {
+        $this->rest .= $bytes;
+        if (\strlen($this->rest) < $this->needed) {
+            return;
+        }
+        $bytes = $this->rest;
+        $this->rest = '';
+        $this->needed = Protocol::HEADER;
+        $at = 0;
+        $size = \strlen($bytes);
+        while ($size - $at >= Protocol::HEADER) {
+            /** @var array{length: int, type: int, job: int} $header */
+            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
+            if ($header['length'] < 5 || $header['length'] > $this->longest) {
+                throw MalformedFrameException::at($bytes, $at);
+            }
+            if ($size - $at - 4 < $header['length']) {
+                $this->needed = 4 + $header['length'];
+                break;
+            }
+            $payload = $at + Protocol::HEADER;
+            $at += 4 + $header['length'];
+            ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+        }
+        $this->rest = $at === $size ? '' : substr($bytes, $at);
+    }
+}

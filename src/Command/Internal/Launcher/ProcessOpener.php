@@ -1,0 +1,201 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal\Launcher;
+
+use Spindle\Command\Internal\Protocol;
+
+/**
+ * Starts processes with proc_open, after the checks that exec would make: each with the descriptors that its job asks
+ * for and the write end of one pipe more.
+ *
+ * Children share the launcher's process group, so that trees are found in /proc; orphans that have left them are only
+ * found by their environment.
+ */
+final class ProcessOpener
+{
+    /** The child's end of the pipe whose end of file announces its exit. */
+    public const EXIT_PIPE = 3;
+
+    /** A string of this size, in bytes, or longer, exec refuses (MAX_ARG_STRLEN: 32 pages). */
+    private const ARGUMENT_LIMIT = 131072;
+
+    /** @var resource /dev/null */
+    private readonly mixed $null;
+
+    /** @var array<string, string> name => `NAME=value`, what each job starts from */
+    private array $variables = [];
+
+    public function __construct(private readonly string $token)
+    {
+        $null = fopen('/dev/null', 'r+e');
+        \assert($null !== false);
+        $this->null = $null;
+    }
+
+    /** @param list<string> $environment `NAME=value`, what every job starts from; it becomes the launcher's own */
+    public function useEnvironment(array $environment): void
+    {
+        $this->variables = [];
+        foreach (array_keys(getenv(null, true)) as $name) {
+            putenv("{$name}");
+        }
+        foreach ($environment as $variable) {
+            $this->variables[explode('=', $variable, 2)[0]] = $variable;
+            putenv($variable);
+        }
+    }
+
+    /**
+     * Starts the job: sets its process, and our ends of its pipes, of which only that of the input doesn't block.
+     *
+     * @param int $available descriptors that may still be opened
+     *
+     * @return bool false when descriptors or processes have run out for now and nothing was started
+     *
+     * @throws StartFailure
+     */
+    public function start(Job $job, int $available): bool
+    {
+        Programs::enter($job->directory);
+        $environment = $this->environmentOf($job);
+        $this->checkSize([...($job->arguments === [] ? [$job->line] : $job->arguments), ...($environment ?? array_values($this->variables))]);
+        $path = $job->path($this->variables);
+        $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
+        $descriptors = $this->descriptorsOf($job);
+        if (\count($descriptors) > $available) {
+            return false;
+        }
+        // From PHP 8.3 on, the program is looked up in this process's own PATH.
+        putenv($path === null ? 'PATH' : "PATH={$path}");
+        error_clear_last();
+        // @phpstan-ignore argument.type (what has no name is taken as it stands)
+        $process = @proc_open($command, $descriptors, $pipes, null, $environment);
+        if ($process === false) {
+            return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
+        }
+        $job->process = $process;
+        $job->pipes = $pipes;
+        foreach ($pipes as $pipe) {
+            stream_set_read_buffer($pipe, 0);
+        }
+        if (isset($pipes[0])) {
+            stream_set_blocking($pipes[0], false);
+            stream_set_write_buffer($pipes[0], 0);
+        }
+
+        return true;
+    }
+
+    /**
+     * @return list<string>|null as `NAME=value`, for by names proc_open would drop empty values; null for the launcher's
+     *                           own environment, which costs it least
+     */
+    private function environmentOf(Job $job): ?array
+    {
+        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
+        if ($job->changes === []) {
+            putenv($marker);
+
+            return null;
+        }
+
+        return [$marker, ...array_values($job->environment($this->variables))];
+    }
+
+    /**
+     * Refuses what exec would refuse with E2BIG: see execve(2), "Limits on size of arguments and environment".
+     *
+     * @param list<string> $strings arguments and environment
+     *
+     * @throws StartFailure
+     */
+    private function checkSize(array $strings): void
+    {
+        $size = 0;
+        foreach ($strings as $string) {
+            $length = \strlen($string);
+            if ($length >= self::ARGUMENT_LIMIT) {
+                throw new StartFailure(126, 'Argument list too long');
+            }
+            $size += $length + 9; // its NUL, and its address
+        }
+        if ($size > self::ARGUMENT_LIMIT && $size > $this->sizeLimit()) {
+            throw new StartFailure(126, 'Argument list too long');
+        }
+    }
+
+    /** In bytes: a quarter of what the stack may have, but no more than three quarters of 8 MiB. */
+    private function sizeLimit(): int
+    {
+        $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
+
+        return min(6 << 20, \is_int($stack) ? intdiv($stack, 4) : 2 << 20) - 4096;
+    }
+
+    /**
+     * What exec would refuse is refused here, for proc_open tells of it as of a command that ended with 127.
+     *
+     * @param non-empty-list<string> $arguments
+     *
+     * @return non-empty-list<string>
+     *
+     * @throws StartFailure
+     */
+    private function checked(array $arguments, ?string $path): array
+    {
+        $file = $arguments[0];
+        if (!str_contains($file, '/')) {
+            $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
+            // Otherwise it is left to exec to find it again, so that the program is called by the name given.
+            $arguments[0] = $path === null ? $file : $arguments[0];
+        }
+        clearstatcache(true, $file);
+        if (!file_exists($file)) {
+            throw new StartFailure(127, 'No such file or directory');
+        }
+        if (!is_file($file) || !is_executable($file)) {
+            throw new StartFailure(126, 'Permission denied');
+        }
+        Programs::checkFormat($file);
+
+        return $arguments;
+    }
+
+    /** @return array<int, list<string>|resource> */
+    private function descriptorsOf(Job $job): array
+    {
+        $flags = $job->flags;
+        $null = $this->null;
+        $descriptors = [
+            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0 ? ['pipe', 'r'] : $null,
+            ['pipe', 'w'],
+            ['pipe', 'w'],
+            self::EXIT_PIPE => ['pipe', 'w'],
+        ];
+        if (($flags & Protocol::DISCARD_STDOUT) !== 0) {
+            $descriptors[1] = $null;
+        } elseif (($flags & Protocol::INHERIT_STDOUT) !== 0) {
+            $stdout = fopen('php://fd/3', 'w');
+            $descriptors[1] = $stdout === false ? $null : $stdout;
+        }
+        if (($flags & Protocol::DISCARD_STDERR) !== 0) {
+            $descriptors[2] = $null;
+        } elseif (($flags & Protocol::INHERIT_STDERR) !== 0) {
+            $descriptors[2] = \STDERR;
+        }
+
+        return $descriptors;
+    }
+
+    /** @throws StartFailure */
+    private function refused(string $message): bool
+    {
+        if (preg_match('/Too many open files|Resource temporarily unavailable|Cannot allocate memory/i', $message) === 1) {
+            return false;
+        }
+
+        throw new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
+    }
+}

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+/** The other end of a pipe wrote what no frame begins with: something else speaks there. */
+final class MalformedFrameException extends \UnexpectedValueException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    public static function at(string $bytes, int $at): self
+    {
+        return new self('it wrote something that is no frame: ' . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE));
+    }
+}

@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+
+/** The tickets that no launcher has, because a time is to pass before their next attempt. */
+final class Pauses
+{
+    /** @var array<int, Ticket> by id */
+    private array $tickets = [];
+
+    /** @var array<int, string> of each pause's end, by the ticket's id */
+    private array $watchers = [];
+
+    /** @param \Closure(Ticket): void $due called when a ticket's time has passed; it is no longer here then */
+    public function __construct(private readonly \Closure $due) {}
+
+    /** @param float $delay in seconds */
+    public function add(Ticket $ticket, float $delay): void
+    {
+        $this->tickets[$ticket->id] = $ticket;
+        $this->watchers[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
+            unset($this->tickets[$ticket->id], $this->watchers[$ticket->id]);
+            ($this->due)($ticket);
+        });
+    }
+
+    /** @return bool whether it was here */
+    public function remove(Ticket $ticket): bool
+    {
+        if (!isset($this->tickets[$ticket->id])) {
+            return false;
+        }
+        EventLoop::cancel($this->watchers[$ticket->id]);
+        unset($this->tickets[$ticket->id], $this->watchers[$ticket->id]);
+
+        return true;
+    }
+
+    /** @return array<int, Ticket> by id */
+    public function tickets(): array
+    {
+        return $this->tickets;
+    }
+
+    public function clear(): void
+    {
+        array_map(EventLoop::cancel(...), $this->watchers);
+        $this->tickets = $this->watchers = [];
+    }
+}

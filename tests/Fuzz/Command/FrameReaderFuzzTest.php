@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fuzz\Command;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Internal\FrameReader;
+use Spindle\Command\Internal\MalformedFrameException;
+use Spindle\Command\Internal\Protocol;
+use Spindle\Tests\Scale;
+
+final class FrameReaderFuzzTest extends TestCase
+{
+    private const LONGEST = 50_000;
+
+    public function testAnySplitOfTheBytesGivesTheSameFrames(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(500); $i > 0; --$i) {
+            [$bytes, $frames] = self::frames();
+            foreach ([1, 3, 12, 1000, 70_000, \strlen($bytes) + 1] as $longest) {
+                self::assertSame($frames, self::read(Splits::random($bytes, $longest)));
+            }
+        }
+    }
+
+    public function testWhatIsTornComesOnceItIsWhole(): void
+    {
+        mt_srand(Scale::seed());
+        [$bytes, $frames] = self::frames();
+        for ($size = \strlen($bytes), $at = max(0, $size - 100); $at < $size; ++$at) {
+            $whole = self::read([substr($bytes, 0, $at)]);
+            self::assertSame(\array_slice($frames, 0, \count($whole)), $whole);
+            self::assertLessThan(\count($frames), \count($whole));
+            self::assertSame($frames, self::read([substr($bytes, 0, $at), '', substr($bytes, $at)]));
+        }
+    }
+
+    #[TestWith([0])]
+    #[TestWith([4])]
+    #[TestWith([self::LONGEST + 1])]
+    #[TestWith([0xFFFFFFFF])]
+    public function testALengthThatNoFrameHasIsRefusedHoweverItArrives(int $length): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(100); $i > 0; --$i) {
+            [$bytes, $frames] = self::frames();
+            $malformed = pack('V', $length) . 'HTTP/1.1 400 Bad Request';
+            foreach ([1, 12, 70_000] as $longest) {
+                $seen = [];
+                try {
+                    self::read(Splits::random($bytes . $malformed, $longest), $seen);
+                    self::fail('Taken for a frame');
+                } catch (MalformedFrameException $exception) {
+                    self::assertStringStartsWith('it wrote something that is no frame: "', $exception->getMessage());
+                    self::assertSame($frames, $seen);
+                }
+            }
+        }
+    }
+
+    public function testTheLongestAndTheShortestFrameAreFrames(): void
+    {
+        $frames = [[1, 0xFFFFFFFF, ''], [255, 0, str_repeat('x', self::LONGEST - 5)]];
+
+        self::assertSame($frames, self::read([Protocol::frame(...$frames[0]) . Protocol::frame(...$frames[1])]));
+    }
+
+    public function testThePiecesOfALongFrameAreNotCopiedAgainAndAgain(): void
+    {
+        $length = 0;
+        $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $size) use (&$length): void {
+            $length = $size;
+        });
+        $piece = str_repeat('x', 500);
+        $reader->feed(pack('VCV', 5 + 16_000_000, 1, 1));
+        $began = hrtime(true);
+        for ($i = 0; $i < 32_000; ++$i) {
+            $reader->feed($piece);
+        }
+
+        self::assertSame(16_000_000, $length);
+        self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9, 'it takes some 0.02 s');
+    }
+
+    /** @return array{string, list<array{int, int, string}>} bytes, and the type, job and payload of each frame in them */
+    private static function frames(): array
+    {
+        $bytes = '';
+        $frames = [];
+        for ($i = mt_rand(1, 12); $i > 0; --$i) {
+            $payload = Splits::bytes([0, mt_rand(0, 50), mt_rand(0, 3000)][mt_rand(0, 2)]);
+            $frames[] = $frame = [mt_rand(0, 255), mt_rand(0, 0xFFFFFFFF), mt_rand(0, 30) === 0 ? str_repeat('y', 40_000) : $payload];
+            $bytes .= Protocol::frame(...$frame);
+        }
+
+        return [$bytes, $frames];
+    }
+
+    /**
+     * @param list<string>                    $pieces
+     * @param list<array{int, int, string}> $seen   type, job and payload of each frame, also when it throws
+     *
+     * @return list<array{int, int, string}>
+     */
+    private static function read(array $pieces, array &$seen = []): array
+    {
+        $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen): void {
+            $seen[] = [$type, $job, substr($bytes, $at, $length)];
+        }, self::LONGEST);
+        array_map($reader->feed(...), $pieces);
+
+        return $seen;
+    }
+}
