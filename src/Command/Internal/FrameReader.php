@@ -15,6 +15,8 @@ final class FrameReader
     /** So long the rest has to be, in bytes, before a look at it is worth while: a long frame is not copied with each piece. */
     private int $needed = Protocol::HEADER;
 
+    private bool $feeding = false;
+
     /**
      * @param \Closure(int, int, string, int, int): void $frame   type, job, and where its payload lies: bytes, offset, length
      * @param int                                        $longest what claims to be longer is no frame, in bytes
@@ -22,35 +24,51 @@ final class FrameReader
     public function __construct(private readonly \Closure $frame, private readonly int $longest = \PHP_INT_MAX) {}
 
     /**
-     * Hands on the frames that are complete now, in order, and keeps the rest.
+     * Hands on the frames that are complete now, in order, and keeps the rest. What is fed while a callback suspends waits
+     * for it; when one throws, the frames after it come with the next bytes.
      *
      * @throws MalformedFrameException after the frames before it; what follows can't be told apart, so feed no more
      */
     public function feed(string $bytes): void
     {
         $this->rest .= $bytes;
-        if (\strlen($this->rest) < $this->needed) {
+        if ($this->feeding) {
             return;
         }
+        $this->feeding = true;
+        try {
+            while (\strlen($this->rest) >= $this->needed) {
+                $this->split();
+            }
+        } finally {
+            $this->feeding = false;
+        }
+    }
+
+    private function split(): void
+    {
         $bytes = $this->rest;
         $this->rest = '';
         $this->needed = Protocol::HEADER;
         $at = 0;
         $size = \strlen($bytes);
-        while ($size - $at >= Protocol::HEADER) {
-            /** @var array{length: int, type: int, job: int} $header */
-            $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
-            if ($header['length'] < 5 || $header['length'] > $this->longest) {
-                throw MalformedFrameException::at($bytes, $at);
+        try {
+            while ($size - $at >= Protocol::HEADER) {
+                /** @var array{length: int, type: int, job: int} $header */
+                $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
+                if ($header['length'] < 5 || $header['length'] > $this->longest) {
+                    throw MalformedFrameException::at($bytes, $at);
+                }
+                if ($size - $at - 4 < $header['length']) {
+                    $this->needed = 4 + $header['length'];
+                    break;
+                }
+                $payload = $at + Protocol::HEADER;
+                $at += 4 + $header['length'];
+                ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }
-            if ($size - $at - 4 < $header['length']) {
-                $this->needed = 4 + $header['length'];
-                break;
-            }
-            $payload = $at + Protocol::HEADER;
-            $at += 4 + $header['length'];
-            ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+        } finally {
+            $this->rest = substr($bytes, $at) . $this->rest;
         }
-        $this->rest = $at === $size ? '' : substr($bytes, $at);
     }
 }

@@ -68,6 +68,32 @@ final class FrameReaderFuzzTest extends TestCase
         self::assertSame($frames, self::read([Protocol::frame(...$frames[0]) . Protocol::frame(...$frames[1])]));
     }
 
+    public function testNothingIsLostAndNothingOvertakesWhenACallbackThrowsOrIsFedItself(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(500); $i > 0; --$i) {
+            [$bytes, $frames] = self::frames();
+            $pieces = Splits::random($bytes, 1000);
+            $seen = [];
+            $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen, &$reader, &$pieces): void {
+                $seen[] = [$type, $job, substr($bytes, $at, $length)];
+                match (mt_rand(0, 2)) {
+                    0 => $reader->feed((string) array_shift($pieces)),
+                    1 => throw new \RuntimeException('of the callback'),
+                    default => null,
+                };
+            }, self::LONGEST);
+            for ($left = 2 * \count($pieces) + \count($frames); $left > 0; --$left) {
+                try {
+                    $reader->feed((string) array_shift($pieces));
+                } catch (\RuntimeException) {
+                    continue;
+                }
+            }
+            self::assertSame($frames, $seen);
+        }
+    }
+
     public function testThePiecesOfALongFrameAreNotCopiedAgainAndAgain(): void
     {
         $length = 0;
