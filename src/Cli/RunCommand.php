@@ -28,24 +28,26 @@ final class RunCommand extends Command
           <info>spindle run 'gzip -c {} > {}.gz' ::: *.log</info>     a line for the shell
           <info>spindle run --joblog jobs.tsv < commands.txt</info>   each line is a command
           <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
-          <info>spindle run -j 64 --retries 2 --timeout 60 --halt soon,fail=10% < commands.txt</info>
+          <info>spindle run -j 64 --retries 2 --timeout 60 --halt now,fail=1 < commands.txt</info>
 
         <comment>The command</comment>
           Options end at its first word, or at --.
-          Several words are a program and its arguments, which no shell sees. A single word that
-          holds white space or one of | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ ! is a line for the shell,
-          and what is put into it is quoted, also where its place is in quotes. Without a command, each line of the input is a line for
+          Several words are a program and its arguments, which no shell sees. A single
+          word that holds white space or one of | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ !
+          is a line for the shell, and what is put into it is quoted, also where its
+          place is in quotes. Without a command, each line of the input is a line for
           the shell. Commands read an empty standard input.
 
         <comment>Replacement strings</comment>
-          {}   the input     {.}  without extension      {/}  its base name     {//} its folder
-          {/.} its base name without extension           {#}  the job's number, from 1
+          {}   the input         {.}  without its extension
+          {/}  its base name     {/.} its base name without its extension
+          {//} its folder        {#}  the job's number, from 1
           {%}  the number of its slot, from 1 to the number of jobs at once
           Where the command has none, {} is added to its end.
 
         <comment>Output</comment>
-          A job's standard output, then its standard error, are printed when it is over, each whole:
-          the output of two jobs is never mixed.
+          A job's standard output, then its standard error, are printed when it is
+          over, each whole: the output of two jobs is never mixed.
 
         <comment>Exit status</comment>
           0      all jobs succeeded, or as many as --halt success=... asks for
@@ -54,7 +56,7 @@ final class RunCommand extends Command
           130    interrupted by Ctrl-C: once, what runs may finish; twice, it is ended
           141    the reader of standard output went away
           143    ended by SIGTERM
-          254    Spindle itself failed, or an output or the job log could not be written
+          254    Spindle itself failed, or could not write an output or the job log
           255    bad options, or input that can't be read
         HELP;
 
@@ -71,23 +73,23 @@ final class RunCommand extends Command
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
             ->addArgument(GivenOptions::WORDS, InputArgument::IS_ARRAY, 'The command, and ::: with an argument for each job')
-            ->addOption('jobs', 'j', $value, 'Jobs at once: a number, 0 for as many as possible, a percentage of the usable CPUs such as 200%, or a file with one of these, read again while jobs run (also -P) [default: 100%]')
+            ->addOption('jobs', 'j', $value, "Jobs at once: a number, 0 for as many as possible,\na percentage of the usable CPUs such as 200%, or a\nfile with one of these, read again while jobs run\n(also -P) [default: 100%]")
             ->addOption('arg-file', 'a', $value, 'Read the input from this file, - for standard input')
             ->addOption('null', null, $flag, 'Lines of input end with NUL (also -0)')
             ->addOption('keep-order', 'k', $flag, 'Print outputs in the order of the input')
             ->addOption('tag', null, $flag, 'Begin each line of output with the input and a tab')
-            ->addOption('timeout', null, $value, 'End a job after so many seconds (90, 1.5, 10m, 2h), or after a percentage of the median runtime such as 200%')
+            ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m, 2h),\nor after a percentage of the median runtime such as\n200%")
             ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
-            ->addOption('halt', null, $value, 'never, or when to stop: soon (what runs may finish) or now, then fail=N, fail=N%, success=N, success=N% or done=N, as in soon,fail=1')
+            ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may finish)\nor now, then fail=N, fail=N%, success=N, success=N%\nor done=N, as in soon,fail=1")
             ->addOption('delay', null, $value, 'Leave so many seconds between two starts')
-            ->addOption('joblog', null, $value, "Write a line for each finished job to this file, in GNU parallel's format")
+            ->addOption('joblog', null, $value, "Write a line for each finished job to this file, in\nGNU parallel's format")
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
             ->addOption('resume-failed', null, $flag, 'Leave out the jobs that succeeded by the job log')
             ->addOption('results', null, $value, 'Keep the outputs as files in this folder too')
             ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
-            ->addOption('progress', null, $value, 'Show the progress on standard error: bar, plain, json or none [default: none]')
-            ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines {"id":...,"status":...,"stdout":...,"stderr":...}')
-            ->addOption('strict', null, $flag, 'Start no more jobs after a line of input that is no command');
+            ->addOption('progress', null, $value, "Show the progress on standard error: bar, plain,\njson or none [default: none]")
+            ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,"stderr":...}')
+            ->addOption('strict', null, $flag, "Start no more jobs after a line of input that is no\ncommand");
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

@@ -51,7 +51,8 @@ final class CommandPool
      * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them, and
      * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more.
      *
-     * Cancellation: commands that run are ended with all their descendants, their results are yielded as cancelled like
+     * Cancellation: commands that run are ended with all their descendants, what callbacks and streams have not taken of
+     * their output is dropped, their results are yielded as cancelled like
      * those of waiting commands, then CancelledException is thrown. The pool stays usable.
      *
      * @template TKey
@@ -89,6 +90,7 @@ final class CommandPool
      * Runs one command and returns its result; other fibers go on meanwhile.
      *
      * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
+     * What a callback or a stream has not taken of its output is dropped; one that has suspended is left to itself.
      *
      * @throws LauncherException
      * @throws CancelledException
@@ -158,6 +160,12 @@ final class CommandPool
     public function close(): void
     {
         $this->dispatcher->close();
+    }
+
+    /** @return array<string, mixed> nothing that may be secret, as the environment is and commands may be */
+    public function __debugInfo(): array
+    {
+        return ['concurrency' => $this->dispatcher->concurrency(), 'retry' => $this->dispatcher->retry, 'options' => $this->dispatcher->options];
     }
 
     /**

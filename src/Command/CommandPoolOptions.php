@@ -17,7 +17,8 @@ final class CommandPoolOptions
      * @param int                  $lookahead commands handed to the launcher, or results waiting in this process, beyond
      *                                        the running ones: they keep the pool busy while the caller's loop body runs
      * @param bool                 $redispatch run again what a launcher that died had started, instead of failing with
-     *                                        {@see LauncherException}: such a command may run twice
+     *                                        {@see LauncherException}: such a command may run twice. One that four
+     *                                        launchers have died with fails nevertheless
      * @param StartMethod          $start     how the launcher starts processes
      * @param string|null          $php       the PHP command-line binary that runs the launcher; null finds it
      * @param string|null          $temporaryDirectory where large output is kept, unlinked; null for the system's own

@@ -21,16 +21,37 @@ final class CommandTemplateFuzzTest extends TestCase
 
     private const VALUES = 300;
     private const TEMPLATES = 5000;
+    private const COMPARISONS = 8000;
 
     private const HOSTILE = [
         '$(touch owned)', '`touch owned`', "'; touch owned; '", '"; touch owned; "', "\ntouch owned\n", ')`touch owned`', '; touch owned #',
-        "'\"; touch owned; \"'", '}; touch owned', "\\'; touch owned; \\'", "'\$(touch owned)'", '"$(touch owned)"', ')) ; touch owned', "a\nE\ntouch owned\n",
+        "'\"; touch owned; \"'", '}; touch owned', "\\'; touch owned; \\'", "'\$(touch owned)'", '"$(touch owned)"', ')) ; touch owned', "a\nE\ntouch owned\n", 'a[$(touch owned)]',
     ];
 
     /** What a random template is made of; nothing of it runs a program that is there. */
     private const PIECES = [
         '{}', '{}', '{}', 'a', 'x ', ' ', ' ', "\n", "\t", '#', "'", '"', "'", '"', '`', '\\', "\\\n", '$', '$(', '$(', '"$(', '$((', '))', ')', ')', '(', '((', '${', '${x', '${x:-', '}', '{', '$x', '$#',
-        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"', "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
+        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', 'y=([', '[[ ', ']=', ' -eq ', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"', "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
+    ];
+
+    /**
+     * What a template for a comparison is made of. None of it runs at the same time as the rest, depends on the process
+     * or names a file elsewhere.
+     */
+    private const COMPARED_PIECES = [
+        '{}', '{}', '{}', '{}', '"{}"', "'{}'", '"{}', '{}"', '"', '"', '"', "'", "'", "\\\n", "\\\n{}", "\\\n{}", "\\\n{}", '$x', '$x', '"$x', "\"\$x\\\n", "\"\$x\\\n", "\"\$x\\\n", "\$x\\\n", "\$x\\\n", '${x}', '$', '$1', '$#', '$-', '${x:-y}', '${x#X}', ' ', ' ', "\n",
+        " \\\n", '\\"', '\\\\', '\\$', '~', ':', '=', '-', './', ',', 'a', 'b.', '1', '2', ';', ' ; printf "[%s]" ', '|cat;', '>&', '>&2', '2>&1', '>f', ' >f', '#', ' #', '(echo q)', '$(echo q)', '$((1+1))', '`echo q`',
+        'a=', ';x=', '%', '@', '+', '!', '*', '?', '}', '{', ' : ', 'x', ';case b in [.{}.])echo m;;esac;',
+    ];
+
+    /** Where a value without quotes once meant more than itself. */
+    private const COMPARED_TEMPLATES = [
+        "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac', 'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}',
+    ];
+
+    /** Plain words above all, which are put in without quotes where that makes no difference. */
+    private const COMPARED_VALUES = [
+        'abc', '2', '0', '10', 'x', 'if', 'then', '-', 'a-', 'a-c', 'a.b', 'a/b', '::', '%1', '_', '+x', '@', 'alpha', '', 'a b', '$x', '*', '~', "it's", '"', "a\nb", '\\', '#',
     ];
 
     /** @return iterable<string, array{list<string>, string, int}> shell, template, how often it prints the value */
@@ -77,7 +98,7 @@ final class CommandTemplateFuzzTest extends TestCase
         $random = new Randomizer(new Mt19937(Scale::seed()));
         $used = 0;
         for ($i = 0, $count = Scale::of(self::TEMPLATES); $i < $count; ++$i) {
-            $template = self::randomTemplate($random);
+            $template = self::randomTemplate($random, 'echo ', self::PIECES);
             try {
                 $parsed = CommandTemplate::fromWords([$template]);
             } catch (UsageException) {
@@ -97,6 +118,71 @@ final class CommandTemplateFuzzTest extends TestCase
         self::assertGreaterThan(0, $used);
     }
 
+    /** A value does what the value of a variable in double quotes does at that place: it is a word, or a part of one. */
+    public function testAValueDoesWhatAQuotedVariableDoesWhateverTheTemplate(): void
+    {
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $used = 0;
+        for ($i = 0, $count = Scale::of(self::COMPARISONS); $i < $count; ++$i) {
+            $template = self::randomTemplate($random, 'printf "[%s]" ', self::COMPARED_PIECES);
+            try {
+                $parsed = CommandTemplate::fromWords([$template]);
+            } catch (UsageException) {
+                continue;
+            }
+            if (str_contains($template, '$$')) {
+                continue;
+            }
+            ++$used;
+            $value = self::COMPARED_VALUES[$random->getInt(0, \count(self::COMPARED_VALUES) - 1)];
+            $this->assertDoesWhatAVariableDoes($parsed, $value, $template);
+        }
+        self::assertGreaterThan(0, $used);
+    }
+
+    public function testAValueDoesWhatAQuotedVariableDoesWhereItOnceDidNot(): void
+    {
+        foreach (self::COMPARED_TEMPLATES as $template) {
+            foreach (self::COMPARED_VALUES as $value) {
+                $this->assertDoesWhatAVariableDoes(CommandTemplate::fromWords([$template]), $value, $template);
+            }
+        }
+    }
+
+    private function assertDoesWhatAVariableDoes(CommandTemplate $parsed, string $value, string $template): void
+    {
+        foreach (self::shells() as $name => $shell) {
+            self::assertSame(
+                $this->outcome($shell, self::withVariable($parsed), $value),
+                $this->outcome($shell, (string) $parsed->command($value, 1, 1)->line, $value),
+                "{$name} of " . json_encode([$template, $value]),
+            );
+        }
+    }
+
+    /** Closes what quotes there are, as a value does that can't stay plain. */
+    private static function withVariable(CommandTemplate $template): string
+    {
+        return str_replace("'<value>'", '"${V}"', (string) $template->command('<value>', 1, 1)->line);
+    }
+
+    /**
+     * @param list<string> $shell
+     *
+     * @return array{?int, string, array<string>} exit status, output, files
+     */
+    private function outcome(array $shell, string $script, string $value): array
+    {
+        $process = $this->execute($shell, $script, ['x' => 'X', 'V' => $value]);
+        $files = [];
+        foreach (array_diff(scandir($this->path()) ?: [], ['.', '..']) as $name) {
+            $files[$name] = (string) file_get_contents($this->path($name));
+            unlink($this->path($name));
+        }
+
+        return [$process->getExitCode(), $process->getOutput(), $files];
+    }
+
     /** @return array<string, list<string>> */
     private static function shells(): array
     {
@@ -106,20 +192,23 @@ final class CommandTemplateFuzzTest extends TestCase
         );
     }
 
-    /** @param list<string> $shell */
-    private function execute(array $shell, string $script): Process
+    /**
+     * @param list<string>          $shell
+     * @param array<string, string> $variables
+     */
+    private function execute(array $shell, string $script, array $variables = []): Process
     {
-        $process = new Process([...$shell, '-c', $script, 'sh'], $this->path(), null, '', 20.0);
+        $process = new Process([...$shell, '-c', $script, 'sh'], $this->path(), $variables, '', 20.0);
         $process->run();
 
         return $process;
     }
 
-    private static function randomTemplate(Randomizer $random): string
+    /** @param non-empty-list<string> $pieces */
+    private static function randomTemplate(Randomizer $random, string $template, array $pieces): string
     {
-        $template = 'echo ';
         for ($length = $random->getInt(2, 14); $length > 0; --$length) {
-            $template .= self::PIECES[$random->getInt(0, \count(self::PIECES) - 1)];
+            $template .= $pieces[$random->getInt(0, \count($pieces) - 1)];
         }
 
         return "{$template}{}";

@@ -42,6 +42,19 @@ final class JsonLinesTest extends TestCase
         );
     }
 
+    public function testAnIdThatNoResultCouldHaveStopsNoOther(): void
+    {
+        $process = $this->spindle(['-k', '--jsonl'], "{\"id\":1,\"cmd\":\"echo a\"}\n{\"id\":1e999,\"cmd\":\"touch ran\"}\n{\"id\":3,\"cmd\":\"echo c\"}\n");
+
+        self::assertOutcome(
+            1,
+            "{\"id\":1,\"status\":0,\"stdout\":\"a\\n\",\"stderr\":\"\"}\n{\"id\":3,\"status\":0,\"stdout\":\"c\\n\",\"stderr\":\"\"}\n",
+            $process,
+            "spindle: input line 2: \"id\" is a number that is too large; give a string\n",
+        );
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
     public function testALineThatIsNoTaskEndsTheRunOnDemand(): void
     {
         $process = $this->spindle(['--jsonl', '--strict'], "{\"id\":1,\"cmd\":\"echo 1\"}\nx\n{\"id\":3,\"cmd\":\"touch ran\"}\n");

@@ -90,6 +90,15 @@ final class UsageTest extends TestCase
         self::assertStringNotContainsString("\e[", $process->getOutput());
     }
 
+    public function testNoLineOfTheHelpIsWiderThanATerminal(): void
+    {
+        $process = $this->process(['run', '--help']);
+        $process->run();
+
+        $lines = explode("\n", $process->getOutput());
+        self::assertSame([], array_values(array_filter($lines, static fn(string $line): bool => \strlen($line) > 80)));
+    }
+
     public function testColoursAreForTerminalsAndOnDemand(): void
     {
         $help = fn(string $before, string $option = ''): string => $this->shell("{$before} script -qec \"\$SPINDLE run --help {$option}\" /dev/null < /dev/null")->getOutput();

@@ -27,7 +27,12 @@ final class CommandTemplate
     private const RESERVED = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
     private const BEFORE_PLAIN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN = '~^[\s/.:;|)-]|^$~D';
-    private const BEFORE_PLAIN_IN_DOUBLE = '~[\s"/.:=,-]$~D';
+
+    /** What may begin a bracket expression, which stands for one of some characters; [ and [[ alone are commands. */
+    private const BRACKET = '~\[(?!\[?\s)~';
+
+    /** No line feed: after a backslash it is nothing, and the value would go on what is before it, such as a name. */
+    private const BEFORE_PLAIN_IN_DOUBLE = '~[ \t"/.:=,-]$~D';
 
     /** The number of a slot where there is none: in the job log. */
     private const ANY_SLOT = '{%}';
@@ -155,13 +160,15 @@ final class CommandTemplate
 
     /**
      * Next to other characters a plain value may become part of a variable's name, the number of a redirection or a
-     * reserved word.
+     * reserved word. At the end of a redirection's word bash takes a - for "move"; between brackets it is a range.
      *
      * @param list<string> $parts
      */
     private static function mayStayPlain(string $value, array $parts, int $i): bool
     {
         return preg_match(self::RESERVED, $value) !== 1
+            && !str_ends_with($value, '-')
+            && preg_match(self::BRACKET, implode('', \array_slice($parts, 0, $i))) !== 1
             && ($parts[$i - 1] !== '' || $i === 1)
             && ($parts[$i + 1] !== '' || $i + 2 === \count($parts))
             && preg_match(self::BEFORE_PLAIN, $parts[$i - 1]) === 1

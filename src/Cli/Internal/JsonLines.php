@@ -37,6 +37,9 @@ final class JsonLines
         if (!\is_string($id) && !\is_int($id) && !\is_float($id)) {
             throw new BadRecordException('"id" must be a string or a number');
         }
+        if (\is_float($id) && !is_finite($id)) {
+            throw new BadRecordException('"id" is a number that is too large; give a string');
+        }
         $command = self::decodeValue('cmd', $task);
         if (!\is_string($command)) {
             throw new BadRecordException('"cmd" must be a string, the command line');

@@ -40,6 +40,15 @@ final class ShellQuoting
     private ?string $unclear = null;
     private bool $hasHereDocument = false;
 
+    /** How much is open around a word after >&, which this place is in; bash expands such a file's name twice. */
+    private ?int $duplication = null;
+
+    /** How much is open around a subscript, which this place is in; bash evaluates its value, and so executes it. */
+    private ?int $subscript = null;
+
+    /** Brackets that are open in the subscript. */
+    private int $brackets = 0;
+
     public function read(string $text): void
     {
         for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
@@ -78,6 +87,8 @@ final class ShellQuoting
             $this->isIn(self::ARITHMETIC) => 'inside $((...))',
             $this->isIn(self::PARAMETER) => 'inside ${...}',
             $innermost === self::COMMENT => 'in a comment',
+            $this->duplication !== null => 'in the word after >&',
+            $this->subscript !== null => 'inside x[...]',
             $this->isCommandInQuotes() => 'inside $(...) in double quotes',
             $innermost !== self::SINGLE && $this->pending === '\\' => 'directly after a backslash',
             $innermost !== self::SINGLE && $this->pending === '$' => 'directly after $',
@@ -195,16 +206,26 @@ final class ShellQuoting
         $character = $text[$at];
         $wasWordStart = $this->atWordStart;
         $this->atWordStart = str_contains(" \t\n;&|()<>", $character);
+        if ($this->atWordStart && !$wasWordStart && $this->duplication === \count($this->open)) {
+            $this->duplication = null;
+        }
         if ($wasWordStart && $this->isIn(self::COMMAND) && preg_match('/\Gcase\b/', $text, offset: $at) === 1) {
             return $this->lose('after case inside $(...)');
+        }
+        if ($wasWordStart && preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
+            return $this->lose('after [[');
+        }
+        if ($wasWordStart && preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1) {
+            return $this->beginSubscript(\strlen($match[0]));
         }
 
         return match ($character) {
             '\\' => $this->escapeInCode($text, $at, $wasWordStart),
             "'", '"' => $this->begin($character),
             '#' => $wasWordStart ? $this->begin(self::COMMENT) : 1,
-            '<' => $this->redirection($text, $at),
-            '(' => ($text[$at + 1] ?? '') === '(' ? $this->lose('after ((') : $this->begin(self::SUBSHELL),
+            '<', '>' => $this->redirection($text, $at),
+            '[', ']' => $this->bracket($character),
+            '(' => $this->parenthesis($text, $at),
             ')' => $this->closeSubshell(),
             '$' => ($text[$at + 1] ?? '') === "'" ? $this->lose("after \$'") : $this->expansion($text, $at),
             default => $this->expansion($text, $at),
@@ -213,9 +234,44 @@ final class ShellQuoting
 
     private function redirection(string $text, int $at): int
     {
-        $this->hasHereDocument = $this->hasHereDocument || ($text[$at + 1] ?? '') === '<';
+        $operator = substr($text, $at, 2);
+        $this->hasHereDocument = $this->hasHereDocument || $operator === '<<';
+        if ($operator === '>&') {
+            $this->duplication ??= \count($this->open);
+        }
+
+        return $operator === '>&' ? 2 : 1;
+    }
+
+    private function beginSubscript(int $length): int
+    {
+        $this->atWordStart = false;
+        if ($this->subscript === null) {
+            $this->subscript = \count($this->open);
+            $this->brackets = 0;
+        }
+        ++$this->brackets;
+
+        return $length;
+    }
+
+    private function bracket(string $bracket): int
+    {
+        if ($this->subscript === \count($this->open)) {
+            $this->brackets += $bracket === '[' ? 1 : -1;
+            $this->subscript = $this->brackets > 0 ? $this->subscript : null;
+        }
 
         return 1;
+    }
+
+    private function parenthesis(string $text, int $at): int
+    {
+        return match (true) {
+            ($text[$at + 1] ?? '') === '(' => $this->lose('after (('),
+            $this->previous === '=' => $this->lose('after =('),
+            default => $this->begin(self::SUBSHELL),
+        };
     }
 
     private function closeSubshell(): int

@@ -12,6 +12,9 @@ final class TimeLimit
     /** Before so many jobs have succeeded there is no limit, as in GNU parallel. */
     private const ENOUGH = 3;
 
+    /** Of a share of the median, which is an estimate: it is rounded to milliseconds. */
+    private const LEAST = 0.001;
+
     private readonly MedianRuntime $median;
 
     private function __construct(private readonly ?float $seconds, private readonly ?float $share)
@@ -41,7 +44,9 @@ final class TimeLimit
             return $this->seconds;
         }
 
-        return $this->median->count() < self::ENOUGH ? null : $this->share * $this->median->seconds();
+        return $this->median->count() < self::ENOUGH
+            ? null
+            : max(self::LEAST, round($this->share * $this->median->seconds(), 3));
     }
 
     /** Whether the limit depends on what has happened until the job starts. */

@@ -6,10 +6,12 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\Command;
+use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\LauncherException;
 use Spindle\Command\RetryPolicy;
+use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\UnlinkedFile;
 
@@ -19,14 +21,22 @@ use Spindle\Internal\UnlinkedFile;
  */
 final class Dispatcher
 {
-    /** When processes or descriptors are exhausted, a command waits so long, in seconds, and so often if it is alone. */
+    /** When processes or descriptors are exhausted, a command is tried again after this time, in seconds. */
     private const REFUSED_FOR = 0.05;
-    private const REFUSALS = 20;
+
+    /** When none runs that could free some, they are failed after this time, in nanoseconds. */
+    private const STUCK_FOR = 1_000_000_000;
+
+    /** When so many launchers have died while they ran a command, it is given to no other. */
+    private const DEATHS = 3;
 
     public readonly CaptureStore $store;
 
     private readonly Launchers $launchers;
     private readonly Pauses $pauses;
+
+    /** @var array<int, Ticket> over for their launcher, with output that callbacks and streams have not taken yet, by id */
+    private array $draining = [];
 
     /** @var \WeakMap<TicketOwner, true> that may have commands here */
     private \WeakMap $owners;
@@ -34,13 +44,19 @@ final class Dispatcher
     private int $id = 0;
     private int $lane = 0;
 
+    /** Since when no launcher can start a command and none runs, on the monotonic clock; null until it happens. */
+    private int|float|null $stuckSince = null;
+
     public function __construct(
         private int $concurrency,
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
         // What tells of exhausted descriptors can't be loaded when they are.
-        array_map(class_exists(...), [SpoolException::class, LauncherException::class, CaptureStream::class, Outcome::class, EventLoop\UncaughtThrowable::class]);
+        array_map(class_exists(...), [
+            SpoolException::class, LauncherException::class, CommandFailedException::class,
+            CaptureStream::class, Outcome::class, RunSummary::class, EventLoop\UncaughtThrowable::class,
+        ]);
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
@@ -100,7 +116,8 @@ final class Dispatcher
     }
 
     /**
-     * Ends the commands' process trees, or takes them from the queue; their owners get cancelled results.
+     * Ends the commands' process trees, or takes them from the queue; their owners get cancelled results. What callbacks
+     * and streams have not taken of their output is dropped, and none of these is waited for.
      *
      * @param array<int, Ticket> $tickets
      */
@@ -115,6 +132,7 @@ final class Dispatcher
             if (!$this->endPause($ticket)) {
                 $ticket->feeder?->stop();
                 $ticket->launcher?->gather(Protocol::frame(Protocol::CANCEL, $ticket->id));
+                $ticket->discardOutput();
             }
         }
         $this->flush();
@@ -166,6 +184,7 @@ final class Dispatcher
     {
         $tickets = $this->tickets();
         $this->pauses->clear();
+        $this->draining = [];
         $this->launchers->close();
         $this->lose($tickets, LauncherException::closed(...));
     }
@@ -182,10 +201,10 @@ final class Dispatcher
         return true;
     }
 
-    /** @return array<int, Ticket> all that a launcher has or that pause, by id */
+    /** @return array<int, Ticket> all without an outcome, by id */
     private function tickets(): array
     {
-        return $this->launchers->tickets() + $this->pauses->tickets();
+        return $this->launchers->tickets() + $this->pauses->tickets() + $this->draining;
     }
 
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
@@ -211,9 +230,10 @@ final class Dispatcher
         }
         try {
             match ($type) {
-                Protocol::EXITED => $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length)),
+                Protocol::EXITED => $this->exited($ticket, $bytes, $at, $length),
                 Protocol::STDOUT, Protocol::STDERR => $ticket->write($type, substr($bytes, $at, $length)),
                 Protocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
+                Protocol::STARTED => $this->launchers->started($ticket),
                 Protocol::INPUT_TAKEN => $ticket->feeder?->taken(substr($bytes, $at, $length)),
                 default => null,
             };
@@ -230,6 +250,12 @@ final class Dispatcher
         $this->lose($tickets, static fn(): LauncherException => $why);
     }
 
+    private function exited(Ticket $ticket, string $bytes, int $at, int $length): void
+    {
+        $this->stuckSince = null;
+        $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length));
+    }
+
     /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
@@ -240,7 +266,12 @@ final class Dispatcher
 
             return;
         }
+        $this->draining[$ticket->id] = $ticket;
         $ticket->whenDrained(function () use ($ticket, $result): void {
+            if (!isset($this->draining[$ticket->id])) {
+                return; // the pool was closed
+            }
+            unset($this->draining[$ticket->id]);
             $this->conclude($ticket, $ticket->error === null || $ticket->error === $result->error ? $result : $result->withError($ticket->error));
         });
     }
@@ -251,8 +282,8 @@ final class Dispatcher
             $ticket->owner->lost($ticket, $ticket->thrown);
         } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
             $delay = $this->retry->delayAfter($ticket->attempts);
-            $this->options->logger?->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
             $this->pauses->add($ticket, $delay);
+            $this->options->logger?->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
         } else {
             $this->settle($ticket, $result);
         }
@@ -260,8 +291,8 @@ final class Dispatcher
 
     private function settle(Ticket $ticket, CommandResult $result): void
     {
-        $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
         $ticket->owner->finished($ticket, $result);
+        $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
     }
 
     private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
@@ -273,10 +304,10 @@ final class Dispatcher
 
             return;
         }
-        if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->feeder === null) {
-            $ticket->launcher?->remove($ticket);
+        if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->isRepeatable()) {
+            $this->launchers->refused($ticket);
             // A command of another launcher, or anything else on this machine, may free what is missing.
-            if ($this->launchers->tickets() !== [] || ++$ticket->refusals <= self::REFUSALS) {
+            if (!$this->launchers->areStuck() || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR) {
                 $this->pauses->add($ticket, self::REFUSED_FOR);
 
                 return;
@@ -315,7 +346,9 @@ final class Dispatcher
 
             return;
         }
-        foreach ($tickets as $ticket) {
+        $suspects = array_filter($tickets, static fn(Ticket $ticket): bool => $ticket->started && ++$ticket->deaths > self::DEATHS);
+        $this->lose($suspects, static fn(array $keys): LauncherException => LauncherException::died("{$how}, as did launchers before it that had one of these", $keys));
+        foreach (array_diff_key($tickets, $suspects) as $ticket) {
             $this->redispatch($ticket, $how);
         }
         $this->flush();
@@ -324,7 +357,7 @@ final class Dispatcher
     private function redispatch(Ticket $ticket, string $how): void
     {
         $ticket->launcher = null;
-        $ticket->moving = false;
+        $ticket->moving = $ticket->started = false;
         $ticket->cancelled = $ticket->cancelled || $ticket->final;
         if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
             $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));

@@ -7,13 +7,15 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 
 /**
- * Sends a command's input to the launcher, never more ahead of what the command has read than the window.
+ * Sends a command's input to the launcher: from when the command was started, and never more ahead of what it has read
+ * than the window.
  */
 final class Feeder
 {
     private const PIECE = 1 << 16;
 
     private int $untaken = 0;
+    private bool $started = false;
     private bool $full = false;
     private bool $stopped = false;
     private readonly Condition $changed;
@@ -31,10 +33,15 @@ final class Feeder
         private readonly \Closure $failed,
     ) {
         $this->changed = new Condition();
-        EventLoop::queue($this->feed(...));
     }
 
-    /** @param string $payload of INPUT_TAKEN */
+    /** Whether anything of the source may have been read. */
+    public function isStarted(): bool
+    {
+        return $this->started;
+    }
+
+    /** @param string $payload of INPUT_TAKEN, the first of which is about no bytes */
     public function taken(string $payload): void
     {
         /** @var array{1: int} $bytes */
@@ -43,6 +50,10 @@ final class Feeder
             $this->stop();
 
             return;
+        }
+        if (!$this->started && !$this->stopped) {
+            $this->started = true;
+            EventLoop::queue($this->feed(...));
         }
         $this->untaken -= $bytes[1];
         if ($this->full && $this->untaken < Protocol::INPUT_WINDOW) {

@@ -23,6 +23,9 @@ final class Launcher
     /** How many of the pool's commands may run here at once. */
     public int $share = 0;
 
+    /** It could start nothing the last time that it was given a command. */
+    public bool $exhausted = false;
+
     /** @var array<int, Ticket> that it has and that have no outcome, by id */
     public array $tickets = [];
 
@@ -32,6 +35,9 @@ final class Launcher
 
     /** @var resource */
     private readonly mixed $process;
+
+    /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} just after its start */
+    private readonly array $status;
 
     /** @var resource */
     private readonly mixed $in;
@@ -43,8 +49,11 @@ final class Launcher
     private readonly string $reading;
     private ?string $writing = null;
 
-    /** Of the tickets, those that were asked back. */
+    /** Of the tickets, those that were asked back and have not come yet. */
     private int $moving = 0;
+
+    /** @var array<array-key, string>|null what its commands start from, once it was told */
+    private ?array $environment = null;
     private string $gathered = '';
     private string $unsent = '';
     private bool $closed = false;
@@ -65,9 +74,9 @@ final class Launcher
             PhpBinary::find($options->php), ...PhpBinary::options(),
             __DIR__ . '/Launcher/main.php', $this->token, (string) $this->owner, $options->start->value, $files,
         ];
-        [$this->process, $pipes] = self::open($command);
+        [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
-        $this->pid = proc_get_status($this->process)['pid'];
+        $this->pid = $this->status['pid'];
         stream_set_blocking($this->in, false);
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
@@ -88,6 +97,12 @@ final class Launcher
     public function __destruct()
     {
         $this->close();
+    }
+
+    /** @return array<array-key, mixed> without what may be secret: the environment, and commands that are not sent yet */
+    public function __debugInfo(): array
+    {
+        return array_diff_key(get_object_vars($this), ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0]);
     }
 
     /** False in a fork of the process that started it, which shares its pipes. */
@@ -121,8 +136,18 @@ final class Launcher
         if ($this->tickets === []) {
             EventLoop::reference($this->reading);
         }
+        $this->exhausted = false;
         $this->tickets[$ticket->id] = $ticket;
         $ticket->launcher = $this;
+    }
+
+    /** @param array<array-key, string> $variables that commands start from; sent with the next {@see send()} if it is news */
+    public function useEnvironment(array $variables): void
+    {
+        if ($variables !== $this->environment) {
+            $this->environment = $variables;
+            $this->gather(Environment::frame($variables));
+        }
     }
 
     /** Frames for the next {@see send()}. */
@@ -176,11 +201,16 @@ final class Launcher
     {
         unset($this->tickets[$ticket->id]);
         $ticket->launcher = null;
-        if ($ticket->moving) {
-            $ticket->moving = false;
-            --$this->moving;
-        }
+        $this->stays($ticket);
+        $ticket->started = false;
         $this->releaseLoop();
+    }
+
+    /** One that was asked back has started already. */
+    public function started(Ticket $ticket): void
+    {
+        $ticket->started = true;
+        $this->stays($ticket);
     }
 
     /** How many of its commands wait for a slot and are not asked back already. */
@@ -189,11 +219,17 @@ final class Launcher
         return $this->excess() - $this->moving;
     }
 
+    /** How many were asked back and have not come yet. */
+    public function moving(): int
+    {
+        return $this->moving;
+    }
+
     /** Asks for one that waits, to be given to another launcher: the last one, for it would wait longest. */
     public function askBack(): bool
     {
         for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
-            if (!$ticket->moving && $ticket->feeder === null) {
+            if (!$ticket->moving && !$ticket->started) {
                 $ticket->moving = true;
                 ++$this->moving;
                 $this->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
@@ -205,7 +241,7 @@ final class Launcher
         return false;
     }
 
-    /** Closes the pipes, upon which the launcher ends all that it started and then itself. */
+    /** Tells the launcher to end, which it does when all that it started has, and closes the pipes. */
     public function hangUp(): void
     {
         if ($this->closed) {
@@ -215,6 +251,9 @@ final class Launcher
         EventLoop::cancel($this->reading);
         if ($this->writing !== null) {
             EventLoop::cancel($this->writing);
+        }
+        if ($this->isOurs()) {
+            $this->sendEnd();
         }
         fclose($this->in);
         fclose($this->out);
@@ -232,7 +271,8 @@ final class Launcher
     /**
      * @param list<string> $command
      *
-     * @return array{resource, array{resource, resource}}
+     * @return array{resource, array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int}, array{resource, resource}}
+     *         the process, its status and the pipes
      *
      * @throws LauncherException
      */
@@ -252,17 +292,18 @@ final class Launcher
         try {
             error_clear_last();
             $process = @proc_open($command, $descriptors, $pipes, null, null);
+            $status = $process === false ? null : proc_get_status($process);
         } catch (\Error $error) {
             throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
         } finally {
             $restore();
         }
-        if ($process === false) {
+        if ($process === false || $status === null) {
             throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
         }
 
         /** @var array{resource, resource} $pipes */
-        return [$process, $pipes];
+        return [$process, $status, $pipes];
     }
 
     /**
@@ -284,6 +325,28 @@ final class Launcher
         return static function () use ($handler): void {
             pcntl_signal(\SIGCHLD, $handler);
         };
+    }
+
+    /** Where a fork of this process holds the pipe open as well, closing it would tell nobody. */
+    private function sendEnd(): void
+    {
+        $left = $this->unsent . Protocol::frame(Protocol::END, 0);
+        for ($i = 0; $i < 10; ++$i) {
+            $left = substr($left, (int) @fwrite($this->in, $left));
+            if ($left === '') {
+                return;
+            }
+            [$none, $writes] = [null, [$this->in]];
+            @stream_select($none, $writes, $none, 0, 10_000); // a launcher always reads, and soon
+        }
+    }
+
+    private function stays(Ticket $ticket): void
+    {
+        if ($ticket->moving) {
+            $ticket->moving = false;
+            --$this->moving;
+        }
     }
 
     private function write(): void
@@ -311,7 +374,8 @@ final class Launcher
     /** Ends what a dead launcher has left running, and says how it died. */
     private function bury(?string $how = null): void
     {
-        $status = proc_get_status($this->process);
+        // Before PHP 8.3 an exit is told once.
+        $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($i = 0; $status['running'] && $i < 100; ++$i) {
             usleep(1000); // its descriptors are closed a moment before it is gone
             $status = proc_get_status($this->process);

@@ -42,9 +42,6 @@ final class Launchers
     /** @var list<Suspension<mixed>> of those that wait to hear so */
     private array $waiting = [];
 
-    /** @var array<array-key, string> what they have for an environment */
-    private array $environment = [];
-
     /**
      * @param string                                               $files what the paths of the pool's temporary files begin with
      * @param \Closure(Launcher, int, int, string, int, int): void $frame as {@see Launcher} has it
@@ -74,11 +71,8 @@ final class Launchers
         }
         $this->start($concurrency);
         $environment = Environment::variables();
-        if ($environment !== $this->environment) {
-            $this->environment = $environment;
-            foreach ($this->launchers as $launcher) {
-                $launcher->send(Environment::frame($environment));
-            }
+        foreach ($this->launchers as $launcher) {
+            $launcher->useEnvironment($environment);
         }
     }
 
@@ -95,10 +89,10 @@ final class Launchers
         if (\count($this->launchers) === $this->wanted) {
             return;
         }
-        $this->environment = Environment::variables();
+        $environment = Environment::variables();
         while (\count($this->launchers) < $this->wanted) {
             $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died);
-            $launcher->gather(Environment::frame($this->environment));
+            $launcher->useEnvironment($environment);
             $this->options->logger?->debug('A launcher was started');
         }
         $this->share($concurrency);
@@ -158,9 +152,36 @@ final class Launchers
         $this->deaths = 0;
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
-        if ($launcher !== null && $launcher->excess() < 0) {
-            $this->balance();
+        $this->balance();
+    }
+
+    /** One that was asked back runs already; another may wait. */
+    public function started(Ticket $ticket): void
+    {
+        $ticket->launcher?->started($ticket);
+        $this->balance();
+    }
+
+    /** A launcher has no descriptors or processes for the command, and none of its commands runs that could free some. */
+    public function refused(Ticket $ticket): void
+    {
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        if ($launcher !== null) {
+            $launcher->exhausted = true;
         }
+    }
+
+    /** Whether none of their commands runs, for want of descriptors or processes. */
+    public function areStuck(): bool
+    {
+        foreach ($this->launchers as $launcher) {
+            if (!$launcher->exhausted && $launcher->tickets !== []) {
+                return false;
+            }
+        }
+
+        return true;
     }
 
     /** One that is dead or has failed is no longer counted on; who waits for {@see capacity()} is told why. */
@@ -259,21 +280,21 @@ final class Launchers
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             // All are told the largest share, so that all of them refuse it or none.
-            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', $launcher->share, $largest, $this->options->grace)));
+            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch)));
         }
     }
 
-    /** The one that a command waits least with. */
+    /** The one that a command waits least with; none without a slot, of which there are some after {@see resize()}. */
     private function freest(): Launcher
     {
-        $freest = $this->launchers[0];
+        $freest = null;
         foreach ($this->launchers as $launcher) {
-            if ($launcher->excess() < $freest->excess()) {
+            if ($launcher->share > 0 && ($freest === null || $launcher->excess() < $freest->excess())) {
                 $freest = $launcher;
             }
         }
 
-        return $freest;
+        return $freest ?? throw new \LogicException('No launcher has a slot');
     }
 
     /** Of those that wait for {@see capacity()}. */
@@ -289,17 +310,25 @@ final class Launchers
     /** Where slots are free, commands that wait elsewhere are asked back. */
     private function balance(): void
     {
-        if (\count($this->launchers) < 2) {
-            return;
-        }
         foreach ($this->launchers as $idle) {
-            foreach ($this->launchers as $busy) {
-                // Half of what waits, so that both have as much to do.
-                for ($wanted = min(-$idle->excess(), intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
-                    continue;
-                }
+            if ($idle->excess() < 0 && \count($this->launchers) > 1) {
+                $this->askBackFor($idle);
             }
         }
-        $this->flush();
+    }
+
+    private function askBackFor(Launcher $idle): void
+    {
+        $free = -$idle->excess();
+        foreach ($this->launchers as $launcher) {
+            $free -= $launcher->moving(); // these are to come
+        }
+        foreach ($this->launchers as $busy) {
+            // Half of what waits, so that both have as much to do.
+            for ($wanted = min($free, intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
+                --$free;
+            }
+            $busy->send();
+        }
     }
 }

@@ -26,6 +26,7 @@ final class Protocol
     public const CANCEL = 6;
     public const OUTPUT_TAKEN = 7;
     public const WITHDRAW = 8;
+    public const END = 9;
 
     // From the launcher to the pool.
     public const READY = 16;
@@ -36,6 +37,7 @@ final class Protocol
     public const INPUT_TAKEN = 21;
     public const FAILED = 22;
     public const REFUSED = 23;
+    public const STARTED = 24;
 
     // Flags of RUN.
     public const STREAM_STDOUT = 0x01;

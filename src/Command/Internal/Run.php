@@ -159,7 +159,14 @@ final class Run implements TicketOwner
     /** In order, when a command before it has no outcome, a result's turn never comes; it is not withheld for that. */
     private function takeEarly(): ?CommandResult
     {
-        return array_shift($this->early);
+        while (!$this->order->isEmpty()) {
+            $id = $this->order->dequeue();
+            if (isset($this->early[$id])) {
+                return $this->early[$id];
+            }
+        }
+
+        return null;
     }
 
     private function pullSoon(): void

@@ -49,11 +49,19 @@ final class Sink
     /** @param \Closure(): void $then called when all that was written is delivered, at once if it is */
     public function whenDrained(\Closure $then): void
     {
-        if ($this->delivering) {
+        if ($this->delivering && !$this->broken) {
             $this->drained = $then;
         } else {
             $then();
         }
+    }
+
+    /** Drops what the target has not taken, and all that follows; a callback that has suspended is left to itself. */
+    public function discard(): void
+    {
+        $this->broken = true;
+        $this->pieces = new \SplQueue();
+        $this->tellDrained();
     }
 
     private function deliver(): void
@@ -77,6 +85,11 @@ final class Sink
         } finally {
             $this->delivering = false;
         }
+        $this->tellDrained();
+    }
+
+    private function tellDrained(): void
+    {
         $drained = $this->drained;
         $this->drained = null;
         if ($drained !== null) {

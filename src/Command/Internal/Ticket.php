@@ -38,11 +38,14 @@ final class Ticket
     /** Which launcher has it; null while none does. */
     public ?Launcher $launcher = null;
 
-    /** How often it could not be started for want of processes or descriptors while no command ran that could free some. */
-    public int $refusals = 0;
-
     /** It was asked back to be given to another launcher. */
     public bool $moving = false;
+
+    /** It runs, or is about to; known where the launcher tells of each start, and of those that were asked back. */
+    public bool $started = false;
+
+    /** How many launchers have died while they ran it; counted where commands are given to another then. */
+    public int $deaths = 0;
 
     /** @param int $lane the launcher starts commands of different lanes in turn */
     public function __construct(
@@ -128,7 +131,15 @@ final class Ticket
     /** Whether another attempt would read the same input. */
     public function isRepeatable(): bool
     {
-        return $this->command->input === null || \is_string($this->command->input);
+        return $this->command->input === null || \is_string($this->command->input) || $this->feeder?->isStarted() === false;
+    }
+
+    /** Its output is of no more interest: what callbacks and streams have not taken is dropped. */
+    public function discardOutput(): void
+    {
+        foreach ($this->sinks as $sink) {
+            $sink->discard();
+        }
     }
 
     private function tell(int $type, string $payload = ''): void

@@ -280,6 +280,27 @@ final class ExhaustionTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testARunEndsWellInAProcessThatHasUsedUpItsDescriptors(StartMethod $start): void
+    {
+        self::assertSame(3, Host::call(self::class . '::useUpDescriptors', [$start->value], ['prlimit', '--nofile=200']));
+    }
+
+    public static function useUpDescriptors(string $start): int
+    {
+        $run = (new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run(array_fill(0, 3, Command::of('true')));
+        $files = [];
+        foreach ($run as $_) {
+            while (($file = @fopen('/dev/null', 'r')) !== false) {
+                $files[] = $file;
+            }
+        }
+        $summary = $run->getReturn();
+        array_map(fclose(...), $files);
+
+        return $summary->succeeded;
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWhereNoMoreProcessesAreAllowedCommandsWaitForThoseThatRun(StartMethod $start): void
     {
         $within = $this->withProcesses(9);
@@ -309,6 +330,27 @@ final class ExhaustionTest extends TestCase
 
         self::assertStringContainsString('pids cgroup', $refused);
         self::assertSame("later\n", $later);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWhereNoProcessIsAllowedAtAllThousandsOfCommandsAreToldSoTogether(StartMethod $start): void
+    {
+        $within = $this->withProcesses(20);
+
+        self::assertSame(2000, Host::call(self::class . '::needProcessesInVain', [$start->value, $this->cgroup], $within));
+    }
+
+    public static function needProcessesInVain(string $start, string $cgroup): int
+    {
+        $pool = new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool->execute(Command::of('true'));
+        file_put_contents("{$cgroup}/pids.max", '1');
+        $refused = 0;
+        foreach ($pool->run(array_fill(0, 2000, Command::of('true'))) as $result) {
+            $refused += $result->exitCode === 126 ? 1 : 0;
+        }
+
+        return $refused;
     }
 
     /** @return array{string, string} */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -119,12 +120,36 @@ final class HostConditionsTest extends TestCase
         return self::work($start);
     }
 
-    public function testAHostThatMayNotStartProcessesIsToldSo(): void
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testClosingAPoolDoesNotWaitForAForkOfItsProcess(StartMethod $start): void
     {
-        $message = Host::call(self::class . '::failure', options: ['-d', 'disable_functions=proc_open']);
+        self::assertSame('closed', Host::call(self::class . '::closeBesideAFork', [$start->value]));
+    }
+
+    public static function closeBesideAFork(string $start): string
+    {
+        $pool = new CommandPool(8, options: new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool->execute(Command::of('true'));
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_exec('/bin/sleep', ['100']); // which holds the pool's pipes, for it closes nothing
+        }
+        $pool->close();
+        $closed = posix_kill($fork, 0) ? 'closed' : 'closed with the fork';
+        posix_kill($fork, \SIGKILL);
+        pcntl_waitpid($fork, $status);
+
+        return $closed;
+    }
+
+    #[TestWith(['proc_open'])]
+    #[TestWith(['proc_get_status'])]
+    public function testAHostThatMayNotStartProcessesIsToldSo(string $function): void
+    {
+        $message = Host::call(self::class . '::failure', options: ['-d', "disable_functions={$function}"]);
 
         self::assertIsString($message);
-        self::assertStringContainsString('proc_open', $message);
+        self::assertStringContainsString($function, $message);
     }
 
     public static function failure(): string

@@ -66,6 +66,38 @@ final class LauncherDeathTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testInOrderWhatIsLeftOfOneOfSeveralLaunchersComesInOrderToo(StartMethod $start): void
+    {
+        $commands = [];
+        for ($i = 0; $i < 16; ++$i) {
+            $commands[] = Command::of('sleep', (string) (20 - $i));
+        }
+        EventLoop::delay(0.3, self::killOneLauncher(...));
+        $run = new Drained($this->pool($start, 8)->runInOrder($commands));
+        $keys = $run->keys;
+        sort($keys);
+
+        self::assertInstanceOf(LauncherException::class, $run->thrown);
+        self::assertSame($keys, $run->keys);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testACommandThatKillsItsLauncherIsGivenUpWhileOthersFinish(StartMethod $start): void
+    {
+        $deadly = Command::shell('echo x >> ' . $this->path('starts') . '; kill -9 $PPID; sleep 10');
+        $commands = static function () use ($deadly): \Generator {
+            for ($i = 0; ; ++$i) {
+                yield $i => $i === 10 ? $deadly : Command::of('sleep', '0.01');
+            }
+        };
+        $run = new Drained($this->pool($start, 8, redispatch: true)->run($commands()));
+
+        self::assertInstanceOf(LauncherException::class, $run->thrown);
+        self::assertContains(10, $run->thrown->unfinished);
+        self::assertLessThanOrEqual(4, \count(Text::lines($this->path('starts'))));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testEachRunIsToldOfItsOwnCommandsAlone(StartMethod $start): void
     {
         $pool = $this->pool($start, 4);

@@ -67,7 +67,7 @@ final class SupervisorFuzzTest extends TestCase
             }
         }
 
-        return $frames . Protocol::frame(Protocol::CONFIGURE, 0, pack('VVe', mt_rand(1, 5), 5, 0.5));
+        return $frames . Protocol::frame(Protocol::CONFIGURE, 0, pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)));
     }
 
     /** @param list<string> $arguments */

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Command;
 
+use Amp\DeferredCancellation;
+use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\Attributes\RequiresFunction;
 use PHPUnit\Framework\TestCase;
@@ -11,7 +14,9 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Command\LauncherException;
+use Spindle\Command\Output;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -135,20 +140,31 @@ final class LongLivedPoolTest extends TestCase
         self::assertSame("done\n", $run->await()[0]->stdout());
     }
 
-    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWorkMovesToALauncherWithSlotsToSpare(StartMethod $start): void
+    /** @return iterable<string, array{StartMethod, Command}> */
+    public static function movable(): iterable
+    {
+        foreach (LauncherPhp::startMethods() as $name => [$start]) {
+            yield "{$name}, no input" => [$start, Command::of('true')];
+            yield "{$name}, a large input" => [$start, Command::of('cat')->withInput(str_repeat('x', 70_000))->withStdout(Output::Discard)];
+            yield "{$name}, an input that can't be read twice" => [$start, Command::of('cat')->withInput(new \ArrayIterator(['x']))];
+        }
+    }
+
+    #[DataProvider('movable')]
+    public function testWorkMovesToALauncherWithSlotsToSpare(StartMethod $start, Command $quick): void
     {
         $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
-        $commands = (function (): \Generator {
+        $commands = (function () use ($quick): \Generator {
             for ($i = 0; $i < 8; ++$i) {
                 yield Command::of('sleep', $i % 2 === 0 ? '30' : '0');
             }
             for ($i = 0; $i < 40; ++$i) {
-                yield Command::of('true');
+                yield $quick;
             }
         })();
         $done = 0;
         foreach ($pool->run($commands) as $result) {
+            self::assertTrue($result->succeeded(), $result->describe());
             // Four slots are taken for half a minute: were commands tied to a launcher, those behind would wait for them.
             if (++$done === 44) {
                 break;
@@ -156,6 +172,82 @@ final class LongLivedPoolTest extends TestCase
         }
 
         self::assertSame(44, $done);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWorkMovesAlsoFromBehindCommandsThatWereAddedLastAndRun(StartMethod $start): void
+    {
+        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $run = Async::run(static function () use ($pool): int {
+            $commands = (static function (): \Generator {
+                for ($i = 0; $i < 200; ++$i) {
+                    yield Command::of('sleep', '0.02');
+                }
+            })();
+            $done = 0;
+            foreach ($pool->run($commands) as $_) {
+                ++$done;
+            }
+
+            return $done;
+        });
+        $long = new DeferredCancellation();
+        $executions = [];
+        for ($i = 0; $i < 8; ++$i) {
+            $seconds = $i % 2 === 0 ? '30' : '0.01';
+            $executions[] = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', $seconds), $long->getCancellation()));
+        }
+
+        self::assertSame(200, $run->await());
+        $long->cancel();
+        array_map(static fn(Future $execution) => $execution->ignore(), $executions);
+    }
+
+    #[DataProvider('movable')]
+    public function testAPoolThatWasMadeSmallerThanItsLaunchersAreManyRunsOn(StartMethod $start, Command $quick): void
+    {
+        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $pool->execute(Command::of('true'));
+        $pool->resize(1);
+
+        self::assertCount(4, iterator_to_array($pool->run([$quick, $quick, $quick, $quick])));
+        $together = [Async::run(static fn() => $pool->execute($quick)), Async::run(static fn() => $pool->execute($quick))];
+        self::assertSame([true, true], array_map(static fn(Future $execution): bool => $execution->await()->succeeded(), $together));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testWhatHasChangedInTheEnvironmentReachesEachLauncher(StartMethod $start): void
+    {
+        $pool = new CommandPool(4, options: new CommandPoolOptions(start: $start));
+        $ask = array_fill(0, 16, Command::shell('echo "$SPINDLE_TEST_NEWS"'));
+        $pool->execute($ask[0]);
+        putenv('SPINDLE_TEST_NEWS=first');
+        $pool->resize(8); // starts a further launcher, where there are the CPUs
+        $answers = static fn(): array => array_unique(array_map(static fn(CommandResult $result): string => $result->stdout(), iterator_to_array($pool->run($ask))));
+        self::assertSame(["first\n"], array_values($answers()));
+        putenv('SPINDLE_TEST_NEWS=second');
+        $launcher = Processes::launchers()[0];
+        posix_kill($launcher, \SIGKILL);
+        Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($launcher), 'it is dead');
+
+        self::assertSame(["second\n"], array_values($answers()));
+        putenv('SPINDLE_TEST_NEWS');
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAnythingThatMayBeSecretStaysOutOfDumps(StartMethod $start): void
+    {
+        putenv('SPINDLE_TEST_PASSWORD=hunter2');
+        $pool = $this->pool($start);
+        $command = Command::of('cat')->withEnvironment(['TOKEN' => 'hunter3'])->withInput('hunter4');
+        $dumps = '';
+        foreach ($pool->run([$command, $command]) as $result) {
+            $dumps .= print_r($pool, true) . print_r($command, true);
+        }
+        putenv('SPINDLE_TEST_PASSWORD');
+
+        self::assertStringContainsString('concurrency', $dumps);
+        self::assertStringNotContainsString('hunter', $dumps);
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

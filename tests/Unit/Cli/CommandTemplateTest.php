@@ -76,7 +76,8 @@ final class CommandTemplateTest extends TestCase
         foreach (str_split('|&;<>()$`\\"\'*?[]#~!') as $character) {
             yield "the character {$character}" => [["{} x{$character}"], true];
         }
-        foreach (str_split('|&;<>()$\\"\'*?[]~!') as $character) {
+        yield 'the character [ and no replacement string' => [['-['], true];
+        foreach (str_split('|&;<>()$\\"\'*?]~!') as $character) {
             yield "the character {$character} and no replacement string" => [["x{$character}"], true];
         }
     }
@@ -133,6 +134,16 @@ final class CommandTemplateTest extends TestCase
         yield 'quotes with escapes' => ["echo \$'{}'", "{} after \$'"];
         yield 'the second of two' => ['echo {} # {/}', '{/} in a comment'];
         yield 'case in $(...)' => ['echo $(case a in a) echo;; esac) {}', '{} after case inside $(...)'];
+        yield 'the word after >&' => ['echo >&{}', '{} in the word after >&'];
+        yield 'the word after >&, apart from it' => ['echo >& {}', '{} in the word after >&'];
+        yield 'a part of the word after >&' => ['echo >&2"x"\ $(:){}', '{} in the word after >&'];
+        yield 'quotes in the word after >&' => ["echo 1>&'{}'", '{} in the word after >&'];
+        yield 'a command in the word after >&' => ['echo >&x$(echo {})', '{} in the word after >&'];
+        yield 'a subscript' => ['x[{}]=1', '{} inside x[...]'];
+        yield 'a subscript in quotes' => ['x["{}"]=1', '{} inside x[...]'];
+        yield 'a subscript with another' => ['x[1 + y[0] + {}]=1', '{} inside x[...]'];
+        yield 'a subscript in an array' => ['x=([{}]=1)', '{} after =('];
+        yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
         yield 'a double parenthesis' => ['((x)); echo {}', '{} after (('];
     }
 
@@ -155,6 +166,43 @@ final class CommandTemplateTest extends TestCase
         self::assertSame("'A=1' x", $line('{} x', 'A=1'));
         self::assertSame("echo \$x'a'", $line('echo $x{}', 'a'));
         self::assertSame('echo $((1 + 1)) `echo 1` "$(echo 1)" # 1', $line('echo $(({#} + 1)) `echo {#}` "$(echo {%})" # {#}', 'a'));
+    }
+
+    /** @return iterable<string, array{string, string, string}> template, input, line */
+    public static function placesWhereAPlainValueWouldMeanMore(): iterable
+    {
+        yield 'a name that is continued on the next line' => ["echo \"\$x\\\n{}\"", 'abc', "echo \"\$x\\\n\"'abc'\"\""];
+        yield 'a name that is continued two lines later' => ["echo \"\$x\\\n\\\n{}\"", 'abc', "echo \"\$x\\\n\\\n\"'abc'\"\""];
+        yield 'a number that is continued on the next line' => ["echo \"\$x\\\n{#}\"", 'abc', "echo \"\$x\\\n\"'1'\"\""];
+        yield 'a new line in double quotes' => ["echo \"\$x\n{}\"", 'abc', "echo \"\$x\n\"'abc'\"\""];
+        yield 'the end of a redirection, which bash takes for one that moves' => ['cat <& {}', '0-', "cat <& '0-'"];
+        yield 'a range of characters' => ['ls [.{}.]', 'a-c', "ls [.'a-c'.]"];
+        yield 'a range of characters, begun by a value' => ['ls [{}-{}.]', 'a-c', "ls ['a-c'-'a-c'.]"];
+        yield 'a class of characters' => ['case b in [[:{}:]]) echo; esac', 'alpha', "case b in [[:'alpha':]]) echo; esac"];
+        yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
+    }
+
+    /** @return iterable<string, array{string, string}> template, line */
+    public static function placesAfterUnsafeOnes(): iterable
+    {
+        yield 'a copied descriptor' => ['echo >&2 {}', 'echo >&2 a'];
+        yield 'a copied descriptor and an operator' => ['echo 2>&1;{}', "echo 2>&1;'a'"];
+        yield 'a copied descriptor in a command' => ['echo $(echo >&2) {}', 'echo $(echo >&2) a'];
+        yield 'a pattern' => ['cat x[0-9] x[[:alpha:]] > {}', "cat x[0-9] x[[:alpha:]] > 'a'"];
+        yield 'a test' => ['[ {} = b ]', '[ a = b ]'];
+        yield 'a number' => ['echo >&{#}', 'echo >&1'];
+    }
+
+    #[DataProvider('placesAfterUnsafeOnes')]
+    public function testAnUnsafePlaceHasAnEnd(string $template, string $line): void
+    {
+        self::assertSame($line, CommandTemplate::fromWords([$template])->command('a', 1, 1)->line);
+    }
+
+    #[DataProvider('placesWhereAPlainValueWouldMeanMore')]
+    public function testAPlainValueIsQuotedWhereItWouldBePartOfWhatIsAroundIt(string $template, string $input, string $line): void
+    {
+        self::assertSame($line, CommandTemplate::fromWords([$template])->command($input, 1, 1)->line);
     }
 
     public function testTheLogsTextIsTheSameInEverySlot(): void

@@ -43,6 +43,10 @@ final class JsonLinesTest extends TestCase
         yield 'no id' => ['{"cmd":"x"}', '"id" is missing'];
         yield 'no command' => ['{"id":1}', '"cmd" is missing'];
         yield 'an id of another type' => ['{"id":null,"cmd":"x"}', '"id" must be a string or a number'];
+        foreach (['1e999', '-1e999', '1.5E+400'] as $number) {
+            yield "an id of {$number}" => ["{\"id\":{$number},\"cmd\":\"x\"}", '"id" is a number that is too large; give a string'];
+        }
+        yield 'a list for an id' => ['{"id":[1e999],"cmd":"x"}', '"id" must be a string or a number'];
         yield 'a command of another type' => ['{"id":1,"cmd":["x"]}', '"cmd" must be a string'];
         yield 'no base64' => ['{"id":1,"cmd":"!","base64":["cmd"]}', '"cmd" is said to be base64, but is not'];
     }

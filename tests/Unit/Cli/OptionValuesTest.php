@@ -180,6 +180,20 @@ final class OptionValuesTest extends TestCase
         self::assertEqualsWithDelta(4.0, $limit->seconds(), 0.04);
     }
 
+    public function testATimeLimitByTheMedianIsInMillisecondsAtLeastOne(): void
+    {
+        foreach (['123.456%' => [0.1, 7.0, 86_400.0], '1%' => [1e-4, 0.01]] as $value => $runtimes) {
+            foreach ($runtimes as $runtime) {
+                $limit = TimeLimit::parse($value);
+                array_map($limit->observe(...), [$runtime, $runtime, $runtime]);
+                $seconds = $limit->seconds();
+
+                self::assertEqualsWithDelta(max(0.001, (float) $value / 100 * $runtime), $seconds, 0.001 + 0.01 * $runtime);
+                self::assertMatchesRegularExpression('/^(?=.*[1-9])\d+(?:\.\d{1,3})?$/D', (string) $seconds);
+            }
+        }
+    }
+
     /** @return iterable<string, array{string}> */
     public static function badTimeLimits(): iterable
     {

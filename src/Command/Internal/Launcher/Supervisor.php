@@ -40,6 +40,9 @@ final class Supervisor
 
     private string $backlog = '';
     private bool $exhausted = false;
+
+    /** The pool is told of each start before it happens, so that it knows what ran should this process die of it. */
+    private bool $announcing = false;
     private bool $poolGone = false;
 
     /** @param \Closure(self): Backend $backend */
@@ -58,6 +61,7 @@ final class Supervisor
         while (!$this->poolGone) {
             $this->flushInTime();
             $starting = $this->startNext();
+            $this->flushInTime(); // what the start had to tell
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
             foreach ($this->endings->enforceLimits($this->running, \strlen($this->backlog) > self::BACKLOG) as $job) {
                 $this->report($job);
@@ -145,6 +149,7 @@ final class Supervisor
             Protocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
             Protocol::CANCEL => $this->cancel($id),
             Protocol::WITHDRAW => $this->withdraw($id),
+            Protocol::END => $this->poolGone(),
             Protocol::CONFIGURE => $this->configure($payload),
             Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
@@ -172,8 +177,8 @@ final class Supervisor
 
     private function configure(string $payload): void
     {
-        /** @var array{concurrency: int, largest: int, grace: float} $settings */
-        $settings = unpack('Vconcurrency/Vlargest/egrace', $payload);
+        /** @var array{concurrency: int, largest: int, grace: float, announce: int} $settings */
+        $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
         $capacity = $this->backend->capacity();
         if ($settings['largest'] > $capacity) {
             $this->tell(Protocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
@@ -181,11 +186,12 @@ final class Supervisor
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
         $this->endings->grace = $settings['grace'];
+        $this->announcing = $settings['announce'] === 1;
     }
 
     private function input(int $id, string $bytes, bool $follows): void
     {
-        $job = $this->running[$id] ?? $this->waiting->find($id);
+        $job = $this->running[$id] ?? null;
         if ($job === null || !$job->inputFollows) {
             return;
         }
@@ -203,7 +209,7 @@ final class Supervisor
         $before = $job->untaken;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        $job->untaken -= $taken['bytes'];
+        $job->untaken = max(0, $job->untaken - $taken['bytes']); // a launcher before this one may have sent some of them
         if ($before > Protocol::OUTPUT_WINDOW && $job->untaken <= Protocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
         }
@@ -211,9 +217,10 @@ final class Supervisor
 
     private function cancel(int $id): void
     {
-        $this->withdraw($id);
         if (isset($this->running[$id])) {
             $this->endings->cancel($this->running[$id]);
+        } else {
+            $this->withdraw($id);
         }
     }
 
@@ -221,6 +228,8 @@ final class Supervisor
     {
         if ($this->waiting->remove($id)) {
             $this->tell(Protocol::NOT_STARTED, $id, pack('CC', Protocol::CANCELLED, 0));
+        } elseif (isset($this->running[$id])) {
+            $this->tell(Protocol::STARTED, $id, '');
         }
     }
 
@@ -234,6 +243,10 @@ final class Supervisor
         $id = $job->id;
         $job->startedAt = microtime(true);
         $job->started = $job->lastOutput = hrtime(true);
+        if ($this->announcing) {
+            $this->tell(Protocol::STARTED, $id, '');
+            $this->backlog = $this->backend->send($this->backlog);
+        }
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
@@ -247,10 +260,11 @@ final class Supervisor
         } catch (StartFailure $failure) {
             $this->tell(Protocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
 
-            return true; // so that it is told without waiting for something else to happen
+            return $this->mayStart();
         }
         $this->running[$id] = $job;
         $this->endings->started($job);
+        $this->inputTaken($job, 0); // asks for the first of it
 
         return $this->mayStart();
     }

@@ -27,11 +27,6 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    public function find(int $id): ?Job
-    {
-        return isset($this->laneOf[$id]) ? $this->lanes[$this->laneOf[$id]][$id] ?? null : null;
-    }
-
     /** Takes out the next one and puts its lane behind the others; there must be one. */
     public function next(): Job
     {

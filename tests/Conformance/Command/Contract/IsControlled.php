@@ -6,13 +6,16 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use Amp\NullCancellation;
 use Psr\Log\AbstractLogger;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
@@ -53,6 +56,47 @@ trait IsControlled
         }
 
         self::assertSame(2, max([0, ...\array_slice($counts, -20)]));
+    }
+
+    public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
+    {
+        $pool = $this->pool(1);
+        $asleep = new DeferredFuture();
+        $cancellation = new DeferredCancellation();
+        $command = Command::of('echo', 'x')->withStdout(static function () use ($asleep, $cancellation): void {
+            EventLoop::delay(0.1, static fn() => $cancellation->cancel());
+            $asleep->getFuture()->await();
+        });
+        try {
+            $pool->execute($command, $cancellation->getCancellation());
+            self::fail('It is cancelled');
+        } catch (CancelledException) {
+            self::assertSame("y\n", $pool->execute(Command::of('echo', 'y'))->stdout());
+        } finally {
+            $asleep->complete();
+        }
+    }
+
+    public function testWhatHasExitedAndWhoseOutputIsOnItsWayIsNotRetriedAfterKillOrClose(): void
+    {
+        foreach (['kill', 'close'] as $end) {
+            $starts = $this->path($end);
+            $pool = $this->pool(1, retries: 2);
+            $asleep = new DeferredFuture();
+            $called = new DeferredFuture();
+            $command = Command::shell("echo x | tee -a {$starts}; exit 1")->withStdout(static function () use ($called, $asleep): void {
+                $called->complete();
+                $asleep->getFuture()->await();
+            });
+            $run = Async::run(static fn(): Drained => new Drained($pool->run([$command])));
+            $called->getFuture()->await();
+            $end === 'kill' ? $pool->kill() : $pool->close();
+            $asleep->complete();
+            $drained = $run->await();
+
+            self::assertSame($end === 'close', $drained->thrown instanceof LauncherException);
+            self::assertCount(1, Text::lines($starts));
+        }
     }
 
     public function testKillEndsWhatRunsAndWaits(): void
