@@ -175,7 +175,7 @@ final class CommandTemplateFuzzTest extends TestCase
     {
         $process = $this->execute($shell, $script, ['x' => 'X', 'V' => $value]);
         $files = [];
-        foreach (array_diff(scandir($this->path()) ?: [], ['.', '..']) as $name) {
+        foreach (array_diff(array_map(strval(...), (array) scandir($this->path())), ['.', '..']) as $name) {
             $files[$name] = (string) file_get_contents($this->path($name));
             unlink($this->path($name));
         }

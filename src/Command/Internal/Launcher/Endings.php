@@ -157,7 +157,7 @@ final class Endings
             $this->expect($job->killAt);
             $ids[$job->id] = true;
         }
-        $this->trees->terminate($ids);
+        $this->trees->terminate($ids, $this->trees->alive());
     }
 
     /**
@@ -218,7 +218,9 @@ final class Endings
     /** @return list<Job> those that nothing is left of */
     private function lookForSurvivors(int $now): array
     {
-        $alive = array_flip($this->trees->alive());
+        $alive = $this->trees->alive();
+        $this->trees->terminate($this->lingering, $alive);
+        $alive = array_flip($alive);
         $left = array_intersect_key($this->lingering, $alive);
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;

@@ -15,6 +15,9 @@ final class Trees
     /** @var array<string, int> what an earlier look found, which holds when its parents are gone */
     private array $known = [];
 
+    /** @var array<int, int> those that were asked to end and are alive: job by pid */
+    private array $asked = [];
+
     /** @param \Closure(): array<int, int> $roots the jobs' own processes: job by pid */
     public function __construct(
         private readonly Backend $backend,
@@ -29,13 +32,17 @@ final class Trees
     }
 
     /**
-     * Asks the jobs' processes to end.
+     * Asks the jobs' processes to end, each once: one that was being started is found the next time.
      *
-     * @param array<int, true> $jobs by id
+     * @param array<int, mixed> $jobs  by id
+     * @param array<int, int>   $alive as {@see alive()} has found them
      */
-    public function terminate(array $jobs): void
+    public function terminate(array $jobs, array $alive): void
     {
-        $this->ask($this->of($jobs));
+        $this->asked = array_intersect_key($this->asked, $alive);
+        $new = array_diff_key(array_filter($alive, static fn(int $job): bool => isset($jobs[$job])), $this->asked);
+        $this->ask(array_keys($new));
+        $this->asked += $new;
     }
 
     /**
