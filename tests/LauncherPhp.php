@@ -54,9 +54,12 @@ final class LauncherPhp
     /** A program that is used like PHP and does something before. */
     public static function wrapper(string $directory, string $before, string $options = ''): string
     {
-        $path = "{$directory}/php";
-        file_put_contents($path, "#!/bin/sh\n{$before}\nexec " . escapeshellarg(\PHP_BINARY) . " {$options} \"\$@\"\n");
-        chmod($path, 0o755);
+        $script = "#!/bin/sh\n{$before}\nexec " . escapeshellarg(\PHP_BINARY) . " {$options} \"\$@\"\n";
+        $path = "{$directory}/php-" . hash('xxh64', $script);
+        if (!is_file($path)) { // else a shell may be reading it
+            file_put_contents($path, $script);
+            chmod($path, 0o755);
+        }
 
         return $path;
     }

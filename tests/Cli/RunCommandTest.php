@@ -115,7 +115,7 @@ final class RunCommandTest extends TestCase
 
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
-        $lines = Scale::of(10_000_000);
+        $lines = Scale::of(3_000_000);
         $process = $this->shell("seq {$lines} | php -d memory_limit=16M \$SPINDLE run --dry-run echo | tail -n1");
 
         self::assertOutcome(0, "echo {$lines}\n", $process);

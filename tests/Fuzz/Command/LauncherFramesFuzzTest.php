@@ -24,6 +24,11 @@ final class LauncherFramesFuzzTest extends TestCase
 
     private const COMMANDS = 4;
 
+    protected function deadline(): int
+    {
+        return 30 + Scale::of(100);
+    }
+
     public function testAnySplitOfTheBytesHasTheSameResults(): void
     {
         mt_srand(Scale::seed());

@@ -29,7 +29,9 @@ while ($asked < (int) $wanted && !feof(STDIN)) {
 $answer = (string) file_get_contents("{$directory}/answer");
 $at = 0;
 foreach (explode(',', (string) file_get_contents("{$directory}/lengths")) as $length) {
-    fwrite(STDOUT, substr($answer, $at, (int) $length));
+    if (@fwrite(STDOUT, substr($answer, $at, (int) $length)) === false) {
+        break; // the pool has heard enough
+    }
     $at += (int) $length;
 }
 stream_get_contents(STDIN);

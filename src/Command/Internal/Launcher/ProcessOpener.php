@@ -151,6 +151,7 @@ final class ProcessOpener
             // Otherwise it is left to exec to find it again, so that the program is called by the name given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
+        $file = Programs::path($file);
         clearstatcache(true, $file);
         if (!file_exists($file)) {
             throw new StartFailure(127, 'No such file or directory');

@@ -17,7 +17,7 @@ final class Programs
     {
         $denied = false;
         foreach (explode(':', $path) as $directory) {
-            $file = ($directory === '' ? '.' : $directory) . "/{$program}";
+            $file = self::path($directory === '' ? $program : "{$directory}/{$program}");
             clearstatcache(true, $file);
             if (is_file($file)) {
                 if (is_executable($file)) {
@@ -30,6 +30,12 @@ final class Programs
         throw $denied
             ? new StartFailure(126, "Permission denied: no executable file '{$program}' in PATH ({$path})")
             : new StartFailure(127, "No such program in PATH ({$path})");
+    }
+
+    /** PHP takes a relative path that looks like a URL for one. */
+    public static function path(string $path): string
+    {
+        return str_starts_with($path, '/') ? $path : "./{$path}";
     }
 
     /**
@@ -46,8 +52,9 @@ final class Programs
         $start = (string) fread($handle, 256);
         fclose($handle);
         if (preg_match('~^#![ \t]*([^ \t\n]+)~', $start, $match) === 1) {
-            clearstatcache(true, $match[1]);
-            if (!file_exists($match[1])) {
+            $interpreter = self::path($match[1]);
+            clearstatcache(true, $interpreter);
+            if (!file_exists($interpreter)) {
                 throw new StartFailure(127, "No such interpreter: {$match[1]}");
             }
         } elseif (!str_contains($start, "\0")) {

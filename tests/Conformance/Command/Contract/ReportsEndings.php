@@ -57,7 +57,7 @@ trait ReportsEndings
 
     public function testAMissingProgramIsAResultWithTheShellsExitCode(): void
     {
-        foreach (['no-such-program-anywhere', '/no/such/program'] as $program) {
+        foreach (['no-such-program-anywhere', '/no/such/program', 'no-such-scheme://program', 'phar://program'] as $program) {
             $result = $this->execute(Command::of($program, 'argument'));
 
             self::assertSame(127, $result->exitCode);
