@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-use Spindle\Command\Internal\PhpBinary;
 use Spindle\Command\StartMethod;
+use Spindle\Internal\Launcher\PhpBinary;
 
 /** The PHP that runs launchers, and others that could. */
 final class LauncherPhp

@@ -52,7 +52,7 @@ final class Processes
     {
         return array_keys(array_filter(
             self::childrenOf($parent ?? (int) getmypid()),
-            static fn(string $line): bool => str_contains($line, '/Launcher/main.php'),
+            static fn(string $line): bool => str_contains($line, '/Launcher/Process/main.php'),
         ));
     }
 

@@ -8,7 +8,7 @@ use Composer\InstalledVersions;
 use Spindle\Cli\Internal\ArgumentOrder;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\UsageException;
-use Spindle\Command\LauncherException;
+use Spindle\LauncherException;
 use Spindle\SpindleException;
 use Symfony\Component\Console\Application as ConsoleApplication;
 use Symfony\Component\Console\Command\HelpCommand;

@@ -10,6 +10,7 @@ use Spindle\Command\Internal\Dispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CpuCount;
+use Spindle\LauncherException;
 
 /**
  * Runs commands, so many at once, in a small process of its own.

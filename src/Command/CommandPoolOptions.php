@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Psr\Log\LoggerInterface;
+use Spindle\LauncherException;
 
 /**
  * What a pool can be told beyond its concurrency and retries. The defaults need no thought.

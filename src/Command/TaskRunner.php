@@ -6,6 +6,7 @@ namespace Spindle\Command;
 
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\CaptureStore;
+use Spindle\LauncherException;
 
 /**
  * TaskRunner.php's own interface on a {@see CommandPool}: code that was written for it runs unchanged.

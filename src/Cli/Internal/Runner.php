@@ -10,7 +10,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
-use Spindle\Command\LauncherException;
+use Spindle\LauncherException;
 
 /**
  * One `spindle run`: makes jobs of the input, hands them to a pool, and keeps what comes of them.

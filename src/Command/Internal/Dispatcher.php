@@ -9,11 +9,12 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
-use Spindle\Command\LauncherException;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Launcher\Protocol;
 use Spindle\Internal\UnlinkedFile;
+use Spindle\LauncherException;
 
 /**
  * What all runs of a pool share: gives their commands to the launchers, and decides from the frames that come back what

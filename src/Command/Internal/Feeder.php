@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * Sends a command's input to the launcher: from when the command was started, and never more ahead of what it has read

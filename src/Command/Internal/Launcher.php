@@ -4,22 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Command\Internal\Launcher\ProcessTree;
-use Spindle\Command\Internal\Launcher\Signals;
-use Spindle\Command\LauncherException;
+use Spindle\Internal\Launcher\LauncherProcess;
+use Spindle\Internal\Launcher\Protocol;
+use Spindle\LauncherException;
 
-/**
- * A pool's end of its launcher: starts the process, carries frames both ways, notices its death.
- */
+/** A launcher and the commands that it has. */
 final class Launcher
 {
-    /** A longer frame than the launcher ever sends means that something else speaks, in bytes. */
-    private const LONGEST = 64 << 20;
-
-    private const READ_SIZE = 1 << 16;
-
     /** How many of the pool's commands may run here at once. */
     public int $share = 0;
 
@@ -29,34 +21,10 @@ final class Launcher
     /** @var array<int, Ticket> that it has and that have no outcome, by id */
     public array $tickets = [];
 
-    private readonly string $token;
-    private readonly int $pid;
-    private readonly int $owner;
-
-    /** @var resource */
-    private readonly mixed $process;
-
-    /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} just after its start */
-    private readonly array $status;
-
-    /** @var resource */
-    private readonly mixed $in;
-
-    /** @var resource */
-    private readonly mixed $out;
-
-    private readonly FrameReader $frames;
-    private readonly string $reading;
-    private ?string $writing = null;
+    private readonly LauncherProcess $process;
 
     /** Of the tickets, those that were asked back and have not come yet. */
     private int $moving = 0;
-
-    /** @var array<array-key, string>|null what its commands start from, once it was told */
-    private ?array $environment = null;
-    private string $gathered = '';
-    private string $unsent = '';
-    private bool $closed = false;
 
     /**
      * @param string                                           $files what the paths of the pool's temporary files begin with
@@ -66,61 +34,45 @@ final class Launcher
      *
      * @throws LauncherException when the process can't be started
      */
-    public function __construct(CommandPoolOptions $options, string $files, \Closure $frame, private readonly \Closure $died)
+    public function __construct(CommandPoolOptions $options, string $files, \Closure $frame, \Closure $died)
     {
-        $this->owner = (int) getmypid();
-        $this->token = bin2hex(random_bytes(8));
-        $command = [
-            PhpBinary::find($options->php), ...PhpBinary::options(),
-            __DIR__ . '/Launcher/main.php', $this->token, (string) $this->owner, $options->start->value, $files,
-        ];
-        [$this->process, $this->status, $pipes] = self::open($command);
-        [$this->in, $this->out] = $pipes;
-        $this->pid = $this->status['pid'];
-        stream_set_blocking($this->in, false);
-        stream_set_blocking($this->out, false);
-        stream_set_read_buffer($this->out, 0);
-        stream_set_write_buffer($this->in, 0);
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
-        $this->frames = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $frame): void {
-            $launcher = $weak->get();
-            if ($launcher !== null) {
-                $frame($launcher, $type, $job, $bytes, $at, $length);
-            }
-        }, self::LONGEST);
-        $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
-            $weak->get()?->read();
-        }));
+        $this->process = new LauncherProcess(
+            $options->php,
+            $options->start->value,
+            $files,
+            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $frame): void {
+                $launcher = $weak->get();
+                if ($launcher !== null) {
+                    $frame($launcher, $type, $job, $bytes, $at, $length);
+                }
+            },
+            static function (string $how) use ($weak, $died): void {
+                $launcher = $weak->get();
+                if ($launcher !== null) {
+                    $died($launcher, $how);
+                }
+            },
+        );
     }
 
-    public function __destruct()
-    {
-        $this->close();
-    }
-
-    /** @return array<array-key, mixed> without what may be secret: the environment, and commands that are not sent yet */
-    public function __debugInfo(): array
-    {
-        return array_diff_key(get_object_vars($this), ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0]);
-    }
-
-    /** False in a fork of the process that started it, which shares its pipes. */
+    /** False in a fork of the process that started it. */
     public function isOurs(): bool
     {
-        return $this->owner === getmypid();
+        return $this->process->isOurs();
     }
 
     /** The event loop goes on although it has no ticket, for somebody waits to hear from it. */
     public function keepLoop(): void
     {
-        EventLoop::reference($this->reading);
+        $this->process->keepLoop();
     }
 
     public function releaseLoop(): void
     {
         if ($this->tickets === []) {
-            EventLoop::unreference($this->reading);
+            $this->process->releaseLoop();
         }
     }
 
@@ -134,7 +86,7 @@ final class Launcher
     public function add(Ticket $ticket): void
     {
         if ($this->tickets === []) {
-            EventLoop::reference($this->reading);
+            $this->process->keepLoop();
         }
         $this->exhausted = false;
         $this->tickets[$ticket->id] = $ticket;
@@ -144,57 +96,31 @@ final class Launcher
     /** @param array<array-key, string> $variables that commands start from; sent with the next {@see send()} if it is news */
     public function useEnvironment(array $variables): void
     {
-        if ($variables !== $this->environment) {
-            $this->environment = $variables;
-            $this->gather(Environment::frame($variables));
-        }
+        $this->process->useEnvironment($variables);
     }
 
     /** Frames for the next {@see send()}. */
     public function gather(string $frames): void
     {
-        $this->gathered .= $frames;
+        $this->process->gather($frames);
     }
 
     /** Sends what was gathered, and this, in order; what the pipe does not take now follows as soon as it does. */
     public function send(string $frames = ''): void
     {
-        if ($this->closed || ($frames === '' && $this->gathered === '')) {
-            return;
-        }
-        $this->unsent .= $this->gathered . $frames;
-        $this->gathered = '';
-        if ($this->writing === null) {
-            $this->write();
-        }
+        $this->process->send($frames);
     }
 
     /** Bytes that are gathered, or sent and not taken yet. */
     public function unsent(): int
     {
-        return \strlen($this->gathered) + \strlen($this->unsent);
+        return $this->process->unsent();
     }
 
     /** Takes the frames that are there, and notices that there will be none. */
     public function read(): void
     {
-        if ($this->closed) {
-            return;
-        }
-        $bytes = @fread($this->out, self::READ_SIZE);
-        if ($bytes === '' || $bytes === false) {
-            if (feof($this->out)) {
-                $this->bury();
-            }
-
-            return;
-        }
-        try {
-            $this->frames->feed($bytes);
-        } catch (MalformedFrameException $malformed) {
-            Signals::send($this->pid, 9);
-            $this->bury($malformed->getMessage());
-        }
+        $this->process->read();
     }
 
     public function remove(Ticket $ticket): void
@@ -241,104 +167,16 @@ final class Launcher
         return false;
     }
 
-    /** Tells the launcher to end, which it does when all that it started has, and closes the pipes. */
+    /** Tells it to end, without waiting for that. */
     public function hangUp(): void
     {
-        if ($this->closed) {
-            return;
-        }
-        $this->closed = true;
-        EventLoop::cancel($this->reading);
-        if ($this->writing !== null) {
-            EventLoop::cancel($this->writing);
-        }
-        if ($this->isOurs()) {
-            $this->sendEnd();
-        }
-        fclose($this->in);
-        fclose($this->out);
+        $this->process->hangUp();
     }
 
-    /** Hangs up and returns when the launcher has ended; in a fork of the process that started it, at once. */
+    /** Hangs up and returns when it has ended; in a fork of the process that started it, at once. */
     public function close(): void
     {
-        $this->hangUp();
-        if ($this->isOurs() && \is_resource($this->process)) {
-            proc_close($this->process);
-        }
-    }
-
-    /**
-     * @param list<string> $command
-     *
-     * @return array{resource, array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int}, array{resource, resource}}
-     *         the process, its status and the pipes
-     *
-     * @throws LauncherException
-     */
-    private static function open(array $command): array
-    {
-        $null = ['file', '/dev/null', 'r+'];
-        $stdout = @fopen('php://stdout', 'w');
-        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (Descriptors::toReplace() as $descriptor) {
-            $descriptors[$descriptor] = $null;
-        }
-        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
-        if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
-            $descriptors[2] = $null;
-        }
-        $restore = self::withDefaultChildSignal();
-        try {
-            error_clear_last();
-            $process = @proc_open($command, $descriptors, $pipes, null, null);
-            $status = $process === false ? null : proc_get_status($process);
-        } catch (\Error $error) {
-            throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
-        } finally {
-            $restore();
-        }
-        if ($process === false || $status === null) {
-            throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
-        }
-
-        /** @var array{resource, resource} $pipes */
-        return [$process, $status, $pipes];
-    }
-
-    /**
-     * A process that ignores SIGCHLD hands that on, and its children's children vanish unseen.
-     *
-     * @return \Closure(): void what restores the present handler
-     */
-    private static function withDefaultChildSignal(): \Closure
-    {
-        if (!\function_exists('pcntl_signal_get_handler')) {
-            return static fn() => null;
-        }
-        $handler = pcntl_signal_get_handler(\SIGCHLD);
-        if ($handler !== \SIG_IGN) {
-            return static fn() => null;
-        }
-        pcntl_signal(\SIGCHLD, \SIG_DFL);
-
-        return static function () use ($handler): void {
-            pcntl_signal(\SIGCHLD, $handler);
-        };
-    }
-
-    /** Where a fork of this process holds the pipe open as well, closing it would tell nobody. */
-    private function sendEnd(): void
-    {
-        $left = $this->unsent . Protocol::frame(Protocol::END, 0);
-        for ($i = 0; $i < 10; ++$i) {
-            $left = substr($left, (int) @fwrite($this->in, $left));
-            if ($left === '') {
-                return;
-            }
-            [$none, $writes] = [null, [$this->in]];
-            @stream_select($none, $writes, $none, 0, 10_000); // a launcher always reads, and soon
-        }
+        $this->process->close();
     }
 
     private function stays(Ticket $ticket): void
@@ -347,46 +185,5 @@ final class Launcher
             $ticket->moving = false;
             --$this->moving;
         }
-    }
-
-    private function write(): void
-    {
-        $written = $this->unsent === '' ? 0 : @fwrite($this->in, $this->unsent);
-        if ($written === false) {
-            // Its death is noticed by reading, after what it still had to say.
-            $this->unsent = '';
-            $written = 0;
-        }
-        $this->unsent = substr($this->unsent, $written);
-        if ($this->unsent === '') {
-            if ($this->writing !== null) {
-                EventLoop::cancel($this->writing);
-                $this->writing = null;
-            }
-        } elseif ($this->writing === null) {
-            $weak = \WeakReference::create($this);
-            $this->writing = EventLoop::onWritable($this->in, static function () use ($weak): void {
-                $weak->get()?->write();
-            });
-        }
-    }
-
-    /** Ends what a dead launcher has left running, and says how it died. */
-    private function bury(?string $how = null): void
-    {
-        // Before PHP 8.3 an exit is told once.
-        $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
-        for ($i = 0; $status['running'] && $i < 100; ++$i) {
-            usleep(1000); // its descriptors are closed a moment before it is gone
-            $status = proc_get_status($this->process);
-        }
-        $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
-        $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
-        ProcessTree::kill($left, Signals::send(...));
-        for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
-            usleep(1000); // a killed process is gone when the kernel has come to it
-        }
-        $this->close();
-        ($this->died)($this, $how);
     }
 }

@@ -7,8 +7,10 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Command\LauncherException;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Launcher\Environment;
+use Spindle\Internal\Launcher\Protocol;
+use Spindle\LauncherException;
 
 /**
  * The launchers of one pool.

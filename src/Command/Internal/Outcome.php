@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Launcher\Protocol;
 
 /** Makes results from what the launcher says of a command. */
 final class Outcome

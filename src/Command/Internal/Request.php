@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\Output;
+use Spindle\Internal\Launcher\Protocol;
 
 /** Says to the launcher what a command is. */
 final class Request

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\Command;
 use Spindle\Command\Output;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * A command between the caller who gave it and the result that it ends with, through all its attempts; and this process's

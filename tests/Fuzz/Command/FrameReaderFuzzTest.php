@@ -6,9 +6,9 @@ namespace Spindle\Tests\Fuzz\Command;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
-use Spindle\Command\Internal\FrameReader;
-use Spindle\Command\Internal\MalformedFrameException;
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\FrameReader;
+use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\MalformedFrameException;
 use Spindle\Tests\Scale;
 
 final class FrameReaderFuzzTest extends TestCase

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fuzz\Command;
 
-use Spindle\Command\Internal\Launcher\Backend;
-use Spindle\Command\Internal\Launcher\Job;
-use Spindle\Command\Internal\Launcher\StartFailure;
-use Spindle\Command\Internal\Launcher\Supervisor;
+use Spindle\Internal\Launcher\Process\Backend;
+use Spindle\Internal\Launcher\Process\Job;
+use Spindle\Internal\Launcher\Process\StartFailure;
+use Spindle\Internal\Launcher\Process\Supervisor;
 
 /** Starts nothing: hands the given pieces to the supervisor one by one, then has all jobs end in turn, and notes it all. */
 final class ScriptedBackend implements Backend

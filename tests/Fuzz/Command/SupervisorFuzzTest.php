@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fuzz\Command;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Command\Internal\Launcher\Supervisor;
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Process\Supervisor;
+use Spindle\Internal\Launcher\Protocol;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Scale;
 

@@ -7,9 +7,9 @@ declare(strict_types=1);
  * in the pieces that another file gives the lengths of, and waits for the pool to go.
  */
 
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 
-require dirname(__DIR__, 3) . '/src/Command/Internal/Protocol.php';
+require dirname(__DIR__, 3) . '/src/Internal/Launcher/Protocol.php';
 
 [, $directory, $wanted] = $argv + [1 => '', '0'];
 $received = '';

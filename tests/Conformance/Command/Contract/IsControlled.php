@@ -12,7 +12,7 @@ use Psr\Log\AbstractLogger;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
-use Spindle\Command\LauncherException;
+use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Drained;

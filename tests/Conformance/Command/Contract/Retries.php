@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
-use Spindle\Command\LauncherException;
 use Spindle\Command\RetryPolicy;
+use Spindle\LauncherException;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Text;
 

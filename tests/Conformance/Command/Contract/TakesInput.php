@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Streams;

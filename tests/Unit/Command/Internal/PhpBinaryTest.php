@@ -6,8 +6,8 @@ namespace Spindle\Tests\Unit\Command\Internal;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Command\Internal\PhpBinary;
-use Spindle\Command\LauncherException;
+use Spindle\Internal\Launcher\PhpBinary;
+use Spindle\LauncherException;
 
 final class PhpBinaryTest extends TestCase
 {

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /** Names of temporary files that a killed process had no time to remove (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * One command in the launcher, from the frame that asked for it to the frame that reports it.

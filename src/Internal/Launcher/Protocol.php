@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal\Launcher;
 
 /**
  * The wire format between a pool and its launcher: over two pipes, frames of

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /** A command that could not be started; never leaves the launcher but as a frame. */
 final class StartFailure extends \Exception

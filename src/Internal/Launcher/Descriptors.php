@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal\Launcher;
 
-use Spindle\Command\Internal\Launcher\Files;
+use Spindle\Internal\Launcher\Process\Files;
 
 /** The descriptors of this process that a child would inherit, and how many it may have. */
 final class Descriptors

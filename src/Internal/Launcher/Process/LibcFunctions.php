@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * The C functions that {@see Libc} declares, as FFI shows them. Nothing implements it: it is their type.

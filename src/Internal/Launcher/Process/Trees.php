@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /** The process trees of a launcher's jobs: what of them is alive, and how it is ended. */
 final class Trees

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Starts processes with PHP's own proc_open and waits in stream_select: what is left where FFI is not.

@@ -10,20 +10,20 @@ declare(strict_types=1);
  * Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
  */
 
-use Spindle\Command\Internal\Launcher\Backend;
-use Spindle\Command\Internal\Launcher\Leftovers;
-use Spindle\Command\Internal\Launcher\ProcOpenBackend;
-use Spindle\Command\Internal\Launcher\SpawnBackend;
-use Spindle\Command\Internal\Launcher\Supervisor;
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Process\Backend;
+use Spindle\Internal\Launcher\Process\Leftovers;
+use Spindle\Internal\Launcher\Process\ProcOpenBackend;
+use Spindle\Internal\Launcher\Process\SpawnBackend;
+use Spindle\Internal\Launcher\Process\Supervisor;
+use Spindle\Internal\Launcher\Protocol;
 
 // Not the autoloader: this process stays small and starts in milliseconds.
 foreach (['Backend', 'Endings', 'Epoll', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessOpener', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
-foreach (['FrameReader', 'MalformedFrameException', 'Protocol'] as $class) {
-    require dirname(__DIR__) . "/{$class}.php";
-}
+require dirname(__DIR__) . '/Protocol.php';
+require dirname(__DIR__, 2) . '/FrameReader.php';
+require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 
 set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
     if ((error_reporting() & $level) === 0) {

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal\Launcher;
 
-use Spindle\Command\LauncherException;
+use Spindle\LauncherException;
 
 /** Finds the command-line PHP for the launcher: under FPM and its kin, PHP_BINARY is another program. */
 final class PhpBinary

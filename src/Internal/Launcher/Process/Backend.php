@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * How a launcher starts processes, hears of them and speaks to its pool. One for each means that PHP may have:

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /** Looks into /proc, where a folder may be missing, forbidden, or gone a moment later. */
 final class Files

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * The C library's calls that starting and watching a process take, through FFI.

@@ -2,9 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command;
-
-use Spindle\SpindleException;
+namespace Spindle;
 
 /** The process that starts a pool's commands could not be started, or died. */
 final class LauncherException extends \RuntimeException implements SpindleException

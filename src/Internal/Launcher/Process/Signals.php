@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /** Sends signals where ext-posix may be missing. */
 final class Signals

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal\Launcher;
 
 /** The environment that commands start from. */
 final class Environment

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Jobs that wait for a slot, in lanes: the next one is the first of the lane whose turn it is, so that a run with few

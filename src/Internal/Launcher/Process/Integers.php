@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * An array of integers in C, as FFI shows it. Nothing implements it: it is its type.

@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Command\Internal\FrameReader;
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\FrameReader;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * The launcher's own logic, whatever starts the processes: which job is next, what becomes of its input and output, what

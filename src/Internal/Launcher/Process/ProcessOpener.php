@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make: each with the descriptors that its job asks

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
 /**
  * A NULL-terminated array of C strings, as exec takes its arguments and its environment; its memory is used again.

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * Ends jobs with all that descends from them: those that reach a time limit and those that the pool cancels.

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal\Launcher;
+namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Command\Internal\Protocol;
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * Starts processes with posix_spawn: each with a process group of its own, default signals, an empty signal mask, and no

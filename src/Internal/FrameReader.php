@@ -2,7 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal;
+
+use Spindle\Internal\Launcher\Protocol;
 
 /**
  * Splits what comes through a pipe into the frames of {@see Protocol}: bytes in, frames out, however the bytes arrive.

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Command\Internal;
+namespace Spindle\Internal;
 
 /** The other end of a pipe wrote what no frame begins with: something else speaks there. */
 final class MalformedFrameException extends \UnexpectedValueException
