@@ -1,0 +1,174 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Laravel\SerializableClosure\SerializableClosure;
+use Laravel\SerializableClosure\Serializers\Signed;
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Callables as bytes: their name, their object, or for a closure its source and what it has captured.
+ *
+ * What can't be done right is refused: a closure that can't be told from another one on its line, a captured resource,
+ * an anonymous class.
+ */
+final class TaskCode
+{
+    private const FUNCTION = 'f';
+    private const METHOD = 'm';
+    private const INVOKABLE = 'i';
+    private const CLOSURE = 'c';
+
+    private const PATH = 'The task';
+
+    /** @var array<string, array<int, int>> how many begin on each line, by file and time of its change */
+    private static array $closures = [];
+
+    /**
+     * @param string $key signs closures
+     *
+     * @throws UnserializableException
+     */
+    public static function encode(callable $task, string $key): string
+    {
+        return match (true) {
+            $task instanceof \Closure => self::encodeClosure($task, $key),
+            \is_object($task) => Portable::serialize([self::INVOKABLE, $task], self::PATH),
+            \is_array($task) => Portable::serialize([self::METHOD, $task[0], $task[1]], self::PATH),
+            default => serialize([self::FUNCTION, $task]),
+        };
+    }
+
+    /**
+     * @param string $key   that it was signed with
+     *
+     * @throws \UnexpectedValueException when there is no such function or method here
+     */
+    public static function decode(string $code, string $key): \Closure
+    {
+        /** @var array{string, string|object, 2?: string} $parts */
+        $parts = self::signing($key, static fn(): mixed => unserialize($code));
+        [$kind, $task] = $parts;
+        if ($kind === self::METHOD) {
+            return self::method($task, $parts[2] ?? '');
+        }
+        if ($task instanceof SerializableClosure) {
+            $task = $task->getClosure();
+        }
+
+        return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
+    }
+
+    /** @throws UnserializableException */
+    private static function encodeClosure(\Closure $task, string $key): string
+    {
+        $function = new \ReflectionFunction($task);
+        if (!$function->isAnonymous()) {
+            return self::encodeNamed($function);
+        }
+        self::checkClosure($task, self::PATH);
+        try {
+            return self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task)]));
+        } catch (\Throwable $refused) {
+            throw UnserializableException::at(self::PATH, "a closure that can't be serialized ({$refused->getMessage()})", $refused);
+        }
+    }
+
+    /** Of a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
+    private static function encodeNamed(\ReflectionFunction $function): string
+    {
+        $object = $function->getClosureThis();
+        $class = $function->getClosureScopeClass();
+        if ($object !== null) {
+            return Portable::serialize([self::METHOD, $object, $function->getName()], self::PATH);
+        }
+
+        return serialize($class === null ? [self::FUNCTION, $function->getName()] : [self::METHOD, $class->getName(), $function->getName()]);
+    }
+
+    /** @throws UnserializableException */
+    private static function checkClosure(\Closure $closure, string $path): void
+    {
+        $function = new \ReflectionFunction($closure);
+        if (!$function->isAnonymous()) {
+            throw UnserializableException::at($path, 'a first-class callable inside of another closure');
+        }
+        $file = (string) $function->getFileName();
+        $line = (int) $function->getStartLine();
+        if (!is_file($file)) {
+            throw UnserializableException::at($path, 'a closure whose source is in no file');
+        }
+        $beside = self::closuresOn($file, $line);
+        if ($beside !== 1) {
+            throw UnserializableException::at($path, "one of {$beside} closures that begin on line {$line} of {$file} and can't be told apart: put each on a line of its own");
+        }
+        foreach ($function->getClosureUsedVariables() as $name => $value) {
+            Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
+        }
+    }
+
+    private static function closuresOn(string $file, int $line): int
+    {
+        $version = "{$file}\0" . filemtime($file);
+        self::$closures[$version] ??= self::countClosures((string) file_get_contents($file));
+
+        return self::$closures[$version][$line] ?? 0;
+    }
+
+    /** @return array<int, int> how many begin on each line */
+    private static function countClosures(string $source): array
+    {
+        $counts = [];
+        $function = null;
+        foreach (\PhpToken::tokenize($source) as $token) {
+            if ($token->isIgnorable() || $token->text === '&') {
+                continue;
+            }
+            if ($function !== null && $token->text === '(') {
+                $counts[$function] = ($counts[$function] ?? 0) + 1;
+            }
+            $function = $token->is([\T_FN, \T_FUNCTION]) ? $token->line : null;
+        }
+
+        return $counts;
+    }
+
+    /**
+     * The library's signer is a setting of the whole process, which the application may use for itself.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $work
+     *
+     * @return T
+     */
+    private static function signing(string $key, \Closure $work): mixed
+    {
+        $signer = Signed::$signer;
+        SerializableClosure::setSecretKey($key);
+        try {
+            return $work();
+        } finally {
+            Signed::$signer = $signer;
+        }
+    }
+
+    /** Also a private one, which a class may have made a callable of with $this->method(...). */
+    private static function method(string|object $class, string $name): \Closure
+    {
+        if (!method_exists($class, $name)) {
+            $task = [$class, $name]; // one of __call() or __callStatic()
+
+            return \is_callable($task) ? $task(...) : throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
+        }
+
+        return (new \ReflectionMethod($class, $name))->getClosure(\is_object($class) ? $class : null);
+    }
+
+    private static function missing(string $what): \UnexpectedValueException
+    {
+        return new \UnexpectedValueException("A worker has no {$what}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names");
+    }
+}

@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+use Spindle\SpindleException;
+
+/** Something was to travel between processes that can't: nothing of it was sent. */
+final class UnserializableException extends \RuntimeException implements SpindleException
+{
+    private function __construct(
+        string $message,
+        /** Where in the value it is, as PHP would write it: `$argument['user']->connection`. */
+        public readonly string $path,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /** @param string $what what is there, such as "an open stream" */
+    public static function at(string $path, string $what, ?\Throwable $previous = null): self
+    {
+        return new self("{$path} is {$what}, which can't be sent to another process", $path, $previous);
+    }
+}

@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use Laravel\SerializableClosure\Serializers\Signed;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\UnserializableException;
+
+final class TaskCodeTest extends TestCase
+{
+    private const KEY = 'a key';
+
+    /** @return iterable<string, array{callable(int): mixed}> */
+    public static function tasks(): iterable
+    {
+        $three = 3;
+        $add = static fn(int $number): int => $number + 1;
+        yield 'a function' => ['abs'];
+        yield 'a static method by name' => [Sample::class . '::double'];
+        yield 'a static method' => [[Sample::class, 'double']];
+        yield 'a method' => [[new Sample(5), '__invoke']];
+        yield 'an invokable object' => [new Sample(5)];
+        yield 'a first-class function' => [abs(...)];
+        yield 'a first-class static method' => [Sample::double(...)];
+        yield 'a first-class private method' => [(new Sample(7))->privately()];
+        yield 'an arrow function' => [static fn(int $number): int => $number * $three];
+        yield 'a closure' => [static function (int $number) use ($three): int {
+            return $number * $three;
+        }];
+        yield 'a closure with an object' => [(new Sample(9))->bound()];
+        yield 'a closure with a closure' => [static fn(int $number): int => $add($number)];
+    }
+
+    /** @param callable(int): mixed $task */
+    #[DataProvider('tasks')]
+    public function testItDoesTheSameAfterTheJourney(callable $task): void
+    {
+        self::assertSame($task(4), TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)(4));
+    }
+
+    /** @return iterable<string, array{callable, string}> */
+    public static function refused(): iterable
+    {
+        $file = fopen('php://memory', 'r');
+        $holder = new Sample();
+        $holder->held = ['log' => $file];
+        $generator = self::items();
+        [$one, $other] = [static fn(): int => 1, static fn(): int => 2];
+        yield 'a captured resource' => [static fn(): mixed => $file, "The task's captured variable \$file is an open stream"];
+        yield 'a resource in a captured object' => [static fn(): mixed => $holder, "\$holder->held['log'] is an open stream"];
+        yield 'a resource in its object' => [[$holder, '__invoke'], "The task[1]->held['log'] is an open stream"];
+        yield 'what PHP does not serialize' => [static fn(): mixed => $generator, 'Generator'];
+        yield 'an anonymous class' => [new class {
+            public function __invoke(): int
+            {
+                return 1;
+            }
+        }, 'an object of an anonymous class'];
+        yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
+        yield 'another one of them' => [$one, 'put each on a line of its own'];
+    }
+
+    #[DataProvider('refused')]
+    public function testWhatCanNotTravelIsRefusedWithItsPath(callable $task, string $reason): void
+    {
+        try {
+            TaskCode::encode($task, self::KEY);
+            self::fail('It was taken');
+        } catch (UnserializableException $exception) {
+            self::assertStringContainsString($reason, $exception->getMessage());
+        }
+    }
+
+    public function testAClosureWithAnotherKeyIsNotMade(): void
+    {
+        $code = TaskCode::encode(static fn(): int => 1, self::KEY);
+
+        $this->expectException(\Throwable::class);
+        TaskCode::decode($code, 'another key');
+    }
+
+    public function testAnApplicationsOwnKeyIsLeftAlone(): void
+    {
+        $before = Signed::$signer;
+        TaskCode::decode(TaskCode::encode(static fn(): int => 1, self::KEY), self::KEY);
+
+        self::assertSame($before, Signed::$signer);
+    }
+
+    public function testWhatAWorkerDoesNotKnowIsNamed(): void
+    {
+        $this->expectExceptionMessage('A worker has no function no_such_function()');
+        TaskCode::decode(serialize(['f', 'no_such_function']), self::KEY);
+    }
+
+    /** @return \Generator<int, int> */
+    private static function items(): \Generator
+    {
+        yield 1;
+    }
+}
