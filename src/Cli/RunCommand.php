@@ -28,7 +28,7 @@ final class RunCommand extends Command
           <info>spindle run 'gzip -c {} > {}.gz' ::: *.log</info>     a line for the shell
           <info>spindle run --joblog jobs.tsv < commands.txt</info>   each line is a command
           <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
-          <info>spindle run -j 64 --retries 2 --timeout 60 --halt now,fail=1 < commands.txt</info>
+          <info>spindle run -j 64 --retries 2 --halt soon,fail=10% < commands.txt</info>
 
         <comment>The command</comment>
           Options end at its first word, or at --.

@@ -53,8 +53,8 @@ final class CommandPool
      * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more.
      *
      * Cancellation: commands that run are ended with all their descendants, what callbacks and streams have not taken of
-     * their output is dropped, their results are yielded as cancelled like
-     * those of waiting commands, then CancelledException is thrown. The pool stays usable.
+     * their output is dropped, their results are yielded as cancelled like those of waiting commands, then
+     * CancelledException is thrown. The pool stays usable.
      *
      * @template TKey
      *

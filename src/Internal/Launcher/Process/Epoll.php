@@ -17,7 +17,6 @@ final class Epoll
     public const WRITABLE = 4;
 
     private const MAX_EVENTS = 256;
-    private const CLOEXEC = 0o2000000;
     private const ADD = 1;
     private const DELETE = 2;
 
@@ -34,7 +33,7 @@ final class Epoll
     public function __construct(Libc $libc)
     {
         $this->c = $libc->functions;
-        $this->epoll = $this->c->epoll_create1(self::CLOEXEC);
+        $this->epoll = $this->c->epoll_create1(Libc::CLOEXEC);
         $this->eventWords = php_uname('m') === 'x86_64' ? 3 : 4;
         $this->events = $libc->new('uint32_t[' . self::MAX_EVENTS * 4 . ']');
     }

@@ -15,6 +15,10 @@ final class Libc
     public const EAGAIN = 11;
     public const SIGKILL = 9;
 
+    /** Of open(), pipe2() and all else that makes descriptors. */
+    public const CLOEXEC = 0o2000000;
+    public const NONBLOCK = 0o4000;
+
     private const DECLARATIONS = <<<'C'
         typedef struct { char opaque[1024]; } spawn_actions;
         typedef struct { char opaque[1024]; } spawn_attributes;

@@ -17,8 +17,6 @@ namespace Spindle\Internal\Launcher\Process;
 final class SpawnBackend implements Backend
 {
     private const READ_SIZE = 1 << 18;
-    private const CLOEXEC = 0o2000000;
-    private const NONBLOCK = 0o4000;
 
     private readonly Libc $libc;
     private readonly Spawner $spawner;
@@ -74,7 +72,7 @@ final class SpawnBackend implements Backend
             $this->epoll->watch($this->poolProcess, Epoll::READABLE);
         }
         foreach ([0, 1] as $end) {
-            $c->fcntl($end, 4, self::NONBLOCK | ($end === 0 ? 0 : 1)); // F_SETFL
+            $c->fcntl($end, 4, Libc::NONBLOCK | ($end === 0 ? 0 : 1)); // F_SETFL
             $c->fcntl($end, 1031, 1 << 20); // F_SETPIPE_SZ: fewer wake-ups in a burst; a refusal does no harm
         }
         if ($c->getppid() !== $poolPid) {
@@ -246,7 +244,7 @@ final class SpawnBackend implements Backend
         }
         $this->c->sigprocmask(0, $set, null);
 
-        return $this->c->signalfd(-1, $set, self::CLOEXEC | self::NONBLOCK);
+        return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
     private function waitForPool(int $milliseconds): void

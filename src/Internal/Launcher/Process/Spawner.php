@@ -14,8 +14,6 @@ final class Spawner
 {
     private const STDOUT_OF_POOL = 3;
     private const KEPT_ACTIONS = 512;
-    private const CLOEXEC = 0o2000000;
-    private const NONBLOCK = 0o4000;
     private const ENOENT = 2;
     private const ENOMEM = 12;
     private const EACCES = 13;
@@ -57,7 +55,7 @@ final class Spawner
     public function __construct(private readonly Libc $libc, private readonly string $token)
     {
         $this->c = $libc->functions;
-        $this->null = $this->c->open('/dev/null', 2 | self::CLOEXEC); // O_RDWR
+        $this->null = $this->c->open('/dev/null', 2 | Libc::CLOEXEC); // O_RDWR
         $this->pipe = $libc->integers('int[2]');
         $this->pid = $libc->integers('int[1]');
         $this->attributes = $this->attributes();
@@ -203,7 +201,7 @@ final class Spawner
             if (!$isPiped) {
                 continue;
             }
-            if ($this->c->pipe2($this->pipe, self::CLOEXEC) !== 0) {
+            if ($this->c->pipe2($this->pipe, Libc::CLOEXEC) !== 0) {
                 return false;
             }
             $isInput = $descriptor === 0;
@@ -215,7 +213,7 @@ final class Spawner
                 2 => $job->err = $ours,
             };
             // Not by pipe2's own flag, which the child's end would have as well. F_SETFL, O_NONBLOCK and O_WRONLY.
-            $this->c->fcntl($ours, 4, self::NONBLOCK | (int) $isInput);
+            $this->c->fcntl($ours, 4, Libc::NONBLOCK | (int) $isInput);
         }
 
         return true;
