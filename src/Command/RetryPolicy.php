@@ -4,12 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\Backoff;
+
 /**
  * Which failures are tried again, how often, and after which pause. A command that was cancelled, that could not be
  * started, or whose input can't be read twice is not.
  */
 final class RetryPolicy
 {
+    private readonly Backoff $backoff;
+
     /**
      * @param int             $retries    further attempts after the first; 0 for none
      * @param bool|list<int>  $onExit     after an exit code other than 0: any, none, or these
@@ -35,9 +39,7 @@ final class RetryPolicy
         if ($retries < 0) {
             throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
         }
-        if (!($delay >= 0 && $factor >= 1 && $maxDelay >= 0 && $jitter >= 0 && $jitter <= 1)) {
-            throw new \ValueError('A retry policy takes delays of 0 or more seconds, a factor of 1 or more and a jitter from 0 to 1');
-        }
+        $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
     public function wants(CommandResult $result): bool
@@ -62,14 +64,9 @@ final class RetryPolicy
      * @param int $attempts attempts made so far, at least 1
      *
      * @return float seconds before the next; exponential backoff with jitter
-     *
-     * @see https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
      */
     public function delayAfter(int $attempts): float
     {
-        // The factor may grow beyond all numbers, and nothing times that would be no number.
-        $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
-
-        return $delay * (1 - $this->jitter * random_int(0, 1_000_000) / 1_000_000);
+        return $this->backoff->after($attempts);
     }
 }

@@ -23,7 +23,7 @@ final class FrameReader
      * @param \Closure(int, int, string, int, int): void $frame   type, job, and where its payload lies: bytes, offset, length
      * @param int                                        $longest what claims to be longer is no frame, in bytes
      */
-    public function __construct(private readonly \Closure $frame, private readonly int $longest = \PHP_INT_MAX) {}
+    public function __construct(private readonly \Closure $frame, public int $longest = \PHP_INT_MAX) {}
 
     /**
      * Hands on the frames that are complete now, in order, and keeps the rest. What is fed while a callback suspends waits
@@ -45,6 +45,12 @@ final class FrameReader
         } finally {
             $this->feeding = false;
         }
+    }
+
+    /** Bytes that the frame which has begun still needs, or the header of the next one. */
+    public function missing(): int
+    {
+        return $this->needed - \strlen($this->rest);
     }
 
     private function split(): void

@@ -13,14 +13,15 @@ final class UnserializableException extends \RuntimeException implements Spindle
         string $message,
         /** Where in the value it is, as PHP would write it: `$argument['user']->connection`. */
         public readonly string $path,
+        /** What is there, such as "an open stream". */
+        public readonly string $what,
         ?\Throwable $previous = null,
     ) {
         parent::__construct($message, 0, $previous);
     }
 
-    /** @param string $what what is there, such as "an open stream" */
     public static function at(string $path, string $what, ?\Throwable $previous = null): self
     {
-        return new self("{$path} is {$what}, which can't be sent to another process", $path, $previous);
+        return new self("{$path} is {$what}, which can't be sent to another process", $path, $what, $previous);
     }
 }

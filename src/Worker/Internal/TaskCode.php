@@ -23,26 +23,44 @@ final class TaskCode
 
     private const PATH = 'The task';
 
+    /** Closures whose code is kept. */
+    private const KEPT = 256;
+
     /** @var array<string, array<int, int>> how many begin on each line, by file and time of its change */
     private static array $closures = [];
 
+    /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
+    private static array $pure = [];
+
     /**
-     * @param string $key signs closures
+     * @param string $key    signs closures
+     * @param bool   $isPure whether it is the same for each call, with no object or captured variable in it
      *
      * @throws UnserializableException
+     *
+     * @param-out bool $isPure
      */
-    public static function encode(callable $task, string $key): string
+    public static function encode(callable $task, string $key, ?bool &$isPure = null): string
     {
-        return match (true) {
-            $task instanceof \Closure => self::encodeClosure($task, $key),
-            \is_object($task) => Portable::serialize([self::INVOKABLE, $task], self::PATH),
-            \is_array($task) => Portable::serialize([self::METHOD, $task[0], $task[1]], self::PATH),
-            default => serialize([self::FUNCTION, $task]),
-        };
+        $isPure = false;
+        if ($task instanceof \Closure) {
+            return self::encodeClosure($task, $key, $isPure);
+        }
+        if (\is_object($task)) {
+            return Portable::serialize([self::INVOKABLE, $task], self::PATH);
+        }
+        if (\is_array($task)) {
+            $isPure = \is_string($task[0]);
+
+            return Portable::serialize([self::METHOD, $task[0], $task[1]], self::PATH);
+        }
+        $isPure = true;
+
+        return serialize([self::FUNCTION, $task]);
     }
 
     /**
-     * @param string $key   that it was signed with
+     * @param string $key that it was signed with
      *
      * @throws \UnexpectedValueException when there is no such function or method here
      */
@@ -62,15 +80,28 @@ final class TaskCode
     }
 
     /** @throws UnserializableException */
-    private static function encodeClosure(\Closure $task, string $key): string
+    private static function encodeClosure(\Closure $task, string $key, bool &$isPure): string
     {
         $function = new \ReflectionFunction($task);
         if (!$function->isAnonymous()) {
+            $isPure = $function->getClosureThis() === null;
+
             return self::encodeNamed($function);
+        }
+        $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
+        $place = $isPure ? "{$key}{$function->getFileName()}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}" : '';
+        if (isset(self::$pure[$place])) {
+            return self::$pure[$place];
         }
         self::checkClosure($task, self::PATH);
         try {
-            return self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task)]));
+            $code = self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task)]));
+            if ($isPure) {
+                self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
+                self::$pure[$place] = $code;
+            }
+
+            return $code;
         } catch (\Throwable $refused) {
             throw UnserializableException::at(self::PATH, "a closure that can't be serialized ({$refused->getMessage()})", $refused);
         }

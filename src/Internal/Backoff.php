@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/**
+ * Exponential backoff with jitter.
+ *
+ * @see https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+ */
+final class Backoff
+{
+    /**
+     * @param float $delay    seconds before the first retry; 0 for none
+     * @param float $factor   what each further delay is multiplied with
+     * @param float $maxDelay seconds that a delay never exceeds
+     * @param float $jitter   share of a delay that is random: at 1.0 it is any length up to the whole
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        private readonly float $delay,
+        private readonly float $factor,
+        private readonly float $maxDelay,
+        private readonly float $jitter,
+    ) {
+        if (!($delay >= 0 && $factor >= 1 && $maxDelay >= 0 && $jitter >= 0 && $jitter <= 1)) {
+            throw new \ValueError('A retry policy takes delays of 0 or more seconds, a factor of 1 or more and a jitter from 0 to 1');
+        }
+    }
+
+    /**
+     * @param int $attempts made so far, at least 1
+     *
+     * @return float seconds before the next
+     */
+    public function after(int $attempts): float
+    {
+        // The factor may grow beyond all numbers, and nothing times that would be no number.
+        $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
+
+        return $delay * (1 - $this->jitter * random_int(0, 1_000_000) / 1_000_000);
+    }
+}

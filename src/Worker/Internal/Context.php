@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\LauncherException;
+
+/** What starts workers, ends them, and tells {@see ContextEvents} how they ended: processes, forks or threads. */
+interface Context
+{
+    /**
+     * Starts a worker, which then connects to the pool's {@see Reception}, or of which {@see ContextEvents::ended()} tells.
+     *
+     * @param array<string, mixed> $settings of {@see Process\Boot}
+     *
+     * @throws LauncherException
+     */
+    public function start(int $id, array $settings): void;
+
+    /** Has a worker end, with all that its tasks have started: at once if it can, or after the pool's grace by force. */
+    public function end(int $id): void;
+
+    /** A worker's socket is closed: how it ended is to be told. */
+    public function disconnected(int $id): void;
+
+    /** Ends everything, and returns when it has. */
+    public function close(): void;
+}

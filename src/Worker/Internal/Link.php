@@ -1,0 +1,182 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\FrameReader;
+use Spindle\Internal\MalformedFrameException;
+
+/** The pool's end of a socket: carries frames both ways, never waits, notices the end. */
+final class Link
+{
+    private const READ_SIZE = 1 << 16;
+
+    /** Of what does not fit into the socket at once, so much is tried again at a time, in bytes. */
+    private const PIECE = 1 << 18;
+
+    private readonly FrameReader $frames;
+    private readonly string $reading;
+    private ?string $writing = null;
+
+    /** @var list<string> */
+    private array $unsent = [];
+
+    /** Bytes of the first of them that were sent. */
+    private int $sent = 0;
+    private bool $closed = false;
+
+    /** @var (\Closure(int, int, string, int, int): void)|null type, id, and where the payload lies: bytes, offset, length */
+    private ?\Closure $frame = null;
+
+    /** @var (\Closure(?string): void)|null nothing more will come; what was wrong with what came, if anything */
+    private ?\Closure $ended = null;
+
+    /**
+     * @param resource $stream
+     * @param int      $longest frame that is believed, in bytes
+     */
+    public function __construct(private readonly mixed $stream, int $longest)
+    {
+        stream_set_blocking($stream, false);
+        stream_set_read_buffer($stream, 0);
+        stream_set_write_buffer($stream, 0);
+        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        $weak = \WeakReference::create($this);
+        $this->frames = new FrameReader(static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
+            $link = $weak->get();
+            if ($link?->frame !== null && !$link->closed) {
+                ($link->frame)($type, $id, $bytes, $at, $length);
+            }
+        }, $longest);
+        $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
+            $weak->get()?->read();
+        }));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** @return array<string, mixed> nothing that is under way, which may be secret */
+    public function __debugInfo(): array
+    {
+        return ['closed' => $this->closed];
+    }
+
+    /**
+     * Who listens from now on.
+     *
+     * @param \Closure(int, int, string, int, int): void $frame
+     * @param \Closure(?string): void                    $ended
+     */
+    public function listen(\Closure $frame, \Closure $ended, int $longest): void
+    {
+        $this->frame = $frame;
+        $this->ended = $ended;
+        $this->frames->longest = $longest;
+    }
+
+    /** Sends this; what the socket does not take now follows as soon as it does. */
+    public function send(string $frames): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $sent = $this->unsent === [] ? (int) @fwrite($this->stream, $frames) : 0;
+        if ($sent === \strlen($frames)) {
+            return;
+        }
+        if ($this->unsent === []) {
+            $this->sent = $sent;
+            $this->awaitRoom();
+        }
+        $this->unsent[] = $frames;
+    }
+
+    /** Takes all that is there, without waiting for more. */
+    public function drain(): void
+    {
+        while (!$this->closed && $this->read());
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        $this->unsent = [];
+        EventLoop::cancel($this->reading);
+        if ($this->writing !== null) {
+            EventLoop::cancel($this->writing);
+        }
+        fclose($this->stream);
+    }
+
+    /** @return bool whether something came */
+    private function read(): bool
+    {
+        $bytes = @fread($this->stream, max(self::READ_SIZE, min(self::PIECE, $this->frames->missing())));
+        if ($bytes === '' || $bytes === false) {
+            if (feof($this->stream)) {
+                $this->end(null);
+            }
+
+            return false;
+        }
+        try {
+            $this->frames->feed($bytes);
+        } catch (MalformedFrameException $malformed) {
+            $this->end($malformed->getMessage());
+        }
+
+        return true;
+    }
+
+    private function end(?string $wrong): void
+    {
+        $this->close();
+        if ($this->ended !== null) {
+            ($this->ended)($wrong);
+        }
+    }
+
+    private function write(): void
+    {
+        while ($this->unsent !== []) {
+            $rest = \strlen($this->unsent[0]) - $this->sent;
+            $sent = @fwrite($this->stream, $this->sent === 0 && $rest <= self::PIECE ? $this->unsent[0] : substr($this->unsent[0], $this->sent, self::PIECE));
+            if ($sent === false) {
+                $this->unsent = []; // the other end is gone, which reading notices after what it still had to say
+                break;
+            }
+            if ($sent === 0) {
+                break;
+            }
+            $this->sent += $sent;
+            if ($sent === $rest) {
+                array_shift($this->unsent);
+                $this->sent = 0;
+            }
+        }
+        if ($this->unsent === [] && $this->writing !== null) {
+            EventLoop::disable($this->writing);
+        }
+    }
+
+    private function awaitRoom(): void
+    {
+        if ($this->writing !== null) {
+            EventLoop::enable($this->writing);
+
+            return;
+        }
+        $weak = \WeakReference::create($this);
+        $this->writing = EventLoop::unreference(EventLoop::onWritable($this->stream, static function () use ($weak): void {
+            $weak->get()?->write();
+        }));
+    }
+}

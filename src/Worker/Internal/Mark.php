@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * What a pool and a worker tell each other without a word: 32 bytes of shared memory.
+ *
+ *     0   u64  batch << 32 | index of the task that runs, or of the last one that did
+ *     8   u64  when it was started, in nanoseconds of the monotonic clock, where there is a time limit
+ *     16  u64  batch << 32 | limit: of the last batch with an even number, tasks from this index on are not to be started
+ *     24  u64  the same for odd numbers
+ *
+ * A worker writes the mark, then reads the limit; the pool writes the limit, then reads the mark. A processor may let
+ * a read overtake a write before it, so the pool waits in between for longer than that can last: then either the worker
+ * has seen the limit, or the pool sees that the task was started. A task that was taken back this way never starts.
+ *
+ * Without ext-shmop there is none. A worker then sends each result before the next task starts, which tells as much about
+ * one that has died, and nothing is taken back from it.
+ */
+final class Mark
+{
+    /** Longer than a write takes to be seen by all processors, in microseconds. */
+    private const SETTLING = 50;
+
+    private function __construct(private readonly \Shmop $memory) {}
+
+    /** A number that a worker may make its shared memory under; 0 without ext-shmop. */
+    public static function newKey(): int
+    {
+        return \function_exists('shmop_open') ? random_int(1, 0x7FFF_FFFF) : 0;
+    }
+
+    /** Takes what a worker has made, and its name away. */
+    public static function take(int $key): ?self
+    {
+        if ($key === 0) {
+            return null;
+        }
+        $memory = @shmop_open($key, 'w', 0, 0);
+        if ($memory === false) {
+            return null;
+        }
+        shmop_delete($memory);
+
+        return new self($memory);
+    }
+
+    /** @return array{int, int} batch and index of the task that was started last; 0 and 0 before the first */
+    public function read(): array
+    {
+        /** @var array{index: int, batch: int} $words */
+        $words = unpack('Vindex/Vbatch', shmop_read($this->memory, 0, 8));
+
+        return [$words['batch'], $words['index']];
+    }
+
+    /** When that task was started, in nanoseconds of {@see hrtime()}. */
+    public function startedAt(): int
+    {
+        /** @var array{1: int} $words */
+        $words = unpack('P', shmop_read($this->memory, 8, 8));
+
+        return $words[1];
+    }
+
+    /**
+     * Takes back what has not been started of a batch.
+     *
+     * @param int $count tasks in the batch
+     *
+     * @return int how many were started; none of the others will be
+     */
+    public function revoke(int $batch, int $count): int
+    {
+        $limit = min($count, $this->started($batch, $count));
+        shmop_write($this->memory, pack('P', ($batch << 32) | $limit), 16 + 8 * ($batch & 1));
+        usleep(self::SETTLING);
+
+        return min($count, $this->started($batch, $count));
+    }
+
+    /** @return int how many of a batch's tasks were started, the one that runs included */
+    public function started(int $batch, int $count): int
+    {
+        [$current, $index] = $this->read();
+
+        return match (true) {
+            $current < $batch => 0,
+            $current > $batch => $count,
+            default => $index + 1,
+        };
+    }
+}

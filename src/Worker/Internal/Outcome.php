@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\TaskException;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\Thrown;
+use Spindle\Worker\UnserializableException;
+
+/** What came back of a task: its result, or why it has none. */
+final class Outcome
+{
+    /**
+     * @param int $kind {@see Protocol::SERIALIZED} or {@see Protocol::STRING}
+     *
+     * @throws TaskFailedException when a class of this process refuses what it is given
+     */
+    public static function value(int $kind, string $bytes, int $attempts, mixed $key): mixed
+    {
+        if ($kind === Protocol::STRING) {
+            return $bytes;
+        }
+        try {
+            return unserialize($bytes);
+        } catch (\Throwable $refused) {
+            throw TaskFailedException::threw(Thrown::of($refused), $refused, $attempts, $key);
+        }
+    }
+
+    /**
+     * @param int $kind {@see Protocol::THROWN} or {@see Protocol::UNSERIALIZABLE}
+     *
+     * @return TaskException|UnserializableException
+     */
+    public static function failure(int $kind, string $bytes, int $attempts, mixed $key): \Throwable
+    {
+        if ($kind === Protocol::UNSERIALIZABLE) {
+            /** @var array{string, string} $where */
+            $where = unserialize($bytes, ['allowed_classes' => false]);
+
+            return UnserializableException::at(...$where);
+        }
+        [, $parts] = Packing::split($bytes);
+        /** @var Thrown $thrown */
+        $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
+        $original = null;
+        if (isset($parts[1]) && class_exists($thrown->class)) {
+            try {
+                $original = unserialize($parts[1]);
+            } catch (\Throwable) {
+                // It has come through as data.
+            }
+        }
+
+        return TaskFailedException::threw($thrown, $original instanceof \Throwable ? $original : null, $attempts, $key);
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Values one beside the other, each of its own kind and readable without the others:
+ *
+ *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
+ *
+ * So the code that a class runs when an object is made bytes or read again is run for one task only.
+ */
+final class Packing
+{
+    private string $kinds = '';
+    private string $lengths = '';
+    private string $bytes = '';
+
+    public function add(int $kind, string $bytes): void
+    {
+        $this->kinds .= \chr($kind);
+        $this->lengths .= pack('V', \strlen($bytes));
+        $this->bytes = $this->bytes === '' ? $bytes : $this->bytes . $bytes;
+    }
+
+    public function count(): int
+    {
+        return \strlen($this->kinds);
+    }
+
+    /** Bytes of the values. */
+    public function size(): int
+    {
+        return \strlen($this->bytes);
+    }
+
+    public function has(int $kind): bool
+    {
+        return str_contains($this->kinds, \chr($kind));
+    }
+
+    /** What comes before {@see bytes()}. */
+    public function head(): string
+    {
+        return pack('V', \strlen($this->kinds)) . $this->kinds . $this->lengths;
+    }
+
+    public function bytes(): string
+    {
+        return $this->bytes;
+    }
+
+    /**
+     * @return array{string, list<string>} the kinds, a byte for each, and the values
+     */
+    public static function split(string $packed, int $at = 0): array
+    {
+        /** @var array{1: int} $count */
+        $count = unpack('V', $packed, $at);
+        $kinds = substr($packed, $at + 4, $count[1]);
+        $at += 4 + $count[1];
+        /** @var array<int, int> $lengths */
+        $lengths = unpack("V{$count[1]}", $packed, $at);
+        $at += 4 * $count[1];
+        $values = [];
+        foreach ($lengths as $length) {
+            $values[] = substr($packed, $at, $length);
+            $at += $length;
+        }
+
+        return [$kinds, $values];
+    }
+}

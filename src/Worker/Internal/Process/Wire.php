@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+/** A worker's end of the socket to its pool. It blocks, for a worker does one thing at a time. */
+final class Wire
+{
+    /** Read at once at least and at most, in bytes. */
+    private const READ_SIZE = 1 << 16;
+    private const LARGE_READ = 1 << 20;
+
+    /** A payload from this size on, in bytes, is not copied behind its header to be sent in one call. */
+    private const LARGE = 1 << 16;
+
+    private const HEADER = 9;
+
+    private string $buffer = '';
+
+    /** @param resource $socket */
+    private function __construct(private readonly mixed $socket) {}
+
+    /** @param string $name of an abstract Unix socket */
+    public static function connect(string $name): ?self
+    {
+        // A stream takes its timeout from this setting when it is made, and a worker may wait for its next task for days.
+        $timeout = ini_set('default_socket_timeout', '-1');
+        $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
+        ini_set('default_socket_timeout', (string) $timeout);
+        if ($socket === false) {
+            return null;
+        }
+        stream_set_read_buffer($socket, 0);
+        stream_set_write_buffer($socket, 0);
+
+        return new self($socket);
+    }
+
+    /**
+     * Waits for the next frame.
+     *
+     * @return array{int, int, string}|null type, id and payload; null when the pool is gone
+     */
+    public function receive(): ?array
+    {
+        while (true) {
+            $missing = self::HEADER - \strlen($this->buffer);
+            if ($missing <= 0) {
+                /** @var array{length: int, type: int, id: int} $header */
+                $header = unpack('Vlength/Ctype/Vid', $this->buffer);
+                $missing = 4 + $header['length'] - \strlen($this->buffer);
+                if ($missing <= 0) {
+                    $payload = substr($this->buffer, self::HEADER, $header['length'] - 5);
+                    $this->buffer = $missing === 0 ? '' : substr($this->buffer, 4 + $header['length']);
+
+                    return [$header['type'], $header['id'], $payload];
+                }
+            }
+            $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
+            if ($bytes === '' || $bytes === false) {
+                if (feof($this->socket)) {
+                    return null;
+                }
+            } else {
+                $this->buffer .= $bytes;
+            }
+        }
+    }
+
+    /** Whether a frame, or a part of one, is there. */
+    public function isReadable(): bool
+    {
+        $reads = [$this->socket];
+        $none = null;
+
+        return $this->buffer !== '' || @stream_select($reads, $none, $none, 0) === 1;
+    }
+
+    /** @return bool false when the pool is gone */
+    public function send(int $type, int $id, string $head, string $payload = ''): bool
+    {
+        $header = pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
+
+        return \strlen($payload) < self::LARGE
+            ? $this->write($header . $payload)
+            : $this->write($header) && $this->write($payload);
+    }
+
+    /** In a fork of the worker, which is none. */
+    public function close(): void
+    {
+        fclose($this->socket);
+    }
+
+    private function write(string $bytes): bool
+    {
+        while (true) {
+            $written = @fwrite($this->socket, $bytes);
+            if ($written === \strlen($bytes)) {
+                return true;
+            }
+            if ($written === false || ($written === 0 && feof($this->socket))) {
+                return false;
+            }
+            $bytes = substr($bytes, $written); // a signal came in between
+        }
+    }
+}

@@ -1,0 +1,471 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Amp\Cancellation;
+use Amp\DeferredCancellation;
+use Spindle\Worker\Internal\Packing;
+use Spindle\Worker\Internal\Portable;
+use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\Thrown;
+use Spindle\Worker\UnserializableException;
+
+/**
+ * A worker: takes batches of tasks, runs one task after the other, sends what comes of them.
+ */
+final class Worker
+{
+    /** Results wait this long for company, in nanoseconds, and until they have this size, in bytes. */
+    private const GATHER = 500_000;
+    private const GATHERED = 1 << 18;
+
+    /** Nothing forks in less time than this, in nanoseconds. */
+    private const FORK_TIME = 50_000;
+
+    /** Of what can be called again and again, this many are kept. */
+    private const KEPT_CODES = 256;
+
+    private const IDLE = 0;
+    private const BUSY = 1;
+    private const TASK = 2;
+
+    private const KILL = 9;
+    private const TERM = 15;
+
+    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
+
+    private readonly int $pid;
+
+    /** @var list<array{int, int, string}> frames that came while a stream waited for one of its own */
+    private array $frames = [];
+
+    /** @var array<int, string> by the number that the pool gave it */
+    private array $codes = [];
+
+    /** @var array<int|string, \Closure> by that number, or by the code itself where it has no state */
+    private array $callables = [];
+
+    /** Batch and index of the task that runs, as {@see Protocol} has it; the first of the results that wait. */
+    private int $batch = 0;
+    private int $from = 0;
+
+    /** @var list<bool|int|float|string|null> results that wait, while all of them are plain */
+    private array $values = [];
+
+    private Packing $packed;
+    private bool $failures = false;
+
+    private int $longest = 0;
+    private int $flushed = 0;
+
+    private ?DeferredCancellation $cancellation = null;
+
+    /** Whose code runs: a signal is not answered in the middle of a frame. */
+    private int $state = self::BUSY;
+    private bool $terminating = false;
+
+    /** It has ended as it should. */
+    private bool $over = false;
+
+    /** @var string|null given back to PHP when it has no memory left and there is something to tell */
+    private ?string $reserve; // @phpstan-ignore property.onlyWritten
+    /**
+     * @param \Shmop|null $mark  where the task that runs stands, and the limit of each batch
+     * @param bool        $timed whether the pool wants to know when a task was started
+     */
+    public function __construct(
+        private readonly Wire $wire,
+        private readonly string $key,
+        private readonly ?\Shmop $mark,
+        private readonly bool $timed,
+    ) {
+        $this->pid = (int) getmypid();
+        $this->packed = new Packing();
+        $this->reserve = str_repeat('x', 1 << 16);
+    }
+
+    /** From here on what is printed goes to the pool, and the pool is told how this process ends. */
+    public function attach(): void
+    {
+        $this->captureOutput();
+        register_shutdown_function($this->lastWords(...));
+        if (\function_exists('pcntl_signal') && \PHP_ZTS === 0) {
+            pcntl_async_signals(true);
+            pcntl_signal(self::TERM, $this->terminate(...));
+        }
+    }
+
+    /** @param string|null $code of what is to be called first */
+    public function initialize(?string $code): void
+    {
+        if ($code !== null) {
+            TaskCode::decode($code, $this->key)();
+        }
+    }
+
+    public function failed(\Throwable $failure): void
+    {
+        $this->over = true;
+        $this->wire->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+    }
+
+    /** Works until the pool has no more for it, or is gone. */
+    public function work(): void
+    {
+        $this->wire->send(Protocol::READY, 0, pack('P', memory_get_usage()));
+        while (($frame = array_shift($this->frames) ?? $this->receive()) !== null) {
+            [$type, $id, $payload] = $frame;
+            if ($type === Protocol::TASKS) {
+                $this->perform($id, $payload);
+            } elseif ($type === Protocol::CODE) {
+                $this->codes[$id] = $payload;
+            } elseif ($type === Protocol::FORGET) {
+                unset($this->codes[$id], $this->callables[$id]);
+            } elseif ($type === Protocol::STOP) {
+                break;
+            }
+            unset($frame, $payload); // large ones are not kept until the next comes
+        }
+        $this->over = true;
+    }
+
+    private function perform(int $batch, string $payload): void
+    {
+        /** @var array{code: int, attempt: int, packed: int} $head */
+        $head = unpack('Vcode/Vattempt/Cpacked', $payload);
+        $code = $head['code'];
+        if ($head['packed'] === 1) {
+            [$kinds, $items] = Packing::split($payload, 9);
+        } else {
+            $kinds = '';
+            /** @var list<bool|int|float|string|null> $items */
+            $items = unserialize(substr($payload, 9), ['allowed_classes' => false]);
+        }
+        $payload = '';
+        TaskContext::enter(new TaskContext($head['attempt'], $this->cancellation(...), $this->report(...)));
+        $this->batch = $batch;
+        $this->from = 0;
+        $count = \count($items);
+
+        $mark = $this->mark;
+        $slot = 16 + 8 * ($batch & 1);
+        $limitSeen = "\0\0\0\0\0\0\0\0";
+        $limit = $count;
+        $values = &$this->values; // what has run is told even if a task ends the process
+        $this->longest = 0;
+        $start = $this->flushed = hrtime(true);
+        for ($i = 0; $i < $count; ++$i) {
+            if ($mark !== null) {
+                // First the mark, then the limit: the pool sets the limit, then reads the mark (see Mark).
+                $at = ($batch << 32) | $i;
+                shmop_write($mark, $this->timed ? pack('PP', $at, $start) : pack('P', $at), 0);
+                $set = shmop_read($mark, $slot, 8);
+                if ($set !== $limitSeen) {
+                    $limitSeen = $set;
+                    /** @var array{limit: int, batch: int} $words */
+                    $words = unpack('Vlimit/Vbatch', $set);
+                    $limit = $words['batch'] === $batch ? min($limit, $words['limit']) : $limit;
+                }
+                if ($i >= $limit) {
+                    break;
+                }
+            }
+            $this->enter(self::TASK);
+            try {
+                if ($code !== 0) {
+                    $task = $this->callables[$code] ??= TaskCode::decode($this->codes[$code], $this->key);
+                    $value = $task($kinds === '' ? $items[$i] : self::unpack(\ord($kinds[$i]), (string) $items[$i]));
+                } else {
+                    $value = $this->callable((string) $items[$i], \ord($kinds[$i]))();
+                }
+                $this->state = self::BUSY;
+                if ($kinds !== '') {
+                    $items[$i] = null; // it may be large
+                }
+                if (\is_int($value) || $value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
+                    $values[] = $value;
+                } elseif ($value instanceof \Generator) {
+                    $this->stream($i, $value);
+                } else {
+                    $this->pack($value);
+                }
+            } catch (\Throwable $thrown) {
+                $this->state = self::BUSY;
+                $this->packThrown($thrown);
+                $thrown = null;
+            }
+            $value = $this->cancellation = null;
+            $now = hrtime(true);
+            $took = $now - $start;
+            $start = $now;
+            if ($took > $this->longest) {
+                $this->longest = $took;
+            }
+            if ($took > self::FORK_TIME) {
+                $this->afterLongTask();
+            }
+            if ($now - $this->flushed > self::GATHER || $mark === null || $this->packed->size() > self::GATHERED) {
+                $this->flush(0);
+            }
+        }
+        unset($values);
+        $this->afterLongTask();
+        $this->flush(Protocol::DONE);
+        TaskContext::enter(null);
+    }
+
+    /** A fork that a task has made and that has come back from it is no worker; and buffers that were left open, or closed. */
+    private function afterLongTask(): void
+    {
+        if (getmypid() !== $this->pid) {
+            $this->vanish();
+        }
+        if (ob_get_level() !== 1) {
+            while (ob_get_level() > 1 && ob_end_flush());
+            if (ob_get_level() === 0) {
+                $this->captureOutput();
+            }
+        }
+    }
+
+    /** @return array{int, int, string}|null */
+    private function receive(): ?array
+    {
+        $this->enter(self::IDLE);
+        $frame = $this->wire->receive();
+        $this->state = self::BUSY;
+
+        return $frame;
+    }
+
+    /** Leaves this class's own code; a signal that came in it is answered now. */
+    private function enter(int $state): void
+    {
+        $this->state = $state;
+        if ($this->terminating) {
+            $this->terminate();
+        }
+    }
+
+    private function callable(string $code, int $kind): \Closure
+    {
+        if ($kind !== Protocol::STRING) {
+            return TaskCode::decode($code, $this->key);
+        }
+        if (isset($this->callables[$code])) {
+            return $this->callables[$code];
+        }
+        if (\count($this->callables) >= self::KEPT_CODES) {
+            $this->callables = [];
+        }
+
+        return $this->callables[$code] = TaskCode::decode($code, $this->key);
+    }
+
+    private static function unpack(int $kind, string $bytes): mixed
+    {
+        return $kind === Protocol::STRING ? $bytes : unserialize($bytes);
+    }
+
+    private function pack(mixed $value): void
+    {
+        if (\is_string($value)) {
+            $this->add(Protocol::STRING, $value);
+
+            return;
+        }
+        try {
+            $this->add(Protocol::SERIALIZED, Portable::serialize($value, 'The result'));
+        } catch (UnserializableException $refused) {
+            $this->failures = true;
+            $this->add(Protocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
+        }
+    }
+
+    private function packThrown(\Throwable $thrown): void
+    {
+        $this->failures = true;
+        $this->add(Protocol::THROWN, Failure::pack($thrown));
+    }
+
+    private function add(int $kind, string $bytes): void
+    {
+        foreach ($this->values as $value) {
+            \is_string($value) ? $this->packed->add(Protocol::STRING, $value) : $this->packed->add(Protocol::SERIALIZED, serialize($value));
+        }
+        $this->values = [];
+        $this->packed->add($kind, $bytes);
+    }
+
+    /** Sends the results that wait. Whatever ends this process, it does between two frames. */
+    private function flush(int $flags): void
+    {
+        if ($this->packed->count() > 0 && $this->values !== []) {
+            foreach ($this->values as $value) {
+                $this->packed->add(\is_string($value) ? Protocol::STRING : Protocol::SERIALIZED, \is_string($value) ? $value : serialize($value));
+            }
+            $this->values = [];
+        }
+        $packed = $this->packed;
+        $isPacked = $packed->count() > 0;
+        $count = $isPacked ? $packed->count() : \count($this->values);
+        if ($count === 0 && $flags === 0) {
+            return;
+        }
+        $now = hrtime(true);
+        $head = pack(
+            'VVCPPPP',
+            $this->from,
+            $count,
+            $flags | ($isPacked ? Protocol::PACKED : 0) | ($this->failures ? Protocol::FAILURES : 0),
+            $now - $this->flushed,
+            $this->longest,
+            memory_get_usage(),
+            memory_get_peak_usage(),
+        );
+        if ($isPacked) {
+            $this->packed = new Packing();
+            $head .= $packed->head();
+        }
+        $body = $isPacked ? $packed->bytes() : serialize($this->values);
+        $this->values = [];
+        $this->failures = false;
+        $this->from += $count;
+        $this->flushed = $now;
+        $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body) || $this->vanish();
+    }
+
+    /**
+     * Sends a generator's items, as many ahead as the pool has room for.
+     *
+     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     */
+    private function stream(int $index, \Generator $items): void
+    {
+        $this->flush(0);
+        $this->wire->send(Protocol::ITEMS, $this->batch, pack('V', $index)) || $this->vanish();
+        $ahead = $size = 0;
+        for ($this->enter(self::TASK); $items->valid(); $this->enter(self::TASK), $items->next()) {
+            $item = [$items->key(), $items->current()];
+            $this->state = self::BUSY;
+            $bytes = Portable::serialize($item, 'The item');
+            if (getmypid() !== $this->pid) {
+                $this->vanish();
+            }
+            $this->wire->send(Protocol::ITEMS, $this->batch, pack('V', $index), $bytes) || $this->vanish();
+            ++$ahead;
+            $size += \strlen($bytes);
+            while ($ahead >= Protocol::WINDOW || $size >= Protocol::WINDOW_SIZE || $this->wire->isReadable()) {
+                $frame = $this->wire->receive() ?? $this->vanish();
+                if ($frame[1] !== $this->batch || ($frame[0] !== Protocol::WANTED && $frame[0] !== Protocol::UNWANTED)) {
+                    $this->frames[] = $frame;
+                    continue;
+                }
+                if ($frame[0] === Protocol::UNWANTED) {
+                    $this->pack(null);
+
+                    return;
+                }
+                /** @var array{items: int, size: int} $taken */
+                $taken = unpack('Vitems/Vsize', $frame[2]);
+                $ahead -= $taken['items'];
+                $size -= $taken['size'];
+            }
+        }
+        $this->state = self::BUSY;
+        $this->pack($items->getReturn());
+    }
+
+    private function report(mixed $value): void
+    {
+        $bytes = Portable::serialize($value, 'The report');
+        $this->tell(Protocol::REPORT, $bytes);
+    }
+
+    private function cancellation(): Cancellation
+    {
+        return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
+    }
+
+    private function captureOutput(): void
+    {
+        ob_start(function (string $output): string {
+            if (getmypid() !== $this->pid) {
+                return $output; // a fork that a task has made has the same standard output, which the pool gets as well
+            }
+            if ($output !== '') {
+                $this->tell(Protocol::OUTPUT, $output);
+            }
+
+            return '';
+        }, 1);
+    }
+
+    /** Sends something of a task's while it runs. */
+    private function tell(int $type, string $bytes): void
+    {
+        if (getmypid() === $this->pid) {
+            $state = $this->state;
+            $this->state = self::BUSY;
+            $this->wire->send($type, $this->batch, '', $bytes);
+            $this->enter($state);
+        }
+    }
+
+    /** The pool wants this process to end. A task that has asked for its cancellation may go on until it is killed. */
+    private function terminate(): void
+    {
+        if (getmypid() !== $this->pid) {
+            $this->vanish();
+        }
+        $this->terminating = $this->state === self::BUSY;
+        if ($this->terminating) {
+            return;
+        }
+        if ($this->cancellation !== null) {
+            $this->cancellation->cancel();
+
+            return;
+        }
+        $this->flush(0);
+        $this->vanish();
+    }
+
+    /** Ends without anything more of the task being run, be it a destructor or a shutdown function. */
+    private function vanish(): never
+    {
+        if (\function_exists('posix_kill')) {
+            posix_kill((int) getmypid(), self::KILL);
+        }
+        $this->over = true;
+        exit(255);
+    }
+
+    private function lastWords(): void
+    {
+        if ($this->over) {
+            return;
+        }
+        if (getmypid() !== $this->pid) {
+            $this->over = true; // a fork that a task has made, and that has called exit()
+
+            return;
+        }
+        $this->state = self::BUSY;
+        $this->reserve = null;
+        $peak = memory_get_peak_usage(true);
+        $this->flush(0);
+        $error = error_get_last();
+        $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0;
+        $this->wire->send(
+            Protocol::LAST_WORDS,
+            $this->batch,
+            pack('PC', $peak, $fatal ? 1 : 0),
+            $fatal ? "{$error['message']} in {$error['file']}:{$error['line']}" : '',
+        );
+    }
+}

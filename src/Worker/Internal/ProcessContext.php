@@ -1,0 +1,126 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\Launcher\Environment;
+use Spindle\Internal\Launcher\LauncherProcess;
+use Spindle\Internal\Launcher\PhpBinary;
+use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
+use Spindle\Internal\UnlinkedFile;
+use Spindle\LauncherException;
+
+/** Each worker is a PHP process of its own, started and ended by a launcher process. */
+final class ProcessContext implements Context
+{
+    private ?LauncherProcess $launcher = null;
+
+    /** @var list<string> the command line of a worker */
+    private readonly array $command;
+
+    /**
+     * @param list<string> $options    for PHP
+     * @param int          $most       processes at once
+     * @param float        $grace      in seconds
+     */
+    public function __construct(
+        private readonly ContextEvents $events,
+        private readonly ?string $php,
+        array $options,
+        private readonly int $most,
+        private readonly float $grace,
+    ) {
+        $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
+    }
+
+    public function start(int $id, array $settings): void
+    {
+        $this->launcher ??= $this->launch();
+        $this->launcher->useEnvironment(Environment::variables());
+        $strings = implode("\0", [(string) getcwd(), '', ...$this->command]);
+        $flags = LauncherProtocol::STREAM_STDOUT | LauncherProtocol::STREAM_STDERR | LauncherProtocol::INPUT_INLINE;
+        $this->launcher->send(LauncherProtocol::frame(
+            LauncherProtocol::RUN,
+            $id,
+            pack('VveeVV', 0, $flags, 0.0, 0.0, 0, \strlen($strings)) . $strings . serialize($settings),
+        ));
+    }
+
+    public function end(int $id): void
+    {
+        $this->launcher?->send(LauncherProtocol::frame(LauncherProtocol::CANCEL, $id));
+    }
+
+    public function disconnected(int $id): void {}
+
+    public function close(): void
+    {
+        $this->launcher?->close();
+        $this->launcher = null;
+    }
+
+    private function launch(): LauncherProcess
+    {
+        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        $weak = \WeakReference::create($this);
+        $launcher = new LauncherProcess(
+            $this->php,
+            'auto',
+            UnlinkedFile::prefix(sys_get_temp_dir()),
+            static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
+                $weak->get()?->heard($type, $id, substr($bytes, $at, $length));
+            },
+            static function (string $how) use ($weak): void {
+                $weak->get()?->died($how);
+            },
+        );
+        $launcher->gather(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', $this->most, $this->most, $this->grace, 0)));
+
+        return $launcher;
+    }
+
+    private function heard(int $type, int $id, string $payload): void
+    {
+        switch ($type) {
+            case LauncherProtocol::STDOUT:
+            case LauncherProtocol::STDERR:
+                $this->launcher?->send(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, $id, pack('V', \strlen($payload))));
+                $this->events->printed($id, $payload, $type === LauncherProtocol::STDERR);
+                break;
+            case LauncherProtocol::EXITED:
+                $this->exited($id, $payload);
+                break;
+            case LauncherProtocol::NOT_STARTED:
+                $this->events->notStarted($id, substr($payload, 2));
+                break;
+            case LauncherProtocol::REFUSED:
+                /** @var array{possible: int} $refused */
+                $refused = unpack('Vpossible', $payload);
+                $this->died(LauncherException::tooManyAtOnce($this->most, $refused['possible'], substr($payload, 4))->getMessage());
+                break;
+            case LauncherProtocol::FAILED:
+                $this->died($payload);
+                break;
+        }
+    }
+
+    private function exited(int $id, string $payload): void
+    {
+        /** @var array{reason: int, code: int, signal: int, size: int} $exit */
+        $exit = unpack('Creason/lcode/lsignal/dstart/dduration/Vsize', $payload);
+        $output = substr($payload, 29);
+        foreach ([substr($output, 0, $exit['size']), substr($output, $exit['size'])] as $isError => $bytes) {
+            if ($bytes !== '') {
+                $this->events->printed($id, $bytes, $isError === 1);
+            }
+        }
+        $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], 0);
+    }
+
+    private function died(string $how): void
+    {
+        $this->close();
+        $this->events->lost($how);
+    }
+}

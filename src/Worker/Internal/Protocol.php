@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * The wire format between a pool and its workers: over a Unix socket, frames as {@see \Spindle\Internal\FrameReader}
+ * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian.
+ *
+ * ARCHITECTURE.md describes each frame's payload and the order they come in.
+ */
+final class Protocol
+{
+    // From the pool to a worker.
+    public const CODE = 1;
+    public const FORGET = 2;
+    public const TASKS = 3;
+    public const WANTED = 4;
+    public const UNWANTED = 5;
+    public const STOP = 6;
+
+    // From a worker to the pool.
+    public const HELLO = 16;
+    public const READY = 17;
+    public const RESULTS = 18;
+    public const ITEMS = 19;
+    public const OUTPUT = 20;
+    public const REPORT = 21;
+    public const NOT_READY = 22;
+    public const LAST_WORDS = 23;
+
+    // Between a pool and the process that its workers are forks or threads of.
+    public const START = 32;
+    public const KILL = 33;
+    public const REAP = 34;
+    public const ENDED = 35;
+
+    // What a packed value is.
+    public const SERIALIZED = 0;
+    public const STRING = 1;
+    public const THROWN = 2;
+    public const UNSERIALIZABLE = 3;
+    public const STREAM = 4;
+
+    // Flags of RESULTS.
+    public const DONE = 1;
+    public const PACKED = 2;
+    public const FAILURES = 4;
+
+    /** A string of at least this size, in bytes, is sent as it is and not in a list. */
+    public const LONG = 1 << 10;
+
+    /** Items of a stream that may be under way before the pool says that it wants more, and their size in bytes. */
+    public const WINDOW = 64;
+    public const WINDOW_SIZE = 1 << 20;
+
+    public const TOKEN_SIZE = 32;
+
+    /** Of {@see Mark}: where the limit of a batch stands, by the batch's parity. */
+    public const MARK_SIZE = 32;
+
+    public static function frame(int $type, int $id, string $payload = ''): string
+    {
+        return pack('VCV', \strlen($payload) + 5, $type, $id) . $payload;
+    }
+}

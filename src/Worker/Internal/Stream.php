@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
+final class Stream
+{
+    /** @var \SplQueue<string> */
+    private \SplQueue $items;
+    private bool $over = false;
+    private mixed $result = null;
+    private ?\Throwable $failure = null;
+
+    /** @var Suspension<null>|null of the one that waits for an item */
+    private ?Suspension $reader = null;
+
+    /**
+     * @param \Closure(int, int): void $taken so many items, of so many bytes, were taken
+     * @param \Closure(): void         $left  no more are wanted
+     */
+    public function __construct(private readonly \Closure $taken, private readonly \Closure $left)
+    {
+        $this->items = new \SplQueue();
+    }
+
+    public function __destruct()
+    {
+        if (!$this->over) {
+            ($this->left)();
+        }
+    }
+
+    /** @param string $item key and value, serialized */
+    public function arrived(string $item): void
+    {
+        $this->items->enqueue($item);
+        $this->wake();
+    }
+
+    public function ended(mixed $result): void
+    {
+        $this->over = true;
+        $this->result = $result;
+        $this->wake();
+    }
+
+    public function failed(\Throwable $failure): void
+    {
+        $this->over = true;
+        $this->failure = $failure;
+        $this->wake();
+    }
+
+    /** @return \Generator<mixed, mixed, mixed, mixed> */
+    public function items(): \Generator
+    {
+        while (true) {
+            while (!$this->items->isEmpty()) {
+                $bytes = $this->items->dequeue();
+                if (!$this->over) {
+                    ($this->taken)(1, \strlen($bytes));
+                }
+                /** @var array{mixed, mixed} $item */
+                $item = unserialize($bytes);
+                yield $item[0] => $item[1];
+            }
+            if ($this->failure !== null) {
+                throw $this->failure;
+            }
+            if ($this->over) {
+                return $this->result;
+            }
+            $this->reader = EventLoop::getSuspension();
+            $this->reader->suspend();
+        }
+    }
+
+    private function wake(): void
+    {
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+}

@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** The tasks that were submitted one by one. */
+final class Submissions implements Source
+{
+    private readonly Pace $pace;
+
+    /** @var \SplQueue<Submission> */
+    private \SplQueue $waiting;
+
+    /** Tasks without an outcome. */
+    private int $open = 0;
+
+    /** @param \Closure(): void $settled called when the last of them has its outcome */
+    public function __construct(private readonly \Closure $settled)
+    {
+        $this->pace = new Pace();
+        $this->waiting = new \SplQueue();
+    }
+
+    public function add(Submission $submission): void
+    {
+        $this->waiting->enqueue($submission);
+        ++$this->open;
+    }
+
+    public function open(): int
+    {
+        return $this->open;
+    }
+
+    /** @return bool whether it has not been taken; it never will be then, and has its outcome */
+    public function withdraw(Submission $submission): bool
+    {
+        foreach ($this->waiting as $i => $waiting) {
+            if ($waiting === $submission) {
+                $this->waiting->offsetUnset($i);
+                $submission->fail($submission->cancelled ?? new \LogicException('It was withdrawn'));
+                $this->close1();
+
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    public function pace(): Pace
+    {
+        return $this->pace;
+    }
+
+    public function code(): ?string
+    {
+        return null;
+    }
+
+    public function id(): int
+    {
+        return 0;
+    }
+
+    public function demand(): int
+    {
+        return $this->waiting->count();
+    }
+
+    public function take(int $most, int $workers): ?Batch
+    {
+        $size = min($most, $this->pace->size(), max(1, intdiv($this->waiting->count(), $workers)));
+        $tasks = [];
+        while (\count($tasks) < $size && !$this->waiting->isEmpty()) {
+            $tasks[] = $this->waiting->dequeue();
+        }
+
+        return $tasks === [] ? null : new Batch($this, 0, $tasks, $tasks, true);
+    }
+
+    public function succeeded(Batch $batch, int $from, int $count, bool $packed, string $results): void
+    {
+        if ($packed) {
+            [$kinds, $values] = Packing::split($results);
+        } else {
+            $kinds = '';
+            /** @var list<bool|int|float|string|null> $values */
+            $values = unserialize($results, ['allowed_classes' => false]);
+        }
+        foreach ($values as $i => $value) {
+            /** @var Submission $submission */
+            $submission = $batch->keys[$from + $i];
+            try {
+                $submission->settle($kinds === '' ? $value : Outcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null));
+            } catch (\Throwable $refused) {
+                $submission->fail($refused);
+            }
+        }
+        $this->close1($count);
+    }
+
+    public function failed(Batch $batch, int $index, \Throwable $failure): void
+    {
+        /** @var Submission $submission */
+        $submission = $batch->keys[$index];
+        $submission->fail($failure);
+        $this->close1();
+    }
+
+    public function streams(Batch $batch, int $index, Stream $stream): void
+    {
+        /** @var Submission $submission */
+        $submission = $batch->keys[$index];
+        $submission->settle($stream->items());
+        $this->close1();
+    }
+
+    public function isLeft(): bool
+    {
+        return false;
+    }
+
+    public function close(): void {}
+
+    public function abort(\Throwable $reason): void
+    {
+        while (!$this->waiting->isEmpty()) {
+            $this->waiting->dequeue()->fail($reason);
+            $this->close1();
+        }
+    }
+
+    private function close1(int $count = 1): void
+    {
+        $this->open -= $count;
+        if ($this->open === 0) {
+            ($this->settled)();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\WorkerStartException;
+
+/** What the pool knows of a worker. */
+final class WorkerHandle
+{
+    private const STDERR_TAIL = 8192;
+
+    public ?Link $link = null;
+    public ?Mark $mark = null;
+
+    /** It may be given tasks. */
+    public bool $ready = false;
+
+    /** It is told to stop when it has nothing left to do, or has been told to. */
+    public bool $retiring = false;
+
+    /** @var (\Closure(Batch, int): \Throwable)|null what becomes of the task that runs, once it was made to end */
+    public ?\Closure $ending = null;
+
+    /** @var list<Batch> sent and not done, in the order it works on them */
+    public array $batches = [];
+    public int $lastBatch = 0;
+
+    /** @var array<int, true> sources whose code it has */
+    public array $codes = [];
+
+    /** Tasks that it has run, since when it is ready, and how much memory it had then and had last, in bytes. */
+    public int $tasks = 0;
+    public float $readyAt = 0.0;
+    public int $memoryAtFirst = 0;
+    public int $memory = 0;
+    public int $memoryPeak = 0;
+
+    public string $stderr = '';
+
+    /** Why it can't be made ready. */
+    public ?WorkerStartException $startFailure = null;
+
+    /** What it said before its end: the text of a fatal error, or '' for exit(). */
+    public ?string $lastWords = null;
+
+    /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
+    public ?array $exit = null;
+
+    /** Its socket is closed, so that nothing more will come. */
+    public bool $silent = false;
+
+    /** @var \WeakReference<Stream>|null of the task that runs; and its index */
+    public ?\WeakReference $stream = null;
+    public int $streaming = -1;
+
+    /** When it had nothing more to do. */
+    public float $idleSince = 0.0;
+
+    /** @var array<string> identifiers of timers that are about it */
+    public array $timers = [];
+    public bool $timed = false;
+
+    public function __construct(public readonly int $id, public readonly int $markKey) {}
+
+    public function isIdle(): bool
+    {
+        return $this->ready && $this->batches === [] && !$this->retiring && $this->ending === null;
+    }
+
+    public function wrote(string $error): void
+    {
+        $this->stderr = substr($this->stderr . $error, -self::STDERR_TAIL);
+    }
+
+    /** How many tasks of a batch it has started, as far as can be known. */
+    public function started(Batch $batch): int
+    {
+        $count = \count($batch->tasks);
+        if ($this->mark !== null) {
+            return max($batch->arrived, $this->mark->started($batch->id, $count));
+        }
+
+        // It sends each result before it starts the next task.
+        return $batch === ($this->batches[0] ?? null) ? min($count, $batch->arrived + 1) : 0;
+    }
+
+    /** Takes back what it has not started of a batch; of what was taken back before, nothing. */
+    public function revoke(Batch $batch): int
+    {
+        $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, \count($batch->tasks)));
+
+        return min($batch->limit, $started);
+    }
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+use Spindle\SpindleException;
+
+/** A task has no result. */
+abstract class TaskException extends \RuntimeException implements SpindleException
+{
+    /**
+     * @param int   $attempts that were made
+     * @param mixed $key      of its input in a map, null where there is none
+     */
+    protected function __construct(string $message, public readonly int $attempts, public readonly mixed $key, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /** How a message begins: which task it is about. */
+    protected static function subject(mixed $key): string
+    {
+        return match (true) {
+            $key === null => 'The task',
+            \is_scalar($key) => 'The task for ' . json_encode($key, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PARTIAL_OUTPUT_ON_ERROR),
+            default => 'The task for a key of type ' . get_debug_type($key),
+        };
+    }
+
+    protected static function afterAttempts(int $attempts): string
+    {
+        return $attempts > 1 ? " (attempt {$attempts})" : '';
+    }
+}

@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+/** The worker ended while a task ran in it: exit(), a fatal error, exhausted memory, or a signal. */
+final class WorkerCrashedException extends TaskException
+{
+    private function __construct(
+        string $message,
+        /** What it exited with, null after a signal. */
+        public readonly ?int $exitCode,
+        /** The signal that it died of, null after an exit. */
+        public readonly ?int $signal,
+        /** The fatal error's text, null where there was none. */
+        public readonly ?string $error,
+        /** The last of what the worker wrote to its standard error, at most 8 KiB. */
+        public readonly string $stderr,
+        /** The most memory that it was known to have, in bytes: resident where the system told it, else what PHP had allocated. */
+        public readonly int $memoryPeak,
+        int $attempts,
+        mixed $key,
+    ) {
+        parent::__construct($message, $attempts, $key);
+    }
+
+    /**
+     * @param string|null $error of PHP, if it died of one
+     * @param bool        $exit  whether exit() was called
+     */
+    public static function died(?int $exitCode, ?int $signal, ?string $error, bool $exit, string $stderr, int $memoryPeak, int $attempts, mixed $key): self
+    {
+        $how = match (true) {
+            $error !== null => "died of a fatal error: {$error}",
+            $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
+            $exit => "called exit({$exitCode})",
+            default => "ended its worker with exit code {$exitCode}",
+        };
+        $message = self::subject($key) . " {$how}" . self::afterAttempts($attempts) . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
+        $tail = trim($stderr);
+        if ($tail !== '' && ($error === null || !str_contains($tail, $error))) {
+            $message .= "; its last words:\n{$tail}";
+        }
+
+        return new self($message, $exitCode, $signal, $error, $stderr, $memoryPeak, $attempts, $key);
+    }
+
+    private static function hint(int $signal): string
+    {
+        return match ($signal) {
+            9 => ' (KILL, as the kernel sends it when memory runs out)',
+            11 => ' (SEGV)',
+            15 => ' (TERM)',
+            default => '',
+        };
+    }
+}

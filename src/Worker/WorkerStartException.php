@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+use Spindle\SpindleException;
+
+/** No worker could be started, so that no task can run. The pool stays usable: the next task has it try again. */
+final class WorkerStartException extends \RuntimeException implements SpindleException
+{
+    private function __construct(string $message, public readonly ?Thrown $thrown = null, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    public static function threw(Thrown $thrown): self
+    {
+        return new self("A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message} in {$thrown->file}:{$thrown->line}", $thrown);
+    }
+
+    /** @param string $how such as "exit code 3" */
+    public static function ended(string $how, string $stderr): self
+    {
+        $tail = trim($stderr);
+
+        return new self("A worker ended before it was ready ({$how})" . ($tail === '' ? '' : "; its last words:\n{$tail}"));
+    }
+
+    /** @param float $seconds that it was given */
+    public static function late(float $seconds): self
+    {
+        return new self("A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)");
+    }
+
+    public static function impossible(string $why, ?\Throwable $previous = null): self
+    {
+        return new self("No worker can be started: {$why}", null, $previous);
+    }
+}
