@@ -12,7 +12,9 @@ use Spindle\Internal\CpuCount;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
 use Spindle\Worker\Internal\Dispatcher;
+use Spindle\Worker\Internal\HostedContext;
 use Spindle\Worker\Internal\MapRun;
+use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\Internal\ProcessContext;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\Internal\Settings;
@@ -28,31 +30,42 @@ use Spindle\Worker\Internal\TaskCode;
  */
 final class WorkerPool implements Executor
 {
+    /** So deep may pools be that are made by tasks of pools. */
+    private const DEPTH = 4;
+
+    /** No pool has more processes at once than this. */
+    private const PROCESSES = 1024;
+
     private readonly Dispatcher $dispatcher;
     private readonly Settings $settings;
     private readonly int $owner;
 
     /**
-     * @param int|null            $workers at once; null for as many as there are usable CPUs
+     * @param int|null            $workers at once; null for as many as there are usable CPUs, or in a task, for its share of them
      * @param int|TaskRetryPolicy $retries further attempts for a task that fails, with the policy's defaults; 0 for none
      *
      * @throws \ValueError              when there are to be less than 1, or the retries are below 0
      * @throws UnserializableException  when the initialiser can't be sent to a worker
+     * @throws ContextUnavailableException
+     * @throws WorkerStartException     when a task makes a pool and is itself run by one that a task has made, four deep
      */
     public function __construct(
         ?int $workers = null,
         int|TaskRetryPolicy $retries = 0,
         WorkerPoolOptions $options = new WorkerPoolOptions(),
     ) {
-        $size = self::atLeastOne($workers ?? (new CpuCount())->usable());
+        $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), Boot::siblings())));
+        if (Boot::depth() >= self::DEPTH) {
+            throw WorkerStartException::impossible('this task runs in a pool that was made by a task that runs in a pool, and so on: ' . self::DEPTH . ' is as deep as it may be');
+        }
         $this->owner = (int) getmypid();
-        $this->settings = $settings = new Settings($options);
+        $this->settings = $settings = new Settings($options, $size);
         $this->dispatcher = new Dispatcher(
             $size,
             \is_int($retries) ? new TaskRetryPolicy($retries) : $retries,
             $options,
             $settings,
-            static fn(ContextEvents $events): Context => new ProcessContext($events, $options->php, $settings->phpOptions(), 1024, $options->grace),
+            static fn(ContextEvents $events): Context => self::context($options, $settings, $events),
         );
     }
 
@@ -160,7 +173,7 @@ final class WorkerPool implements Executor
                 $dispatcher->get()?->cancel($submission, $cancelled);
             }
         });
-        $submission->deferred->getFuture()->finally(static fn() => $cancellation->unsubscribe($id))->ignore();
+        $submission->settled = static fn() => $cancellation->unsubscribe($id);
     }
 
     private function mustBeUsable(): void
@@ -175,6 +188,23 @@ final class WorkerPool implements Executor
         if ($this->owner !== getmypid()) {
             throw PoolClosedException::forked();
         }
+    }
+
+    /** @throws ContextUnavailableException */
+    private static function context(WorkerPoolOptions $options, Settings $settings, ContextEvents $events): Context
+    {
+        $isHere = $options->php === null && \PHP_SAPI === 'cli'; // or the command-line PHP may have more than this one
+        $processes = static fn(ContextEvents $events): ProcessContext => new ProcessContext($events, $options->php, $settings->phpOptions(), self::PROCESSES, $options->grace);
+
+        return match ($options->context) {
+            WorkerContext::Process => $processes($events),
+            WorkerContext::Fork => !$isHere || (\function_exists('pcntl_fork') && \function_exists('posix_kill'))
+                ? new HostedContext($events, 'fork', $processes, $options->grace)
+                : throw ContextUnavailableException::forks(),
+            WorkerContext::Thread => !$isHere || class_exists('parallel\\Runtime')
+                ? new HostedContext($events, 'thread', $processes, $options->grace)
+                : throw ContextUnavailableException::threads(),
+        };
     }
 
     private static function atLeastOne(int $workers): int

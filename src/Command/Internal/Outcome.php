@@ -14,13 +14,13 @@ final class Outcome
     private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
 
     /** The size of EXITED's payload before the output, in bytes. */
-    private const HEAD = 29;
+    private const HEAD = 37;
 
     /** From the payload of EXITED, which holds the last of the output; counts the attempt. */
     public static function ofExit(Ticket $ticket, string $bytes, int $at, int $length): CommandResult
     {
-        /** @var array{ending: int, code: int, signal: int, start: float, duration: float, out: int} $exit */
-        $exit = unpack('Cending/lcode/lsignal/estart/eduration/Vout', $bytes, $at);
+        /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
+        $exit = unpack('Cending/lcode/lsignal/estart/eduration/Ppeak/Vout', $bytes, $at);
         $from = $at + self::HEAD;
         try {
             if ($ticket->error === null) {

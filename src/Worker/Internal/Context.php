@@ -24,6 +24,13 @@ interface Context
     /** A worker's socket is closed: how it ended is to be told. */
     public function disconnected(int $id): void;
 
+    /**
+     * Somebody who knows the secret has come to the {@see Reception} and is no worker.
+     *
+     * @return bool whether it was expected
+     */
+    public function connected(Link $link, int $type): bool;
+
     /** Ends everything, and returns when it has. */
     public function close(): void;
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Worker\WorkerStartException;
+
 /** What a {@see Context} tells. */
 interface ContextEvents
 {
@@ -16,7 +18,7 @@ interface ContextEvents
      */
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void;
 
-    public function notStarted(int $id, string $why): void;
+    public function notStarted(int $id, WorkerStartException $why): void;
 
     /** What a worker wrote to its standard output or error; of worker 0 when it can't be told whose it is. */
     public function printed(int $id, string $bytes, bool $isError): void;

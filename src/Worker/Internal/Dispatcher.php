@@ -114,7 +114,7 @@ final class Dispatcher
             return;
         }
         $submission->cancelled = $reason;
-        if ($this->submissions->withdraw($submission) || $this->withdrawReturned($submission)) {
+        if ($this->submissions->withdraw($submission, $reason) || $this->withdrawReturned($submission)) {
             return;
         }
         foreach ($this->workers->all() as $worker) {

@@ -8,6 +8,7 @@ use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerStartException;
 
 /** What came back of a task: its result, or why it has none. */
 final class Outcome
@@ -27,6 +28,15 @@ final class Outcome
         } catch (\Throwable $refused) {
             throw TaskFailedException::threw(Thrown::of($refused), $refused, $attempts, $key);
         }
+    }
+
+    /** Of a worker, or of what its workers are part of. */
+    public static function startFailure(string $bytes): WorkerStartException
+    {
+        /** @var Thrown $thrown */
+        $thrown = unserialize($bytes, ['allowed_classes' => [Thrown::class]]);
+
+        return WorkerStartException::threw($thrown);
     }
 
     /**

@@ -10,10 +10,14 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
+use Spindle\Worker\WorkerStartException;
 
 /** Each worker is a PHP process of its own, started and ended by a launcher process. */
 final class ProcessContext implements Context
 {
+    /** Bytes of EXITED's payload before the output. */
+    private const EXITED_HEAD = 37;
+
     private ?LauncherProcess $launcher = null;
 
     /** @var list<string> the command line of a worker */
@@ -54,6 +58,11 @@ final class ProcessContext implements Context
 
     public function disconnected(int $id): void {}
 
+    public function connected(Link $link, int $type): bool
+    {
+        return false;
+    }
+
     public function close(): void
     {
         $this->launcher?->close();
@@ -92,7 +101,7 @@ final class ProcessContext implements Context
                 $this->exited($id, $payload);
                 break;
             case LauncherProtocol::NOT_STARTED:
-                $this->events->notStarted($id, substr($payload, 2));
+                $this->events->notStarted($id, WorkerStartException::impossible(substr($payload, 2)));
                 break;
             case LauncherProtocol::REFUSED:
                 /** @var array{possible: int} $refused */
@@ -107,15 +116,15 @@ final class ProcessContext implements Context
 
     private function exited(int $id, string $payload): void
     {
-        /** @var array{reason: int, code: int, signal: int, size: int} $exit */
-        $exit = unpack('Creason/lcode/lsignal/dstart/dduration/Vsize', $payload);
-        $output = substr($payload, 29);
+        /** @var array{reason: int, code: int, signal: int, peak: int, size: int} $exit */
+        $exit = unpack('Creason/lcode/lsignal/estart/eduration/Ppeak/Vsize', $payload);
+        $output = substr($payload, self::EXITED_HEAD);
         foreach ([substr($output, 0, $exit['size']), substr($output, $exit['size'])] as $isError => $bytes) {
             if ($bytes !== '') {
                 $this->events->printed($id, $bytes, $isError === 1);
             }
         }
-        $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], 0);
+        $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);
     }
 
     private function died(string $how): void

@@ -35,6 +35,8 @@ final class Protocol
     public const KILL = 33;
     public const REAP = 34;
     public const ENDED = 35;
+    public const PRINTED = 36;
+    public const HOST = 37;
 
     // What a packed value is.
     public const SERIALIZED = 0;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -17,7 +18,7 @@ final class Settings
     private readonly ?string $initialize;
 
     /** @throws UnserializableException when the initialiser can't travel */
-    public function __construct(private readonly WorkerPoolOptions $options)
+    public function __construct(private readonly WorkerPoolOptions $options, private readonly int $size)
     {
         $this->key = random_bytes(32);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
@@ -44,6 +45,8 @@ final class Settings
             'mark' => $markKey,
             'files' => self::files($this->options->bootstrap),
             'initialize' => $this->initialize,
+            'depth' => Boot::depth() + 1,
+            'siblings' => Boot::siblings() * $this->size,
             'timed' => $this->options->timeout !== null,
         ];
     }

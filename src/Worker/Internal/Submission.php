@@ -12,6 +12,12 @@ final class Submission extends Encoded
     /** Somebody has cancelled it: this is its outcome, once it can do nothing more. */
     public ?\Throwable $cancelled = null;
 
+    /** No worker has had it yet. */
+    public bool $waits = true;
+
+    /** @var (\Closure(): void)|null called with its outcome */
+    public ?\Closure $settled = null;
+
     /** @param DeferredFuture<mixed> $deferred */
     public function __construct(string $code, int $kind, public readonly DeferredFuture $deferred)
     {
@@ -20,8 +26,13 @@ final class Submission extends Encoded
 
     public function settle(mixed $value): void
     {
-        if (!$this->deferred->isComplete()) {
-            $this->cancelled === null ? $this->deferred->complete($value) : $this->deferred->error($this->cancelled);
+        if ($this->cancelled !== null) {
+            $this->fail($this->cancelled);
+        } elseif (!$this->deferred->isComplete()) {
+            $this->deferred->complete($value);
+            if ($this->settled !== null) {
+                ($this->settled)();
+            }
         }
     }
 
@@ -29,6 +40,9 @@ final class Submission extends Encoded
     {
         if (!$this->deferred->isComplete()) {
             $this->deferred->error($this->cancelled ?? $failure);
+            if ($this->settled !== null) {
+                ($this->settled)();
+            }
         }
     }
 }

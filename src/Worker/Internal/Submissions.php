@@ -12,11 +12,12 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
-    /** Tasks without an outcome. */
+    /** Tasks without an outcome; and those of them that nobody has taken. */
     private int $open = 0;
+    private int $waits = 0;
 
-    /** @param \Closure(): void $settled called when the last of them has its outcome */
-    public function __construct(private readonly \Closure $settled)
+    /** @param \Closure(): void $allSettled called when the last of them has its outcome */
+    public function __construct(private readonly \Closure $allSettled)
     {
         $this->pace = new Pace();
         $this->waiting = new \SplQueue();
@@ -26,6 +27,7 @@ final class Submissions implements Source
     {
         $this->waiting->enqueue($submission);
         ++$this->open;
+        ++$this->waits;
     }
 
     public function open(): int
@@ -33,20 +35,18 @@ final class Submissions implements Source
         return $this->open;
     }
 
-    /** @return bool whether it has not been taken; it never will be then, and has its outcome */
-    public function withdraw(Submission $submission): bool
+    /** @return bool whether it has not been taken; it never will be then, and has this outcome */
+    public function withdraw(Submission $submission, \Throwable $reason): bool
     {
-        foreach ($this->waiting as $i => $waiting) {
-            if ($waiting === $submission) {
-                $this->waiting->offsetUnset($i);
-                $submission->fail($submission->cancelled ?? new \LogicException('It was withdrawn'));
-                $this->close1();
-
-                return true;
-            }
+        if (!$submission->waits) {
+            return false;
         }
+        $submission->waits = false; // and is passed over when its turn comes
+        --$this->waits;
+        $submission->fail($reason);
+        $this->settled(1);
 
-        return false;
+        return true;
     }
 
     public function pace(): Pace
@@ -66,16 +66,22 @@ final class Submissions implements Source
 
     public function demand(): int
     {
-        return $this->waiting->count();
+        return $this->waits;
     }
 
     public function take(int $most, int $workers): ?Batch
     {
-        $size = min($most, $this->pace->size(), max(1, intdiv($this->waiting->count(), $workers)));
+        $size = min($most, $this->pace->size(), max(1, intdiv($this->waits, $workers)));
         $tasks = [];
         while (\count($tasks) < $size && !$this->waiting->isEmpty()) {
-            $tasks[] = $this->waiting->dequeue();
+            $submission = $this->waiting->dequeue();
+            if ($submission->waits) {
+                $submission->waits = false;
+                $tasks[] = $submission;
+            }
         }
+
+        $this->waits -= \count($tasks);
 
         return $tasks === [] ? null : new Batch($this, 0, $tasks, $tasks, true);
     }
@@ -98,7 +104,7 @@ final class Submissions implements Source
                 $submission->fail($refused);
             }
         }
-        $this->close1($count);
+        $this->settled($count);
     }
 
     public function failed(Batch $batch, int $index, \Throwable $failure): void
@@ -106,7 +112,7 @@ final class Submissions implements Source
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
         $submission->fail($failure);
-        $this->close1();
+        $this->settled(1);
     }
 
     public function streams(Batch $batch, int $index, Stream $stream): void
@@ -114,7 +120,7 @@ final class Submissions implements Source
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
         $submission->settle($stream->items());
-        $this->close1();
+        $this->settled(1);
     }
 
     public function isLeft(): bool
@@ -127,16 +133,15 @@ final class Submissions implements Source
     public function abort(\Throwable $reason): void
     {
         while (!$this->waiting->isEmpty()) {
-            $this->waiting->dequeue()->fail($reason);
-            $this->close1();
+            $this->withdraw($this->waiting->dequeue(), $reason);
         }
     }
 
-    private function close1(int $count = 1): void
+    private function settled(int $count): void
     {
         $this->open -= $count;
         if ($this->open === 0) {
-            ($this->settled)();
+            ($this->allSettled)();
         }
     }
 }

@@ -6,7 +6,6 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\LauncherException;
-use Spindle\Worker\Thrown;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
@@ -199,11 +198,11 @@ final class Workers implements ContextEvents
         $this->bury($worker);
     }
 
-    public function notStarted(int $id, string $why): void
+    public function notStarted(int $id, WorkerStartException $why): void
     {
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
-            $worker->startFailure = WorkerStartException::impossible($why);
+            $worker->startFailure = $why;
             $this->ended($id, null, null, 0);
         }
     }
@@ -262,9 +261,11 @@ final class Workers implements ContextEvents
 
     private function greeted(Link $link, int $type, int $id, string $greeting): void
     {
-        $worker = $this->workers[$id] ?? null;
-        if ($worker === null || $worker->link !== null || $type !== Protocol::HELLO) {
-            $link->close();
+        $worker = $type === Protocol::HELLO ? $this->workers[$id] ?? null : null;
+        if ($worker === null || $worker->link !== null) {
+            if (!$this->context->connected($link, $type)) {
+                $link->close();
+            }
 
             return;
         }
@@ -276,7 +277,7 @@ final class Workers implements ContextEvents
             function (int $type, int $number, string $bytes, int $at, int $length) use ($worker): void {
                 match ($type) {
                     Protocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
-                    Protocol::NOT_READY => $worker->startFailure = self::startFailure(substr($bytes, $at, $length)),
+                    Protocol::NOT_READY => $worker->startFailure = Outcome::startFailure(substr($bytes, $at, $length)),
                     Protocol::OUTPUT => $this->printed(0, substr($bytes, $at, $length), false),
                     Protocol::LAST_WORDS => $this->lastWords($worker, substr($bytes, $at, $length)),
                     default => ($this->frame)($worker, $type, $number, $bytes, $at, $length),
@@ -299,14 +300,6 @@ final class Workers implements ContextEvents
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->idle($worker);
         ($this->ready)();
-    }
-
-    private static function startFailure(string $payload): WorkerStartException
-    {
-        /** @var Thrown $thrown */
-        $thrown = unserialize($payload, ['allowed_classes' => [Thrown::class]]);
-
-        return WorkerStartException::threw($thrown);
     }
 
     private function lastWords(WorkerHandle $worker, string $payload): void

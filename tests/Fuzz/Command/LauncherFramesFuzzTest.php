@@ -76,7 +76,7 @@ final class LauncherFramesFuzzTest extends TestCase
                 $isError ? $errors[$id] .= $bytes : $out[$id] .= $bytes;
             } else {
                 $ended[$id] = $code = mt_rand(0, 255);
-                $frames .= Protocol::frame(Protocol::EXITED, $id, pack('CllddV', 0, $code, 0, 1.0, 2.0, \strlen($bytes)) . "{$bytes}end");
+                $frames .= Protocol::frame(Protocol::EXITED, $id, pack('CllddPV', 0, $code, 0, 1.0, 2.0, 0, \strlen($bytes)) . "{$bytes}end");
                 $out[$id] .= $bytes;
                 $errors[$id] .= 'end';
             }

@@ -33,6 +33,9 @@ final class Job
     public int $signal = 0;
     public int $ended = 0;
 
+    /** Bytes of memory that it had at most; 0 where the system does not tell. */
+    public int $memoryPeak = 0;
+
     public string $stdout = '';
     public string $stderr = '';
 

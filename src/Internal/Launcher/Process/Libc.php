@@ -41,6 +41,7 @@ final class Libc
         int pipe2(int *, int);
         int open(const char *, int, ...);
         int fcntl(int, int, ...);
+        int dup2(int, int);
         int close(int);
         long read(int, void *, unsigned long);
         long write(int, const char *, unsigned long);
@@ -48,7 +49,7 @@ final class Libc
         int epoll_ctl(int, int, int, const char *);
         int epoll_wait(int, void *, int, int);
         int poll(void *, unsigned long, int);
-        int waitpid(int, int *, int);
+        int wait4(int, int *, int, long *);
         int waitid(int, unsigned, void *, int);
         int kill(int, int);
         int getrlimit(int, void *);

@@ -47,6 +47,8 @@ interface LibcFunctions
 
     public function close(int $descriptor): int;
 
+    public function dup2(int $from, int $to): int;
+
     public function read(int $descriptor, \FFI\CData $buffer, int $size): int;
 
     public function write(int $descriptor, string $bytes, int $size): int;
@@ -59,7 +61,7 @@ interface LibcFunctions
 
     public function poll(\FFI\CData $descriptors, int $count, int $milliseconds): int;
 
-    public function waitpid(int $pid, Integers $status, int $options): int;
+    public function wait4(int $pid, Integers $status, int $options, Integers $usage): int;
 
     public function waitid(int $of, int $id, \FFI\CData $information, int $options): int;
 

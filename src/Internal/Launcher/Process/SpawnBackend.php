@@ -18,6 +18,10 @@ final class SpawnBackend implements Backend
 {
     private const READ_SIZE = 1 << 18;
 
+    /** Where a struct rusage has the most memory, in KiB: after two struct timeval. */
+    private const MAXRSS = 4;
+
+
     private readonly Libc $libc;
     private readonly Spawner $spawner;
 
@@ -34,6 +38,9 @@ final class SpawnBackend implements Backend
 
     /** @var Integers */
     private readonly object $status;
+
+    /** @var Integers what a process has used, as wait4() tells it: a struct rusage, taken generously */
+    private readonly object $usage;
 
     /** @var array<int, Job> by pid */
     private array $jobs = [];
@@ -62,6 +69,7 @@ final class SpawnBackend implements Backend
         $this->spawner = new Spawner($this->libc, $token);
         $this->buffer = $this->libc->new('char[' . self::READ_SIZE . ']');
         $this->status = $this->libc->integers('int[1]');
+        $this->usage = $this->libc->integers('long[64]');
 
         $this->signals = $this->takeSignals();
         $this->epoll = new Epoll($this->libc);
@@ -300,7 +308,7 @@ final class SpawnBackend implements Backend
                 $this->supervisor->poolGone(); // told to end by TERM, INT or HUP
             }
         }
-        while (($pid = $this->c->waitpid(-1, $this->status, 1)) > 0) {
+        while (($pid = $this->c->wait4(-1, $this->status, 1, $this->usage)) > 0) {
             $job = $this->jobs[$pid] ?? null;
             if ($job === null) {
                 $this->supervisor->orphanEnded();
@@ -308,6 +316,7 @@ final class SpawnBackend implements Backend
                 continue;
             }
             $status = $this->status[0];
+            $job->memoryPeak = $this->usage[self::MAXRSS] * 1024;
             unset($this->jobs[$pid]);
             $this->takeRest($job);
             $signal = $status & 0x7F;

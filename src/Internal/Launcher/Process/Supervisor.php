@@ -301,12 +301,13 @@ final class Supervisor
     {
         unset($this->running[$job->id]);
         $this->tell(Protocol::EXITED, $job->id, pack(
-            'CllddV',
+            'CllddPV',
             $job->ending,
             $job->exitCode,
             $job->signal,
             $job->startedAt,
             ($job->ended - $job->started) / 1e9,
+            $job->memoryPeak,
             \strlen($job->stdout),
         ) . $job->stdout . $job->stderr);
     }

@@ -68,6 +68,12 @@ final class Wire
         }
     }
 
+    /** @return resource to wait for beside others; after {@see receive()} nothing is left that was read */
+    public function stream(): mixed
+    {
+        return $this->socket;
+    }
+
     /** Whether a frame, or a part of one, is there. */
     public function isReadable(): bool
     {

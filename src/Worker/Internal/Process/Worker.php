@@ -76,12 +76,14 @@ final class Worker
     /**
      * @param \Shmop|null $mark  where the task that runs stands, and the limit of each batch
      * @param bool        $timed whether the pool wants to know when a task was started
+     * @param bool        $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(
         private readonly Wire $wire,
         private readonly string $key,
         private readonly ?\Shmop $mark,
         private readonly bool $timed,
+        private readonly bool $isThread,
     ) {
         $this->pid = (int) getmypid();
         $this->packed = new Packing();
@@ -92,8 +94,11 @@ final class Worker
     public function attach(): void
     {
         $this->captureOutput();
+        if ($this->isThread) {
+            return;
+        }
         register_shutdown_function($this->lastWords(...));
-        if (\function_exists('pcntl_signal') && \PHP_ZTS === 0) {
+        if (\function_exists('pcntl_signal')) {
             pcntl_async_signals(true);
             pcntl_signal(self::TERM, $this->terminate(...));
         }
@@ -438,14 +443,15 @@ final class Worker
     /** Ends without anything more of the task being run, be it a destructor or a shutdown function. */
     private function vanish(): never
     {
-        if (\function_exists('posix_kill')) {
+        if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
             posix_kill((int) getmypid(), self::KILL);
         }
         $this->over = true;
         exit(255);
     }
 
-    private function lastWords(): void
+    /** How this process, or thread, has ended; nothing if it was as it should. */
+    public function lastWords(): void
     {
         if ($this->over) {
             return;

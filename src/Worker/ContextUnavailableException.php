@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+use Spindle\SpindleException;
+
+/** A pool was to have workers of a kind that this PHP can't have. */
+final class ContextUnavailableException extends \RuntimeException implements SpindleException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    public static function forks(): self
+    {
+        return new self('Workers that are forks need ext-pcntl and ext-posix in the command-line PHP: install them, or use WorkerContext::Process');
+    }
+
+    public static function threads(): self
+    {
+        return new self('Workers that are threads need a thread-safe command-line PHP with ext-parallel: see docs/how-to/run-callables.md, or use WorkerContext::Process');
+    }
+}

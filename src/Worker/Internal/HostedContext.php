@@ -1,0 +1,161 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Worker\WorkerStartException;
+
+use function Amp\weakClosure;
+
+/**
+ * The workers are forks or threads of one process, the host, which is started as a worker is and has loaded what they need.
+ */
+final class HostedContext implements Context, ContextEvents
+{
+    /** The host's own number, which is no worker's. */
+    private const HOST = 0;
+
+    private const TERM = 15;
+    private const KILL = 9;
+
+    private readonly ProcessContext $processes;
+    private ?Link $link = null;
+    private bool $started = false;
+
+    /** @var array<int, string> START frames that wait for the host to be ready, by worker */
+    private array $waiting = [];
+
+    /** @var array<int, true> workers that the host has */
+    private array $workers = [];
+    private ?WorkerStartException $failure = null;
+    private string $stderr = '';
+
+    /**
+     * @param string                                     $kind      fork or thread
+     * @param \Closure(ContextEvents): ProcessContext    $processes
+     * @param float                                      $grace     seconds between TERM and KILL
+     */
+    public function __construct(private readonly ContextEvents $events, private readonly string $kind, \Closure $processes, private readonly float $grace)
+    {
+        $this->processes = $processes($this);
+    }
+
+    public function start(int $id, array $settings): void
+    {
+        if (!$this->started) {
+            $this->started = true;
+            $this->failure = null;
+            $this->processes->start(self::HOST, ['host' => $this->kind] + $settings);
+        }
+        $frame = Protocol::frame(Protocol::START, $id, serialize($settings));
+        $this->workers[$id] = true;
+        if ($this->link === null) {
+            $this->waiting[$id] = $frame;
+        } else {
+            $this->link->send($frame);
+        }
+    }
+
+    public function end(int $id): void
+    {
+        if (isset($this->waiting[$id])) {
+            unset($this->waiting[$id], $this->workers[$id]);
+            $this->events->ended($id, null, self::TERM, 0);
+
+            return;
+        }
+        $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
+        EventLoop::unreference(EventLoop::delay($this->grace, weakClosure(function () use ($id): void {
+            if (!isset($this->workers[$id])) {
+                return;
+            }
+            if ($this->kind === 'thread') {
+                $this->processes->end(self::HOST); // a thread that blocks ends with its process only
+            } else {
+                $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
+            }
+        })));
+    }
+
+    public function disconnected(int $id): void
+    {
+        $this->link?->send(Protocol::frame(Protocol::REAP, $id));
+    }
+
+    public function connected(Link $link, int $type): bool
+    {
+        if ($type !== Protocol::HOST || $this->link !== null) {
+            return false;
+        }
+        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX); // its end is told by what started it
+        $this->link = $link;
+
+        return true;
+    }
+
+    public function close(): void
+    {
+        $this->link?->close();
+        $this->processes->close();
+        $this->link = null;
+        $this->started = false;
+        $this->workers = $this->waiting = [];
+    }
+
+    /** The host itself has. */
+    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    {
+        $this->link?->drain();
+        $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
+        $this->gone($how, $this->failure ?? WorkerStartException::ended($how, $this->stderr));
+    }
+
+    public function notStarted(int $id, WorkerStartException $why): void
+    {
+        $this->gone($why->getMessage(), $why);
+    }
+
+    public function printed(int $id, string $bytes, bool $isError): void
+    {
+        if ($isError) {
+            $this->stderr = substr($this->stderr . $bytes, -8192);
+        }
+        $this->events->printed(self::HOST, $bytes, $isError);
+    }
+
+    public function lost(string $how): void
+    {
+        $this->gone($how, WorkerStartException::ended($how, $this->stderr));
+    }
+
+    /** All workers go with the host. */
+    private function gone(string $how, WorkerStartException $failure): void
+    {
+        $waiting = array_keys($this->waiting);
+        $this->close(); // what it leaves behind ends with what started it
+        foreach ($waiting as $id) {
+            $this->events->notStarted($id, $failure);
+        }
+        $this->events->lost($how);
+    }
+
+    private function heard(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        $payload = substr($bytes, $at, $length);
+        if ($type === Protocol::READY) {
+            $this->link?->send(implode('', $this->waiting));
+            $this->waiting = [];
+        } elseif ($type === Protocol::NOT_READY) {
+            $this->failure = Outcome::startFailure($payload);
+        } elseif ($type === Protocol::PRINTED) {
+            $this->events->printed($id, $payload, true);
+        } elseif ($type === Protocol::ENDED && isset($this->workers[$id])) {
+            unset($this->workers[$id]);
+            /** @var array{code: int, signal: int, peak: int} $exit */
+            $exit = unpack('lcode/lsignal/Ppeak', $payload);
+            $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);
+        }
+    }
+}

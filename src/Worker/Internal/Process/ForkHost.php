@@ -1,0 +1,236 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Internal\Launcher\Process\Libc;
+use Spindle\Internal\Launcher\Process\ProcessTree;
+use Spindle\Worker\Internal\Protocol;
+
+/**
+ * The process whose forks are workers: it has loaded what they need, holds nothing of the pool's process, and does nothing
+ * but to fork, to signal and to wait.
+ */
+final class ForkHost
+{
+    private const KILL = 9;
+    private const CONT = 18;
+    private const READ_SIZE = 1 << 16;
+
+    /** A process whose standard error is closed is gone within this time, in milliseconds, or goes on without it. */
+    private const GOING = 50;
+
+    /** @var array<int, int> pid by worker */
+    private array $pids = [];
+
+    /** @var array<int, resource> the reading end of its standard error, by worker, where that is its own */
+    private array $errors = [];
+
+    /** Gives each fork a standard error of its own; without it they share one. */
+    private readonly ?Libc $libc;
+
+    /** What marks processes of this pool in their environment, without the number that follows. */
+    private readonly string $marker;
+
+    public function __construct(private readonly Wire $wire)
+    {
+        $this->libc = \extension_loaded('FFI') ? self::libc() : null;
+        $this->marker = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
+    }
+
+    /**
+     * Works until the pool is gone, in this process; in each fork it returns what that is to do.
+     *
+     * @return array<string, mixed>|null settings of a worker, in a fork
+     */
+    public function run(): ?array
+    {
+        // A signal that comes before the wait begins would be lost, so ends are noticed by the closing of descriptors, too.
+        pcntl_async_signals(true);
+        pcntl_signal(\SIGCHLD, static fn() => null, false);
+        $this->wire->send(Protocol::READY, 0, '');
+        while (true) {
+            $this->reap();
+            $reads = [-1 => $this->wire->stream()] + $this->errors;
+            $none = null;
+            if ((int) @stream_select($reads, $none, $none, null) === 0) {
+                continue;
+            }
+            foreach ($reads as $id => $_) {
+                if ($id >= 0) {
+                    $this->relay($id);
+                    continue;
+                }
+                $frame = $this->wire->receive();
+                if ($frame === null) {
+                    return null;
+                }
+                $settings = $this->obey(...$frame);
+                if ($settings !== null) {
+                    return $settings;
+                }
+            }
+        }
+    }
+
+    /** @return array<string, mixed>|null */
+    private function obey(int $type, int $id, string $payload): ?array
+    {
+        if ($type === Protocol::START) {
+            return $this->fork($id, $payload);
+        }
+        if ($type === Protocol::KILL) {
+            /** @var array{1: int} $signal */
+            $signal = unpack('V', $payload);
+            $this->kill($id, $signal[1]);
+        } elseif ($type === Protocol::REAP) {
+            $this->awaitEnd($id);
+        }
+
+        return null;
+    }
+
+    /** @return array<string, mixed>|null */
+    private function fork(int $id, string $settings): ?array
+    {
+        $pipe = $this->pipe();
+        $pid = @pcntl_fork();
+        if ($pid === 0) {
+            $this->becomeWorker($id, $pipe);
+            /** @var array<string, mixed> $settings */
+            $settings = unserialize($settings, ['allowed_classes' => false]);
+
+            return $settings;
+        }
+        if ($pipe !== null) {
+            $reading = $pid > 0 ? fopen("php://fd/{$pipe[0]}", 'r') : false;
+            $this->close($pipe);
+            if ($reading !== false) {
+                stream_set_blocking($reading, false);
+                stream_set_read_buffer($reading, 0);
+                $this->errors[$id] = $reading;
+            }
+        }
+        if ($pid > 0) {
+            $this->pids[$id] = $pid;
+        } else {
+            $this->wire->send(Protocol::PRINTED, $id, 'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n");
+            $this->wire->send(Protocol::ENDED, $id, pack('llP', 255, 0, 0));
+        }
+
+        return null;
+    }
+
+    /** @param array{int, int}|null $pipe for its standard error */
+    private function becomeWorker(int $id, ?array $pipe): void
+    {
+        $this->wire->close();
+        posix_setpgid(0, 0);
+        putenv("SPINDLE_COMMAND={$this->marker}.{$id}"); // what its tasks start is found by this
+        foreach ($this->errors as $stream) {
+            fclose($stream);
+        }
+        if ($pipe !== null) {
+            $this->libc?->functions->dup2($pipe[1], 2);
+            $this->close($pipe);
+        }
+        pcntl_signal(\SIGCHLD, \SIG_DFL);
+        pcntl_async_signals(false);
+        mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
+    }
+
+    private function kill(int $id, int $signal): void
+    {
+        if (!isset($this->pids[$id])) {
+            return;
+        }
+        $token = (string) preg_replace('/^.*\./s', '', $this->marker);
+        $find = fn(): array => array_keys(array_filter(
+            ProcessTree::find($token, [$this->pids[$id] => $id], (int) getmypid()),
+            static fn(int $job): bool => $job === $id,
+        ));
+        if ($signal === self::KILL) {
+            ProcessTree::kill($find, static function (int $pid, int $signal): void {
+                posix_kill($pid, $signal);
+            });
+
+            return;
+        }
+        $pids = $find();
+        foreach ([$signal, self::CONT] as $each) { // a stopped process takes no other signal than CONT
+            foreach ($pids as $pid) {
+                posix_kill($pid, $each);
+            }
+        }
+    }
+
+    private function relay(int $id): void
+    {
+        $bytes = @fread($this->errors[$id], self::READ_SIZE);
+        if ($bytes !== '' && $bytes !== false) {
+            $this->wire->send(Protocol::PRINTED, $id, '', $bytes);
+        } elseif (feof($this->errors[$id])) {
+            fclose($this->errors[$id]);
+            unset($this->errors[$id]);
+            $this->awaitEnd($id);
+        }
+    }
+
+    private function awaitEnd(int $id): void
+    {
+        for ($i = 0; isset($this->pids[$id]) && $i < self::GOING; ++$i) {
+            $this->reap();
+            if (isset($this->pids[$id])) {
+                usleep(1000);
+            }
+        }
+    }
+
+    private function reap(): void
+    {
+        while (($pid = pcntl_waitpid(-1, $status, \WNOHANG, $usage)) > 0) {
+            $id = array_search($pid, $this->pids, true);
+            if ($id === false) {
+                continue;
+            }
+            /** @var int $status */
+            $code = pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
+            $signal = pcntl_wifsignaled($status) ? (int) pcntl_wtermsig($status) : 0;
+            if (isset($this->errors[$id])) {
+                $this->wire->send(Protocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
+                fclose($this->errors[$id]);
+            }
+            unset($this->pids[$id], $this->errors[$id]);
+            /** @var array<string, int> $usage */
+            $this->wire->send(Protocol::ENDED, $id, pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024));
+        }
+    }
+
+    /** @return array{int, int}|null the descriptors to read from and to write to */
+    private function pipe(): ?array
+    {
+        if ($this->libc === null) {
+            return null;
+        }
+        $pipe = $this->libc->integers('int[2]');
+
+        return $this->libc->functions->pipe2($pipe, 0) === 0 ? [$pipe[0], $pipe[1]] : null;
+    }
+
+    /** @param array{int, int} $pipe */
+    private function close(array $pipe): void
+    {
+        $this->libc?->functions->close($pipe[0]);
+        $this->libc?->functions->close($pipe[1]);
+    }
+
+    private static function libc(): ?Libc
+    {
+        try {
+            return new Libc();
+        } catch (\FFI\Exception) {
+            return null;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use parallel\Runtime;
+use Spindle\Worker\Internal\Protocol;
+
+/**
+ * The process whose threads are workers. It loads nothing of the user's itself, and does nothing but to start threads, to
+ * end them and to wait.
+ *
+ * ext-parallel (1.2) has traps that this goes around. A Future of a task that ends by exit() or an exception reads freed
+ * memory, so no task has one: each thread gets a second task, which runs after the first however that ended, and says so
+ * through a socket. A Runtime that has ended is not used again.
+ */
+final class ThreadHost
+{
+    private const KILL = 9;
+
+    /** @var array<int, Runtime> by worker */
+    private array $threads = [];
+
+    /** @var array<int, array{resource, resource}> by worker: this end of the socket that tells of its end, and the thread's */
+    private array $ends = [];
+
+    public function __construct(private readonly Wire $wire) {}
+
+    /** Works until the pool is gone. */
+    public function run(): never
+    {
+        $this->wire->send(Protocol::READY, 0, '');
+        while (true) {
+            $reads = [-1 => $this->wire->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
+            $none = null;
+            if ((int) @stream_select($reads, $none, $none, null) === 0) {
+                continue;
+            }
+            foreach (array_keys($reads) as $id) {
+                if ($id >= 0) {
+                    $this->ended($id);
+                    continue;
+                }
+                $frame = $this->wire->receive();
+                if ($frame === null) {
+                    posix_kill((int) getmypid(), self::KILL); // to end in the usual way waits for each thread
+                } else {
+                    $this->obey(...$frame);
+                }
+            }
+        }
+    }
+
+    private function obey(int $type, int $id, string $payload): void
+    {
+        if ($type === Protocol::START) {
+            $this->start($id, $payload);
+        } elseif ($type === Protocol::KILL && isset($this->threads[$id])) {
+            $this->threads[$id]->kill(); // returns when the thread is gone; for one that blocks, the pool's patience ends first
+            $this->forget($id);
+            $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, self::KILL, 0));
+        }
+    }
+
+    private function start(int $id, string $settings): void
+    {
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        if ($pair === false) {
+            $this->wire->send(Protocol::ENDED, $id, pack('llP', 255, 0, 0));
+
+            return;
+        }
+        $thread = new Runtime();
+        // The bodies below are compiled anew in the thread, which forbids much in them; what they call may be anything.
+        $thread->run(static function (string $classes, string $settings) {
+            require $classes;
+            Boot::inThread($settings);
+        }, [__DIR__ . '/classes.php', $settings]);
+        $thread->run(static function (string $classes, $end) { // a stream arrives as the number of its descriptor
+            require_once $classes;
+            Boot::leaveThread(\is_int($end) ? $end : -1);
+        }, [__DIR__ . '/classes.php', $pair[1]]);
+        $this->threads[$id] = $thread;
+        $this->ends[$id] = [$pair[0], $pair[1]];
+    }
+
+    private function ended(int $id): void
+    {
+        if (!isset($this->threads[$id])) {
+            return;
+        }
+        $this->threads[$id]->close();
+        $this->forget($id);
+        $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, 0, 0));
+    }
+
+    private function forget(int $id): void
+    {
+        array_map(fclose(...), $this->ends[$id]);
+        unset($this->threads[$id], $this->ends[$id]);
+    }
+}

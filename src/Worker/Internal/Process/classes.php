@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * What a worker is made of: loaded before there is an autoloader, and as little as possible, for it is to start soon.
+ */
+
+require_once dirname(__DIR__, 3) . '/SpindleException.php';
+require_once dirname(__DIR__, 2) . '/UnserializableException.php';
+require_once dirname(__DIR__, 2) . '/Thrown.php';
+require_once dirname(__DIR__, 2) . '/TaskContext.php';
+require_once dirname(__DIR__) . '/Protocol.php';
+require_once dirname(__DIR__) . '/Packing.php';
+require_once dirname(__DIR__) . '/Portable.php';
+require_once dirname(__DIR__) . '/TaskCode.php';
+require_once __DIR__ . '/Failure.php';
+require_once __DIR__ . '/Wire.php';
+require_once __DIR__ . '/Worker.php';
+require_once __DIR__ . '/Boot.php';
