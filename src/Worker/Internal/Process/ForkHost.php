@@ -62,14 +62,16 @@ final class ForkHost
                     $this->relay($id);
                     continue;
                 }
-                $frame = $this->wire->receive();
-                if ($frame === null) {
-                    return null;
-                }
-                $settings = $this->obey(...$frame);
-                if ($settings !== null) {
-                    return $settings;
-                }
+                do {
+                    $frame = $this->wire->receive();
+                    if ($frame === null) {
+                        return null;
+                    }
+                    $settings = $this->obey(...$frame);
+                    if ($settings !== null) {
+                        return $settings;
+                    }
+                } while ($this->wire->isBuffered());
             }
         }
     }

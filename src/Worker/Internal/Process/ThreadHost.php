@@ -42,12 +42,13 @@ final class ThreadHost
                     $this->ended($id);
                     continue;
                 }
-                $frame = $this->wire->receive();
-                if ($frame === null) {
-                    posix_kill((int) getmypid(), self::KILL); // to end in the usual way waits for each thread
-                } else {
+                do {
+                    $frame = $this->wire->receive();
+                    if ($frame === null) {
+                        $this->vanish();
+                    }
                     $this->obey(...$frame);
-                }
+                } while ($this->wire->isBuffered());
             }
         }
     }
@@ -93,6 +94,13 @@ final class ThreadHost
         $this->threads[$id]->close();
         $this->forget($id);
         $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, 0, 0));
+    }
+
+    /** To end in the usual way would wait for each thread. */
+    private function vanish(): never
+    {
+        posix_kill((int) getmypid(), self::KILL);
+        exit(255);
     }
 
     private function forget(int $id): void

@@ -68,10 +68,16 @@ final class Wire
         }
     }
 
-    /** @return resource to wait for beside others; after {@see receive()} nothing is left that was read */
+    /** @return resource to wait for beside others, unless something of it is {@see isBuffered()} */
     public function stream(): mixed
     {
         return $this->socket;
+    }
+
+    /** Whether more was read than has been received. */
+    public function isBuffered(): bool
+    {
+        return $this->buffer !== '';
     }
 
     /** Whether a frame, or a part of one, is there. */

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Amp\Cancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Revolt\EventLoop;
+
+/** One call of map() in this process: pulls a value, runs its task, yields the result, and so on. */
+final class InlineMap
+{
+    /** @var \Closure|null the callable, made once as a worker makes it */
+    private ?\Closure $call = null;
+
+    /** @var \Generator<mixed, mixed, mixed, void> */
+    private readonly \Generator $values;
+
+    /**
+     * @param iterable<mixed, mixed>        $input
+     * @param string                        $code      as {@see TaskCode} has it
+     * @param string                        $signature the key of that
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    public function __construct(
+        iterable $input,
+        private readonly string $code,
+        private readonly string $signature,
+        private readonly ?\Closure $onReport,
+    ) {
+        $this->values = self::values($input);
+    }
+
+    /** @return \Generator<mixed, mixed> */
+    public function results(?Cancellation $cancellation): \Generator
+    {
+        $cancellation?->throwIfRequested();
+        while (($pulled = $this->pull()->await($cancellation)) !== null) {
+            [$key, $value] = $pulled;
+            $argument = Portable::serialize($value, 'The argument' . InlineTask::ofInput($key));
+            $pulled = $value = null;
+            $work = fn(): mixed => $this->call()(unserialize($argument));
+            yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();
+            $cancellation?->throwIfRequested();
+        }
+    }
+
+    private function call(): \Closure
+    {
+        return $this->call ??= TaskCode::decode($this->code, $this->signature);
+    }
+
+    /**
+     * In a callback of the loop: an input may suspend, and a cancellation is not to wait for it.
+     *
+     * @return Future<array{mixed, mixed}|null> key and value; null at the input's end
+     */
+    private function pull(): Future
+    {
+        /** @var DeferredFuture<array{mixed, mixed}|null> $pulled */
+        $pulled = new DeferredFuture();
+        $values = $this->values;
+        EventLoop::queue(static function () use ($values, $pulled): void {
+            try {
+                $values->next();
+                $pulled->complete($values->valid() ? [$values->key(), $values->current()] : null);
+            } catch (\Throwable $failure) {
+                $pulled->error($failure);
+            }
+        });
+
+        return $pulled->getFuture()->ignore();
+    }
+
+    /**
+     * @param iterable<mixed, mixed> $input
+     *
+     * @return \Generator<mixed, mixed, mixed, void>
+     */
+    private static function values(iterable $input): \Generator
+    {
+        yield; // so that the first pull is like the others
+        foreach ($input as $key => $value) {
+            yield $key => $value;
+        }
+    }
+}

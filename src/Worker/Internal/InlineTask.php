@@ -1,0 +1,152 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\NullCancellation;
+use Revolt\EventLoop;
+use Spindle\Worker\Internal\Process\Failure;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskException;
+use Spindle\Worker\UnserializableException;
+
+/** A task that runs in this process, in a fiber of its own. */
+final class InlineTask
+{
+    /** @var DeferredFuture<mixed>|null until the task has its outcome */
+    private ?DeferredFuture $deferred;
+
+    /** What the task may look at. */
+    private readonly DeferredCancellation $ending;
+
+    /**
+     * @param \Closure(): mixed             $work
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    private function __construct(
+        private readonly \Closure $work,
+        private readonly mixed $key,
+        private readonly ?\Closure $onReport,
+        private readonly ?Cancellation $cancellation,
+    ) {
+        $this->deferred = new DeferredFuture();
+        $this->ending = new DeferredCancellation();
+    }
+
+    /**
+     * Starts it at the loop's next turn. The future fails with CancelledException when it has been cancelled and is over.
+     *
+     * @param \Closure(): mixed             $work     decodes the task and calls it
+     * @param mixed                         $key      of its input in a map
+     * @param (\Closure(mixed): void)|null $onReport
+     *
+     * @return Future<mixed>
+     */
+    public static function start(\Closure $work, mixed $key, ?\Closure $onReport, ?Cancellation $cancellation): Future
+    {
+        $task = new self($work, $key, $onReport, $cancellation);
+        // A fiber of the loop's own would be used again for others' callbacks, which have no task's context.
+        $fiber = new \Fiber($task->run(...));
+        EventLoop::queue(static fn() => $fiber->start());
+
+        return $task->deferred?->getFuture() ?? throw new \LogicException('It has not run yet');
+    }
+
+    /** How what belongs to one input of a map is called. */
+    public static function ofInput(mixed $key): string
+    {
+        return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
+    }
+
+    private function run(): void
+    {
+        if ($this->isCancelled()) {
+            return;
+        }
+        $ending = $this->ending;
+        $cancellation = $this->cancellation ?? new NullCancellation();
+        $subscription = $cancellation->subscribe(static fn(CancelledException $cancelled) => $ending->cancel($cancelled));
+        TaskContext::enter(new TaskContext(1, $ending->getCancellation(...), $this->report(...)), \Fiber::getCurrent());
+        try {
+            $result = ($this->work)();
+            $result instanceof \Generator ? $this->stream($result) : $this->returned($result);
+        } catch (\Throwable $thrown) {
+            $this->failed(self::failure($thrown, $this->key));
+        } finally {
+            $cancellation->unsubscribe($subscription);
+        }
+    }
+
+    /** @return bool whether it is, which is its outcome then */
+    private function isCancelled(): bool
+    {
+        try {
+            $this->cancellation?->throwIfRequested();
+
+            return false;
+        } catch (CancelledException $cancelled) {
+            $this->deferred?->error($cancelled);
+            $this->deferred = null;
+
+            return true;
+        }
+    }
+
+    private function returned(mixed $result): void
+    {
+        try {
+            $bytes = Portable::serialize($result, 'The result' . self::ofInput($this->key));
+            $copy = Outcome::value(Protocol::SERIALIZED, $bytes, 1, $this->key);
+        } catch (UnserializableException|TaskException $refused) {
+            $this->failed($refused);
+
+            return;
+        }
+        $this->completed($copy);
+    }
+
+    /** @param \Generator<mixed, mixed, mixed, mixed> $items */
+    private function stream(\Generator $items): void
+    {
+        $key = $this->key;
+        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key));
+        $this->completed($stream->reader());
+        $stream->run();
+    }
+
+    private function completed(mixed $result): void
+    {
+        if (!$this->isCancelled()) {
+            $this->deferred?->complete($result);
+            $this->deferred = null; // of a generator that nobody holds any more no items are made
+        }
+    }
+
+    private function failed(\Throwable $failure): void
+    {
+        if (!$this->isCancelled()) {
+            $this->deferred?->error($failure);
+            $this->deferred = null;
+        }
+    }
+
+    /** What comes of it in another process. */
+    private static function failure(\Throwable $thrown, mixed $key): \Throwable
+    {
+        return Outcome::failure(Protocol::THROWN, Failure::pack($thrown), 1, $key);
+    }
+
+    private function report(mixed $value): void
+    {
+        $bytes = Portable::serialize($value, 'The report');
+        if ($this->onReport !== null) {
+            ($this->onReport)(unserialize($bytes));
+        }
+    }
+}
