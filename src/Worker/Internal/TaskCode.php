@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Laravel\SerializableClosure\SerializableClosure;
 use Laravel\SerializableClosure\Serializers\Signed;
+use Laravel\SerializableClosure\Support\ReflectionClosure;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -26,7 +27,7 @@ final class TaskCode
     /** Closures whose code is kept. */
     private const KEPT = 256;
 
-    /** @var array<string, array<int, int>> how many begin on each line, by file and time of its change */
+    /** @var array<string, array<int, list<string>>> signatures of those that begin on each line, by file and time of its change */
     private static array $closures = [];
 
     /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
@@ -89,7 +90,7 @@ final class TaskCode
             return self::encodeNamed($function);
         }
         $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
-        $place = $isPure ? "{$key}{$function->getFileName()}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}" : '';
+        $place = $isPure ? "{$key}{$function->getFileName()}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}:" . self::signature($function) : '';
         if (isset(self::$pure[$place])) {
             return self::$pure[$place];
         }
@@ -131,39 +132,72 @@ final class TaskCode
         if (!is_file($file)) {
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
-        $beside = self::closuresOn($file, $line);
-        if ($beside !== 1) {
-            throw UnserializableException::at($path, "one of {$beside} closures that begin on line {$line} of {$file} and can't be told apart: put each on a line of its own");
-        }
+        self::checkPosition($function, $file, $line, $path);
         foreach ($function->getClosureUsedVariables() as $name => $value) {
             Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
         }
     }
 
-    private static function closuresOn(string $file, int $line): int
+    /**
+     * PHP knows the line that a closure begins on, not the column: where several do, it must be the only one of its signature
+     * there, and the one that the library takes.
+     *
+     * @throws UnserializableException
+     */
+    private static function checkPosition(\ReflectionFunction $function, string $file, int $line, string $path): void
     {
         $version = "{$file}\0" . filemtime($file);
-        self::$closures[$version] ??= self::countClosures((string) file_get_contents($file));
-
-        return self::$closures[$version][$line] ?? 0;
-    }
-
-    /** @return array<int, int> how many begin on each line */
-    private static function countClosures(string $source): array
-    {
-        $counts = [];
-        $function = null;
-        foreach (\PhpToken::tokenize($source) as $token) {
-            if ($token->isIgnorable() || $token->text === '&') {
-                continue;
-            }
-            if ($function !== null && $token->text === '(') {
-                $counts[$function] = ($counts[$function] ?? 0) + 1;
-            }
-            $function = $token->is([\T_FN, \T_FUNCTION]) ? $token->line : null;
+        self::$closures[$version] ??= self::signatures((string) file_get_contents($file));
+        $beside = self::$closures[$version][$line] ?? [];
+        $signature = self::signature($function);
+        if (\count($beside) === 1 || (\count(array_keys($beside, $signature, true)) === 1
+            && (self::signatures('<?php ' . (new ReflectionClosure($function->getClosure()))->getCode())[1][0] ?? null) === $signature)) {
+            return;
         }
 
-        return $counts;
+        throw UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart: put each on a line of its own");
+    }
+
+    /** What can be seen of a closure both in its source and in memory. */
+    private static function signature(\ReflectionFunction $function): string
+    {
+        $parameters = array_map(static fn(\ReflectionParameter $parameter): string => "\${$parameter->getName()}", $function->getParameters());
+
+        return ($function->isStatic() ? 'static ' : '') . implode(' ', $parameters);
+    }
+
+    /** @return array<int, list<string>> of the closures in a source, by the line that they begin on */
+    private static function signatures(string $source): array
+    {
+        $signatures = [];
+        $tokens = array_values(array_filter(
+            \PhpToken::tokenize($source),
+            static fn(\PhpToken $token): bool => !$token->isIgnorable() && $token->text !== '&',
+        ));
+        foreach ($tokens as $i => $token) {
+            if (!$token->is([\T_FN, \T_FUNCTION]) || ($tokens[$i + 1]->text ?? '') !== '(') {
+                continue;
+            }
+            $isStatic = $i > 0 && $tokens[$i - 1]->is(\T_STATIC);
+            $parameters = [];
+            $depth = 0;
+            for ($at = $i + 1; isset($tokens[$at]); ++$at) {
+                $depth += match ($tokens[$at]->text) {
+                    '(', '[', '{' => 1,
+                    ')', ']', '}' => -1,
+                    default => 0,
+                };
+                if ($depth === 0) {
+                    break;
+                }
+                if ($depth === 1 && $tokens[$at]->is(\T_VARIABLE)) {
+                    $parameters[] = $tokens[$at]->text;
+                }
+            }
+            $signatures[$token->line][] = ($isStatic ? 'static ' : '') . implode(' ', $parameters);
+        }
+
+        return $signatures;
     }
 
     /**

@@ -32,6 +32,8 @@ final class TaskCodeTest extends TestCase
             return $number * $three;
         }];
         yield 'a closure with an object' => [(new Sample(9))->bound()];
+        yield 'one around another on its line' => [static fn(int $number): array => array_map(fn(int $one): int => $one * 2, [$number, $three])];
+        yield 'the first of different ones on a line' => [self::first(static fn(int $number): int => $number + 2, fn(int $other): int => $other)];
         yield 'a closure with a closure' => [static fn(int $number): int => $add($number)];
     }
 
@@ -60,6 +62,7 @@ final class TaskCodeTest extends TestCase
                 return 1;
             }
         }, 'an object of an anonymous class'];
+        yield 'one inside of another, which the library takes' => [(static fn(int $outer): \Closure => static fn(): int => $outer)(1), 'one of 2 closures'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
         yield 'another one of them' => [$one, 'put each on a line of its own'];
     }
@@ -95,6 +98,13 @@ final class TaskCodeTest extends TestCase
     {
         $this->expectExceptionMessage('A worker has no function no_such_function()');
         TaskCode::decode(serialize(['f', 'no_such_function']), self::KEY);
+    }
+
+    private static function first(callable $one, callable $other): callable
+    {
+        \assert($one !== $other);
+
+        return $one;
     }
 
     /** @return \Generator<int, int> */
