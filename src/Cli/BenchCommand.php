@@ -27,20 +27,42 @@ final class BenchCommand extends Command
           <info>spindle bench commands --command 'gzip -9 < notes.txt | wc -c' --peers xargs,parallel</info>
 
         Where there is a C compiler, the limit is a C program that starts the same commands.
+
+        Runs the same PHP tasks through a pool of workers, and through those of its peers:
+
+          <info>spindle bench tasks</info>
+          <info>spindle bench tasks --only bulk,mix --workers 2 --peers none</info>
+          <info>spindle bench tasks --only cpu --iterations 1000000 --json cpu.json</info>
+
+        Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
+
+          <info>spindle bench contexts</info>
+          <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php --max 100 --samples 5</info>
+
+        Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php'];
+    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'contexts' => 'contexts.php'];
 
     /** By name: the script's option, a shortcut, the help. */
     private const OPTIONS = [
-        'memory' => ['--memory', null, 'Megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands for each measurement [default: 3000]'],
-        'jobs' => ['-j', 'j', 'So many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'Measurements of each contestant [default: 5]'],
-        'command' => ['--command', null, 'The line to run; its output has to be the same each time [default: echo hi]'],
-        'tasks' => ['--tasks', null, "command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
-        'start' => ['--start', null, 'How Spindle starts commands: posix_spawn or proc_open; auto measures what there is [default: auto]'],
+        'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
+        'count' => ['-n', 'n', 'Commands or tasks for each measurement [default: 3000 commands; tasks have a number for each]'],
+        'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
+        'rounds' => ['--rounds', null, 'commands, tasks: measurements of each contestant [default: 5]'],
+        'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
+        'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
+        'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
         'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
+        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas [default: all]'],
+        'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
+        'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
+        'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]'],
+        'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
+        'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
+        'max' => ['--max', null, 'contexts: created at once [default: 100]'],
+        'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
+        'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],
         'json' => ['--json', null, 'Write the raw data to this file'],
     ];
 
@@ -54,9 +76,9 @@ final class BenchCommand extends Command
         $this->setDescription('Measures Spindle against its peers on this machine')
             ->setHelp(self::HELP)
             ->addArgument('what', InputArgument::REQUIRED, 'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)))
-            ->addOption('cold', null, InputOption::VALUE_NONE, 'Take the start of a pool into its figure');
+            ->addOption('cold', null, InputOption::VALUE_NONE, 'commands: take the start of a pool into its figure');
         foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
-            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED, $help);
+            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED | ($name === 'php' ? InputOption::VALUE_IS_ARRAY : 0), $help);
         }
     }
 
@@ -70,7 +92,7 @@ final class BenchCommand extends Command
     {
         $what = \is_string($what) ? $what : '';
         if (!isset(self::SCRIPTS[$what])) {
-            throw new UsageException("argument '{$what}' is not allowed; give " . implode(' or ', array_keys(self::SCRIPTS)));
+            throw new UsageException("argument '{$what}' is not allowed; give " . implode(', ', array_keys(self::SCRIPTS)));
         }
         $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$what];
 
@@ -82,8 +104,7 @@ final class BenchCommand extends Command
     {
         $arguments = $input->getOption('cold') === true ? ['--cold'] : [];
         foreach (self::OPTIONS as $name => [$option]) {
-            $value = $input->getOption($name);
-            if (\is_string($value)) {
+            foreach (array_filter((array) $input->getOption($name), is_string(...)) as $value) {
                 array_push($arguments, $option, $value);
             }
         }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Worker\Internal\TaskCode;
+
 /** An exception or error that was thrown in another process, as data: its class need not exist here. */
 final class Thrown
 {
@@ -27,8 +29,12 @@ final class Thrown
     {
         $trace = [];
         foreach ($throwable->getTrace() as $frame) {
+            if (isset($frame['file'])) {
+                [$frame['file'], $frame['line']] = TaskCode::place($frame['file'], $frame['line'] ?? 0);
+            }
             $trace[] = array_intersect_key($frame, ['file' => 0, 'line' => 0, 'class' => 0, 'type' => 0, 'function' => 0]);
         }
+        [$file, $line] = TaskCode::place($throwable->getFile(), $throwable->getLine());
         $previous = $throwable->getPrevious();
         $code = $throwable->getCode(); // of PDOException it is a string
 
@@ -37,8 +43,8 @@ final class Thrown
             [$throwable::class, ...array_values(class_parents($throwable)), ...array_values(class_implements($throwable))],
             $throwable->getMessage(),
             $code,
-            $throwable->getFile(),
-            $throwable->getLine(),
+            $file,
+            $line,
             $trace,
             $previous === null ? null : self::of($previous),
         );

@@ -33,9 +33,6 @@ final class WorkerPool implements Executor
     /** So deep may pools be that are made by tasks of pools. */
     private const DEPTH = 4;
 
-    /** No pool has more processes at once than this. */
-    private const PROCESSES = 1024;
-
     private readonly Dispatcher $dispatcher;
     private readonly Settings $settings;
     private readonly int $owner;
@@ -194,7 +191,7 @@ final class WorkerPool implements Executor
     private static function context(WorkerPoolOptions $options, Settings $settings, ContextEvents $events): Context
     {
         $isHere = $options->php === null && \PHP_SAPI === 'cli'; // or the command-line PHP may have more than this one
-        $processes = static fn(ContextEvents $events): ProcessContext => new ProcessContext($events, $options->php, $settings->phpOptions(), self::PROCESSES, $options->grace);
+        $processes = static fn(ContextEvents $events): ProcessContext => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
 
         return match ($options->context) {
             WorkerContext::Process => $processes($events),

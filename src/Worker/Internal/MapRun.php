@@ -119,7 +119,6 @@ final class MapRun implements Source
                     [$kinds, $values] = Packing::split($results);
                     $results = '';
                     foreach ($values as $i => $value) {
-                        $values[$i] = '';
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                     }
                 } elseif ($what instanceof \Generator) {

@@ -9,12 +9,14 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 use Spindle\Internal\UnlinkedFile;
-use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Each worker is a PHP process of its own, started and ended by a launcher process. */
 final class ProcessContext implements Context
 {
+    /** How many there may be at once is the pool's affair. */
+    private const UNLIMITED = 0x7FFF_FFFF;
+
     /** Bytes of EXITED's payload before the output. */
     private const EXITED_HEAD = 37;
 
@@ -25,14 +27,12 @@ final class ProcessContext implements Context
 
     /**
      * @param list<string> $options    for PHP
-     * @param int          $most       processes at once
      * @param float        $grace      in seconds
      */
     public function __construct(
         private readonly ContextEvents $events,
         private readonly ?string $php,
         array $options,
-        private readonly int $most,
         private readonly float $grace,
     ) {
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
@@ -84,7 +84,7 @@ final class ProcessContext implements Context
                 $weak->get()?->died($how);
             },
         );
-        $launcher->gather(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', $this->most, $this->most, $this->grace, 0)));
+        $launcher->gather(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', self::UNLIMITED, 1, $this->grace, 0)));
 
         return $launcher;
     }
@@ -102,11 +102,6 @@ final class ProcessContext implements Context
                 break;
             case LauncherProtocol::NOT_STARTED:
                 $this->events->notStarted($id, WorkerStartException::impossible(substr($payload, 2)));
-                break;
-            case LauncherProtocol::REFUSED:
-                /** @var array{possible: int} $refused */
-                $refused = unpack('Vpossible', $payload);
-                $this->died(LauncherException::tooManyAtOnce($this->most, $refused['possible'], substr($payload, 4))->getMessage());
                 break;
             case LauncherProtocol::FAILED:
                 $this->died($payload);

@@ -7,11 +7,15 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Worker\WorkerStartException;
 
+use function Amp\weakClosure;
+
 /** Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret. */
 final class Reception
 {
     /** Nobody needs longer for a greeting, in seconds. */
     private const PATIENCE = 10.0;
+    /** Seconds until it is tried again, when there are too few descriptors. */
+    private const PAUSE = 0.05;
     private const GREETING = Protocol::TOKEN_SIZE + 64;
 
     public readonly string $name;
@@ -71,6 +75,7 @@ final class Reception
 
     private function accept(): void
     {
+        $before = $this->last;
         while (($stream = @stream_socket_accept($this->socket, 0)) !== false) {
             $id = ++$this->last;
             $weak = \WeakReference::create($this);
@@ -88,6 +93,15 @@ final class Reception
                 $weak->get()?->dismiss($id)?->close();
             }));
             $this->strangers[$id] = [$link, $timer];
+        }
+        if ($this->last === $before) {
+            // No descriptor is left: somebody would wait and be told so again and again.
+            EventLoop::disable($this->accepting);
+            EventLoop::unreference(EventLoop::delay(self::PAUSE, weakClosure(function (): void {
+                if (\is_resource($this->socket)) {
+                    EventLoop::enable($this->accepting);
+                }
+            })));
         }
     }
 

@@ -30,6 +30,9 @@ final class TaskCode
     /** @var array<string, array<int, list<string>>> signatures of those that begin on each line, by file and time of its change */
     private static array $closures = [];
 
+    /** @var array<string, array{string, int}> file and line of closures that were decoded, by the file that PHP has them from */
+    private static array $origins = [];
+
     /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
     private static array $pure = [];
 
@@ -67,7 +70,7 @@ final class TaskCode
      */
     public static function decode(string $code, string $key): \Closure
     {
-        /** @var array{string, string|object, 2?: string} $parts */
+        /** @var array{string, string|object, 2?: string, 3?: int} $parts */
         $parts = self::signing($key, static fn(): mixed => unserialize($code));
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
@@ -75,9 +78,22 @@ final class TaskCode
         }
         if ($task instanceof SerializableClosure) {
             $task = $task->getClosure();
+            self::$origins = \count(self::$origins) < self::KEPT ? self::$origins : [];
+            self::$origins[(string) (new \ReflectionFunction($task))->getFileName()] = [$parts[2] ?? '', $parts[3] ?? 0];
         }
 
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
+    }
+
+    /**
+     * Where a line of a closure stands that was decoded here: its own file is one of the library's.
+     *
+     * @return array{string, int} file and line, the same for any other file
+     */
+    public static function place(string $file, int $line): array
+    {
+        // The library puts one line before the closure.
+        return isset(self::$origins[$file]) ? [self::$origins[$file][0], self::$origins[$file][1] + $line - 2] : [$file, $line];
     }
 
     /** @throws UnserializableException */
@@ -96,7 +112,7 @@ final class TaskCode
         }
         self::checkClosure($task, self::PATH);
         try {
-            $code = self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task)]));
+            $code = self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task), $function->getFileName(), $function->getStartLine()]));
             if ($isPure) {
                 self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
                 self::$pure[$place] = $code;

@@ -18,7 +18,7 @@ final class Failure
         $packing = new Packing();
         $packing->add(Protocol::SERIALIZED, serialize(Thrown::of($thrown)));
         for ($part = $thrown; $part !== null; $part = $part->getPrevious()) {
-            self::dropArguments($part);
+            self::tidy($part);
         }
         try {
             $packing->add(Protocol::SERIALIZED, Portable::serialize($thrown, 'The exception'));
@@ -29,15 +29,16 @@ final class Failure
         return $packing->head() . $packing->bytes();
     }
 
-    /** A trace holds the arguments of each call, which are nobody's business elsewhere and often can't travel. */
-    private static function dropArguments(\Throwable $thrown): void
+    /**
+     * Gives it the trace that it has as data: without the arguments of each call, which are nobody's business elsewhere and
+     * often can't travel, and with the places where closures stand.
+     */
+    private static function tidy(\Throwable $thrown): void
     {
-        $trace = new \ReflectionProperty($thrown instanceof \Error ? \Error::class : \Exception::class, 'trace');
-        $frames = [];
-        foreach ($thrown->getTrace() as $frame) {
-            unset($frame['args'], $frame['object']);
-            $frames[] = $frame;
+        $data = Thrown::of($thrown);
+        $class = $thrown instanceof \Error ? \Error::class : \Exception::class;
+        foreach (['trace' => $data->trace, 'file' => $data->file, 'line' => $data->line] as $name => $value) {
+            (new \ReflectionProperty($class, $name))->setValue($thrown, $value);
         }
-        $trace->setValue($thrown, $frames);
     }
 }

@@ -65,8 +65,11 @@ final class Worker
     private ?DeferredCancellation $cancellation = null;
 
     /** Whose code runs: a signal is not answered in the middle of a frame. */
-    private int $state = self::BUSY;
+    private int $state = self::IDLE;
     private bool $terminating = false;
+
+    /** It was told to end, and its task has asked to end by itself. */
+    private bool $leaving = false;
 
     /** It has ended as it should. */
     private bool $over = false;
@@ -202,6 +205,10 @@ final class Worker
                 $this->state = self::BUSY;
                 $this->packThrown($thrown);
                 $thrown = null;
+            }
+            if ($this->leaving) {
+                $this->flush(0);
+                $this->vanish();
             }
             $value = $this->cancellation = null;
             $now = hrtime(true);
@@ -432,6 +439,7 @@ final class Worker
             return;
         }
         if ($this->cancellation !== null) {
+            $this->leaving = true;
             $this->cancellation->cancel();
 
             return;
