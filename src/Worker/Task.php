@@ -7,10 +7,14 @@ namespace Spindle\Worker;
 use Amp\Cancellation;
 use Amp\CancelledException;
 
-/** One of {@see Tasks}: what is to be done when it has ended. */
+/**
+ * One of {@see Tasks}: what is to be done when it has ended.
+ *
+ * @template-covariant T its result
+ */
 final class Task
 {
-    /** @var list<callable(mixed): mixed> */
+    /** @var list<callable(T): mixed> */
     private array $then = [];
 
     /** @var list<callable(\Throwable): mixed> */
@@ -21,14 +25,16 @@ final class Task
     /**
      * @internal
      *
-     * @param callable(): mixed $task
+     * @param callable(): T $task
      */
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
      * Called with the task's result. If there are several, each gets it, in their order.
      *
-     * @param callable(mixed): mixed $callback
+     * @param callable(T): mixed $callback
+     *
+     * @return $this
      *
      * @throws \LogicException when the task has ended
      */
@@ -46,6 +52,8 @@ final class Task
      *
      * @param callable(\Throwable): mixed $callback
      *
+     * @return $this
+     *
      * @throws \LogicException when the task has ended
      */
     public function catch(callable $callback): self
@@ -56,7 +64,15 @@ final class Task
         return $this;
     }
 
-    /** Another task, for a chain that goes on: {@see Tasks::add()}. */
+    /**
+     * Another task, for a chain that goes on: {@see Tasks::add()}.
+     *
+     * @template TOther
+     *
+     * @param callable(): TOther $task
+     *
+     * @return self<TOther>
+     */
     public function add(callable $task): self
     {
         return $this->tasks->add($task);

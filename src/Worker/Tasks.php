@@ -20,13 +20,13 @@ final class Tasks
     /** Tasks that the executor has at once: each costs a future, whereas one that waits costs its callable. */
     private const WINDOW = 1024;
 
-    /** @var \SplQueue<Task> */
+    /** @var \SplQueue<Task<mixed>> */
     private \SplQueue $waiting;
 
     /** Tasks that the executor has. */
     private int $running = 0;
 
-    /** @var \SplQueue<array{Task, mixed, ?\Throwable}> with their results, or why they have none */
+    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> with their results, or why they have none */
     private readonly \SplQueue $ended;
 
     /** @var Suspension<null>|null of the fiber that waits, while there is nothing to do in it */
@@ -54,7 +54,13 @@ final class Tasks
         return new self(new WorkerPool($workers));
     }
 
-    /** @return Task to say what is to be done with its result */
+    /**
+     * @template T
+     *
+     * @param callable(): T $task
+     *
+     * @return Task<T> to say what is to be done with its result
+     */
     public function add(callable $task): Task
     {
         $added = new Task($this, $task);
@@ -123,6 +129,7 @@ final class Tasks
         return $this->running;
     }
 
+    /** @param Task<mixed> $task */
     private function ended(Task $task, mixed $result, ?\Throwable $failure): void
     {
         $this->ended->enqueue([$task, $result, $failure]);

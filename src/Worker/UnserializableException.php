@@ -20,8 +20,8 @@ final class UnserializableException extends \RuntimeException implements Spindle
         parent::__construct($message, 0, $previous);
     }
 
-    public static function at(string $path, string $what, ?\Throwable $previous = null): self
+    public static function at(string $path, string $what, ?\Throwable $previous = null, string $advice = ''): self
     {
-        return new self("{$path} is {$what}, which can't be sent to another process", $path, $what, $previous);
+        return new self("{$path} is {$what}, which can't be sent to another process" . ($advice === '' ? '' : ": {$advice}"), $path, $what, $previous);
     }
 }

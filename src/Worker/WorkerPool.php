@@ -150,14 +150,7 @@ final class WorkerPool implements Executor
         $this->mustBeUsable();
         $run = new MapRun($this->dispatcher, $input, TaskCode::encode($task, $this->settings->key), $inOrder);
 
-        return $this->results($run, $cancellation);
-    }
-
-    /** @return \Generator<mixed, mixed> */
-    private function results(MapRun $run, ?Cancellation $cancellation): \Generator
-    {
-        // A generator of its own, so that it holds the pool while it is iterated.
-        return yield from $run->results($cancellation);
+        return $run->results($cancellation, $this);
     }
 
     private function watch(Submission $submission, Cancellation $cancellation): void

@@ -84,7 +84,7 @@ final class Batch
      */
     public function payload(): array
     {
-        $head = pack('VVC', $this->source->id(), $this->attempt, $this->packed ? 1 : 0);
+        $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? Protocol::PACKED : 0) | ($this->source->pace()->isEager() ? Protocol::EAGER : 0));
         if (!$this->packed) {
             return [$head, serialize($this->tasks)];
         }

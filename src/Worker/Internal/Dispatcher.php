@@ -110,7 +110,7 @@ final class Dispatcher
     /** The task is not wanted any more: it fails with this as soon as it can do nothing more. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if ($submission->deferred->isComplete()) {
+        if ($submission->isSettled()) {
             return;
         }
         $submission->cancelled = $reason;
@@ -125,6 +125,7 @@ final class Dispatcher
                 }
                 $this->takeBack($worker);
                 if (!$this->withdrawReturned($submission) && $worker->started($batch) === $index + 1) {
+                    $worker->condemned = [$batch, $index];
                     $this->workers->end($worker, static fn(): \Throwable => $reason);
                 }
                 $this->fill();
@@ -186,7 +187,7 @@ final class Dispatcher
         if ($this->hand($workers) && $this->relieve($workers)) {
             $this->hand($workers);
         }
-        if (\count($workers) < $this->workers->size) {
+        if ($this->workers->mayGrow()) {
             $demand = \count($this->returned);
             foreach ($this->sources as $source) {
                 $demand = min(\PHP_INT_MAX >> 1, $demand + min(\PHP_INT_MAX >> 2, $source->demand()));
@@ -238,13 +239,14 @@ final class Dispatcher
         if ($this->closed) {
             return;
         }
-        if ($this->submissions->open() === 0) {
+        if ($this->submissions->open() === 0 && $this->streams === 0) {
             $this->kill();
 
             return;
         }
         $this->closed = true;
         $this->drained = new DeferredFuture();
+        $this->drained->getFuture()->ignore();
         self::$released[spl_object_id($this)] = $this;
     }
 
@@ -363,6 +365,7 @@ final class Dispatcher
             return;
         }
         $this->takeBack($worker);
+        $worker->condemned = [$batch, max(0, $worker->started($batch) - 1)];
         $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
         $this->fill();
     }
@@ -452,10 +455,10 @@ final class Dispatcher
             $worker->tasks += $count;
             $results = substr($bytes, $at + 41, $length - 41);
             $packed = ($flags & Protocol::PACKED) !== 0;
-            if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0) {
+            if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
                 $batch->source->succeeded($batch, $from, $count, $packed, $results);
             } else {
-                $this->eachResult($worker, $batch, $from, $results);
+                $this->eachResult($worker, $batch, $from, $packed ? $results : Packing::ofList($results));
             }
         }
         if ($done) {
@@ -469,7 +472,10 @@ final class Dispatcher
         foreach ($values as $i => $value) {
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
-            $failure = $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
+            $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
+                ? ($worker->ending)($batch, $index) // it has ended by itself, but too late
+                : null;
+            $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
                 ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
                 : null;
             if ($worker->streaming === $index) {
@@ -719,6 +725,12 @@ final class Dispatcher
             }
         }
         $this->stopping = true;
+        if (isset(self::$released[spl_object_id($this)])) {
+            $this->workers->close(); // at once, for nobody may turn the loop from here on
+            $this->finish();
+
+            return;
+        }
         $this->workers->stopAll(function (): void {
             $this->workers->close();
             $this->finish();

@@ -7,8 +7,6 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Worker\WorkerStartException;
 
-use function Amp\weakClosure;
-
 /**
  * The workers are forks or threads of one process, the host, which is started as a worker is and has loaded what they need.
  */
@@ -67,16 +65,22 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
-        EventLoop::unreference(EventLoop::delay($this->grace, weakClosure(function () use ($id): void {
-            if (!isset($this->workers[$id])) {
-                return;
-            }
-            if ($this->kind === 'thread') {
-                $this->processes->end(self::HOST); // a thread that blocks ends with its process only
-            } else {
-                $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
-            }
-        })));
+        $weak = \WeakReference::create($this);
+        EventLoop::unreference(EventLoop::delay($this->grace, static function () use ($weak, $id): void {
+            $weak->get()?->force($id);
+        }));
+    }
+
+    private function force(int $id): void
+    {
+        if (!isset($this->workers[$id])) {
+            return;
+        }
+        if ($this->kind === 'thread') {
+            $this->processes->end(self::HOST); // a thread that blocks ends with its process only
+        } else {
+            $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
+        }
     }
 
     public function disconnected(int $id): void

@@ -95,8 +95,12 @@ final class MapRun implements Source
         $this->puller = $this->batches();
     }
 
-    /** @return \Generator<mixed, mixed> */
-    public function results(?Cancellation $cancellation): \Generator
+    /**
+     * @param object $owner lives for as long as somebody iterates
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    public function results(?Cancellation $cancellation, object $owner): \Generator
     {
         $cancellation?->throwIfRequested();
         $subscription = $cancellation?->subscribe(function (CancelledException $exception): void {
@@ -122,7 +126,10 @@ final class MapRun implements Source
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                     }
                 } elseif ($what instanceof \Generator) {
-                    yield $keys[0] => $what;
+                    $items = $what;
+                    $what = null;
+                    yield $keys[0] => $items;
+                    $items = null; // it goes on only while somebody reads it
                 } else {
                     throw $what;
                 }
@@ -226,7 +233,7 @@ final class MapRun implements Source
     /** Whether all that was pulled has its outcome, and no more will be. */
     public function isSettled(): bool
     {
-        return $this->left ? $this->ended : $this->exhausted && !$this->pulling && $this->settled === $this->pulled;
+        return $this->left ? $this->ended : $this->exhausted && !$this->pulling && $this->tasks === [] && $this->settled === $this->pulled;
     }
 
     /** After it was left: none of its tasks is with a worker any more. */
@@ -329,6 +336,9 @@ final class MapRun implements Source
 
     private function pull(): void
     {
+        if ($this->isLeft()) {
+            return;
+        }
         $turn = \is_array($this->input) ? null : EventLoop::unreference(EventLoop::defer(function (): void {
             $this->suspended = true; // still pulling at the loop's next turn
             $this->dispatcher->fill();
@@ -345,7 +355,7 @@ final class MapRun implements Source
         if (!$this->puller->valid()) {
             $this->exhausted = true;
         }
-        if ($this->left) {
+        if ($this->isLeft()) {
             return;
         }
         $this->seal();
@@ -361,8 +371,9 @@ final class MapRun implements Source
         if ($this->tasks === [] || $this->ready !== null || $this->left) {
             return;
         }
-        $count = \count($this->tasks);
-        $this->ready = new Batch($this, $this->pulled - $count, $this->tasks, $this->keys, $this->packed);
+        $first = $this->pulled;
+        $this->pulled += \count($this->tasks);
+        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed);
         $this->tasks = $this->keys = [];
         $this->packed = false;
         $this->bytes = 0;
@@ -373,6 +384,7 @@ final class MapRun implements Source
     {
         yield; // so that the first pull is like the others
         $tasks = &$this->tasks;
+        $keys = &$this->keys;
         $size = $this->pace->size();
         $until = hrtime(true) + self::PATIENCE;
         $n = 0;
@@ -380,7 +392,9 @@ final class MapRun implements Source
             if ($this->left) {
                 return;
             }
-            if (\is_int($value) || $value === null || \is_bool($value) || \is_float($value)) {
+            if (\is_int($value)) {
+                $tasks[] = $value; // of the tiniest tasks there are the most
+            } elseif ($value === null || \is_bool($value) || \is_float($value)) {
                 $tasks[] = $value;
             } elseif (\is_string($value) && \strlen($value) < Protocol::LONG) {
                 $tasks[] = $value;
@@ -390,8 +404,7 @@ final class MapRun implements Source
                 $this->bytes += \strlen($encoded->bytes);
                 $this->packed = true;
             }
-            $this->keys[] = $key;
-            ++$this->pulled;
+            $keys[] = $key;
             if ($this->suspended) {
                 $this->dispatcher->fill();
             }

@@ -7,21 +7,26 @@ namespace Spindle\Worker\Internal;
 /**
  * What a pool and a worker tell each other without a word: 32 bytes of shared memory.
  *
- *     0   u64  batch << 32 | index of the task that runs, or of the last one that did
+ *     0   u32  index of the task that runs, or of the last one that did
+ *     4   u32  its batch
  *     8   u64  when it was started, in nanoseconds of the monotonic clock, where there is a time limit
  *     16  u64  batch << 32 | limit: of the last batch with an even number, tasks from this index on are not to be started
  *     24  u64  the same for odd numbers
  *
- * A worker writes the mark, then reads the limit; the pool writes the limit, then reads the mark. A processor may let
- * a read overtake a write before it, so the pool waits in between for longer than that can last: then either the worker
- * has seen the limit, or the pool sees that the task was started. A task that was taken back this way never starts.
+ * Before a task, a worker writes the mark, reads the clock, and reads the limit if it has not for LOOK. The pool writes the
+ * limit, waits for longer than LOOK, and reads the mark. A task whose mark it does not see then will find that the limit
+ * was not read for too long, or was read after it had been written. So a task that was taken back never starts; and the
+ * wait is also longer than a processor takes to let others see what it has written.
  *
  * Without ext-shmop there is none. A worker then sends each result before the next task starts, which tells as much about
  * one that has died, and nothing is taken back from it.
  */
 final class Mark
 {
-    /** Longer than a write takes to be seen by all processors, in microseconds. */
+    /** Nanoseconds after which a worker reads the limit again. */
+    public const LOOK = 20_000;
+
+    /** Microseconds that the pool waits. */
     private const SETTLING = 50;
 
     private function __construct(private readonly \Shmop $memory) {}

@@ -50,7 +50,10 @@ final class Outcome
             /** @var array{string, string} $where */
             $where = unserialize($bytes, ['allowed_classes' => false]);
 
-            return UnserializableException::at(...$where);
+            [$path, $what] = $where;
+            $name = \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
+
+            return UnserializableException::at((string) preg_replace('/^The (result|item)/', "\$0{$name}", $path), $what);
         }
         [, $parts] = Packing::split($bytes);
         /** @var Thrown $thrown */

@@ -51,6 +51,19 @@ final class Packing
         return $this->bytes;
     }
 
+    /** The same for a serialized list of plain values. */
+    public static function ofList(string $list): string
+    {
+        $packing = new self();
+        /** @var list<bool|int|float|string|null> $values */
+        $values = unserialize($list, ['allowed_classes' => false]);
+        foreach ($values as $value) {
+            $packing->add(Protocol::SERIALIZED, serialize($value));
+        }
+
+        return $packing->head() . $packing->bytes();
+    }
+
     /**
      * @return array{string, list<string>} the kinds, a byte for each, and the values
      */

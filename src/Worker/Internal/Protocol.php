@@ -45,10 +45,11 @@ final class Protocol
     public const UNSERIALIZABLE = 3;
     public const STREAM = 4;
 
-    // Flags of RESULTS.
+    // Flags of RESULTS, and of TASKS.
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;
+    public const EAGER = 8;
 
     /** A string of at least this size, in bytes, is sent as it is and not in a list. */
     public const LONG = 1 << 10;

@@ -7,8 +7,6 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Worker\WorkerStartException;
 
-use function Amp\weakClosure;
-
 /** Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret. */
 final class Reception
 {
@@ -97,11 +95,13 @@ final class Reception
         if ($this->last === $before) {
             // No descriptor is left: somebody would wait and be told so again and again.
             EventLoop::disable($this->accepting);
-            EventLoop::unreference(EventLoop::delay(self::PAUSE, weakClosure(function (): void {
-                if (\is_resource($this->socket)) {
-                    EventLoop::enable($this->accepting);
+            $weak = \WeakReference::create($this);
+            EventLoop::unreference(EventLoop::delay(self::PAUSE, static function () use ($weak): void {
+                $reception = $weak->get();
+                if ($reception !== null && \is_resource($reception->socket)) {
+                    EventLoop::enable($reception->accepting);
                 }
-            })));
+            }));
         }
     }
 

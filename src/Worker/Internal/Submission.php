@@ -18,31 +18,40 @@ final class Submission extends Encoded
     /** @var (\Closure(): void)|null called with its outcome */
     public ?\Closure $settled = null;
 
-    /** @param DeferredFuture<mixed> $deferred */
-    public function __construct(string $code, int $kind, public readonly DeferredFuture $deferred)
+    /** @param DeferredFuture<mixed>|null $deferred null once it has its outcome, which may be what keeps a generator going */
+    public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);
+    }
+
+    public function isSettled(): bool
+    {
+        return $this->deferred === null;
     }
 
     public function settle(mixed $value): void
     {
         if ($this->cancelled !== null) {
             $this->fail($this->cancelled);
-        } elseif (!$this->deferred->isComplete()) {
+        } elseif ($this->deferred !== null) {
             $this->deferred->complete($value);
-            if ($this->settled !== null) {
-                ($this->settled)();
-            }
+            $this->end();
         }
     }
 
     public function fail(\Throwable $failure): void
     {
-        if (!$this->deferred->isComplete()) {
+        if ($this->deferred !== null) {
             $this->deferred->error($this->cancelled ?? $failure);
-            if ($this->settled !== null) {
-                ($this->settled)();
-            }
+            $this->end();
+        }
+    }
+
+    private function end(): void
+    {
+        $this->deferred = null;
+        if ($this->settled !== null) {
+            ($this->settled)();
         }
     }
 }

@@ -149,6 +149,8 @@ final class TaskCode
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
         self::checkPosition($function, $file, $line, $path);
+        $object = (new ReflectionClosure($closure))->isBindingRequired() ? $function->getClosureThis() : null;
+        Portable::check($object, "{$path}'s \$this", self::checkClosure(...));
         foreach ($function->getClosureUsedVariables() as $name => $value) {
             Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
         }
@@ -166,12 +168,17 @@ final class TaskCode
         self::$closures[$version] ??= self::signatures((string) file_get_contents($file));
         $beside = self::$closures[$version][$line] ?? [];
         $signature = self::signature($function);
-        if (\count($beside) === 1 || (\count(array_keys($beside, $signature, true)) === 1
-            && (self::signatures('<?php ' . (new ReflectionClosure($function->getClosure()))->getCode())[1][0] ?? null) === $signature)) {
+        try {
+            // Where a closure ends, the library guesses; an arrow function before the colon of `? :` it takes too much of.
+            $taken = self::signatures('<?php return ' . (new ReflectionClosure($function->getClosure()))->getCode() . ';')[1][0] ?? null;
+        } catch (\ParseError $cut) {
+            throw UnserializableException::at($path, "a closure that can't be cut out of line {$line} of {$file}", $cut, 'put it into parentheses');
+        }
+        if ($taken === $signature && \count(array_keys($beside, $signature, true)) === 1) {
             return;
         }
 
-        throw UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart: put each on a line of its own");
+        throw UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart", null, 'put each on a line of its own');
     }
 
     /** What can be seen of a closure both in its source and in memory. */
@@ -187,7 +194,7 @@ final class TaskCode
     {
         $signatures = [];
         $tokens = array_values(array_filter(
-            \PhpToken::tokenize($source),
+            \PhpToken::tokenize($source, \TOKEN_PARSE),
             static fn(\PhpToken $token): bool => !$token->isIgnorable() && $token->text !== '&',
         ));
         foreach ($tokens as $i => $token) {

@@ -23,6 +23,9 @@ final class WorkerHandle
     /** @var (\Closure(Batch, int): \Throwable)|null what becomes of the task that runs, once it was made to end */
     public ?\Closure $ending = null;
 
+    /** @var array{Batch, int}|null the task that it was made to end for */
+    public ?array $condemned = null;
+
     /** @var list<Batch> sent and not done, in the order it works on them */
     public array $batches = [];
     public int $lastBatch = 0;

@@ -34,6 +34,9 @@ final class Workers implements ContextEvents
     /** @var array<int, WorkerHandle> by number */
     private array $workers = [];
     private int $last = 0;
+
+    /** Those of them that get no more tasks. */
+    private int $leaving = 0;
     private int $vain = 0;
     private float $pausedUntil = 0.0;
     private ?string $idling = null;
@@ -68,6 +71,11 @@ final class Workers implements ContextEvents
         return $this->workers;
     }
 
+    public function mayGrow(): bool
+    {
+        return $this->surplus() < 0;
+    }
+
     /** Starts as many more as could be given tasks, up to the pool's size. */
     public function startFor(int $demand): void
     {
@@ -100,6 +108,7 @@ final class Workers implements ContextEvents
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         if ($worker->ending === null) {
+            $this->leaving += $worker->retiring ? 0 : 1;
             $worker->ending = $reason;
             $this->context->end($worker->id);
         }
@@ -123,6 +132,10 @@ final class Workers implements ContextEvents
             return 0;
         }
         if ($this->options->maxAge !== null && microtime(true) - $worker->readyAt >= $this->options->maxAge) {
+            if ($worker->batches === []) {
+                $this->stop($worker);
+            }
+
             return 0;
         }
         if ($this->options->maxTasks === null) {
@@ -182,6 +195,7 @@ final class Workers implements ContextEvents
             $this->release($worker);
         }
         $this->workers = [];
+        $this->leaving = 0;
         $this->context->close();
         $this->reception?->close();
         $this->reception = null;
@@ -328,6 +342,7 @@ final class Workers implements ContextEvents
     private function bury(WorkerHandle $worker): void
     {
         unset($this->workers[$worker->id]);
+        $this->leaving -= $worker->retiring || $worker->ending !== null ? 1 : 0;
         $this->release($worker);
         [$exitCode, $signal] = $worker->exit ?? [null, null];
         $how = $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
@@ -347,10 +362,10 @@ final class Workers implements ContextEvents
                 ($this->failed)($worker->startFailure ?? WorkerStartException::ended($worker->lastWords === '' ? "exit({$exitCode})" : ($worker->lastWords ?? $how), $worker->stderr));
             }
         }
-        if ($this->workers === []) {
-            $this->isEmpty();
-        } elseif (!$this->closed) {
+        if (!$this->closed) {
             ($this->ready)(); // another one can be started
+        } elseif ($this->workers === []) {
+            $this->isEmpty();
         }
     }
 
@@ -366,7 +381,10 @@ final class Workers implements ContextEvents
 
     private function stop(WorkerHandle $worker): void
     {
-        $worker->retiring = true;
+        if (!$worker->retiring) {
+            $this->leaving += $worker->ending === null ? 1 : 0;
+            $worker->retiring = true;
+        }
         if ($worker->batches === []) {
             $worker->link?->send(Protocol::frame(Protocol::STOP, 0));
         }
@@ -382,7 +400,7 @@ final class Workers implements ContextEvents
     /** How many there are more than there should be. */
     private function surplus(): int
     {
-        return \count(array_filter($this->workers, static fn(WorkerHandle $worker): bool => !$worker->retiring && $worker->ending === null)) - $this->size;
+        return \count($this->workers) - $this->leaving - $this->size;
     }
 
     private function stopIdle(): void

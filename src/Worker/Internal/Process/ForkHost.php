@@ -59,7 +59,9 @@ final class ForkHost
             }
             foreach ($reads as $id => $_) {
                 if ($id >= 0) {
-                    $this->relay($id);
+                    if (isset($this->errors[$id])) { // it may have been reaped since
+                        $this->relay($id);
+                    }
                     continue;
                 }
                 do {

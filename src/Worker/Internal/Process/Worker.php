@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
+use Spindle\Worker\Internal\Mark;
 use Spindle\Worker\Internal\Packing;
 use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\Protocol;
@@ -19,8 +20,11 @@ use Spindle\Worker\UnserializableException;
  */
 final class Worker
 {
-    /** Results wait this long for company, in nanoseconds, and until they have this size, in bytes. */
-    private const GATHER = 500_000;
+    /**
+     * Results of tiny tasks wait this long for company, in nanoseconds, and until they have this size, in bytes: so little is
+     * late when a long task follows, or lost when it ends the process.
+     */
+    private const GATHER = 50_000;
     private const GATHERED = 1 << 18;
 
     /** Nothing forks in less time than this, in nanoseconds. */
@@ -37,6 +41,9 @@ final class Worker
     private const TERM = 15;
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
+
+    /** @var array<int, string> numbers as {@see Mark} has them */
+    private static array $words = [];
 
     private readonly int $pid;
 
@@ -143,57 +150,89 @@ final class Worker
 
     private function perform(int $batch, string $payload): void
     {
-        /** @var array{code: int, attempt: int, packed: int} $head */
-        $head = unpack('Vcode/Vattempt/Cpacked', $payload);
-        $code = $head['code'];
-        if ($head['packed'] === 1) {
+        /** @var array{code: int, attempt: int, flags: int} $head */
+        $head = unpack('Vcode/Vattempt/Cflags', $payload);
+        if (($head['flags'] & Protocol::PACKED) !== 0) {
             [$kinds, $items] = Packing::split($payload, 9);
         } else {
             $kinds = '';
             /** @var list<bool|int|float|string|null> $items */
             $items = unserialize(substr($payload, 9), ['allowed_classes' => false]);
         }
-        $payload = '';
+        unset($payload);
         TaskContext::enter(new TaskContext($head['attempt'], $this->cancellation(...), $this->report(...)));
         $this->batch = $batch;
         $this->from = 0;
-        $count = \count($items);
-
-        $mark = $this->mark;
-        $slot = 16 + 8 * ($batch & 1);
-        $limitSeen = "\0\0\0\0\0\0\0\0";
-        $limit = $count;
-        $values = &$this->values; // what has run is told even if a task ends the process
         $this->longest = 0;
-        $start = $this->flushed = hrtime(true);
+        $this->flushed = hrtime(true);
+        if ($this->mark !== null) {
+            shmop_write($this->mark, pack('VV', 0, $batch), 0);
+        }
+        $this->performEach($head['code'], $kinds, $items, $this->mark === null || ($head['flags'] & Protocol::EAGER) !== 0 ? 0 : self::GATHER);
+        $this->afterLongTask();
+        $this->flush(Protocol::DONE);
+        TaskContext::enter(null);
+    }
+
+    /**
+     * The loop that every task goes through: tiny tasks take less than what is done here for each.
+     *
+     * @param string                                 $kinds of packed items, a byte for each; '' of plain ones
+     * @param list<bool|int|float|string|null>       $items
+     * @param int                                    $gather how long results may wait, in nanoseconds
+     */
+    private function performEach(int $code, string $kinds, array $items, int $gather): void
+    {
+        $mark = $this->mark;
+        $batch = $this->batch;
+        $slot = 16 + 8 * ($batch & 1);
+        $limit = $count = \count($items);
+        $task = null;
+        $values = &$this->values; // what has run is told even if a task ends the process
+        $start = $looked = $this->flushed;
         for ($i = 0; $i < $count; ++$i) {
             if ($mark !== null) {
-                // First the mark, then the limit: the pool sets the limit, then reads the mark (see Mark).
-                $at = ($batch << 32) | $i;
-                shmop_write($mark, $this->timed ? pack('PP', $at, $start) : pack('P', $at), 0);
-                $set = shmop_read($mark, $slot, 8);
-                if ($set !== $limitSeen) {
-                    $limitSeen = $set;
+                // First the mark, then the clock, then the limit: see Mark for why it need not be read each time.
+                shmop_write($mark, self::$words[$i] ??= pack('V', $i), 0);
+            }
+            $now = hrtime(true);
+            $took = $now - $start;
+            $start = $now;
+            if ($took > $this->longest) {
+                $this->longest = $took;
+            }
+            if ($took > self::FORK_TIME) {
+                $this->afterLongTask();
+            }
+            if ($now - $this->flushed > $gather) {
+                $this->flush(0);
+            }
+            if ($mark !== null) {
+                if ($this->timed) {
+                    shmop_write($mark, pack('P', $now), 8);
+                }
+                if ($now - $looked > Mark::LOOK || $i === 0) {
+                    $looked = $now;
                     /** @var array{limit: int, batch: int} $words */
-                    $words = unpack('Vlimit/Vbatch', $set);
-                    $limit = $words['batch'] === $batch ? min($limit, $words['limit']) : $limit;
+                    $words = unpack('Vlimit/Vbatch', shmop_read($mark, $slot, 8));
+                    $limit = $words['batch'] === $batch ? $words['limit'] : $count;
                 }
                 if ($i >= $limit) {
                     break;
                 }
             }
-            $this->enter(self::TASK);
+            $this->state = self::TASK;
+            if ($this->terminating) {
+                $this->terminate();
+            }
             try {
-                if ($code !== 0) {
-                    $task = $this->callables[$code] ??= TaskCode::decode($this->codes[$code], $this->key);
-                    $value = $task($kinds === '' ? $items[$i] : self::unpack(\ord($kinds[$i]), (string) $items[$i]));
-                } else {
+                if ($code === 0) {
                     $value = $this->callable((string) $items[$i], \ord($kinds[$i]))();
+                } else {
+                    $task ??= $this->callables[$code] ??= TaskCode::decode($this->codes[$code], $this->key);
+                    $value = $task($kinds === '' ? $items[$i] : self::unpack(\ord($kinds[$i]), (string) $items[$i]));
                 }
                 $this->state = self::BUSY;
-                if ($kinds !== '') {
-                    $items[$i] = null; // it may be large
-                }
                 if (\is_int($value) || $value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
                     $values[] = $value;
                 } elseif ($value instanceof \Generator) {
@@ -206,28 +245,24 @@ final class Worker
                 $this->packThrown($thrown);
                 $thrown = null;
             }
-            if ($this->leaving) {
-                $this->flush(0);
-                $this->vanish();
+            if ($this->cancellation !== null) {
+                $this->leaveIfTold();
             }
-            $value = $this->cancellation = null;
-            $now = hrtime(true);
-            $took = $now - $start;
-            $start = $now;
-            if ($took > $this->longest) {
-                $this->longest = $took;
-            }
-            if ($took > self::FORK_TIME) {
-                $this->afterLongTask();
-            }
-            if ($now - $this->flushed > self::GATHER || $mark === null || $this->packed->size() > self::GATHERED) {
-                $this->flush(0);
+            if ($kinds !== '') {
+                $items[$i] = $value = null; // they may be large
             }
         }
-        unset($values);
-        $this->afterLongTask();
-        $this->flush(Protocol::DONE);
-        TaskContext::enter(null);
+        $this->longest = max($this->longest, hrtime(true) - $start);
+    }
+
+    /** A task that had asked for its cancellation has ended. */
+    private function leaveIfTold(): void
+    {
+        $this->cancellation = null;
+        if ($this->leaving) {
+            $this->flush(0);
+            $this->vanish();
+        }
     }
 
     /** A fork that a task has made and that has come back from it is no worker; and buffers that were left open, or closed. */
@@ -293,9 +328,14 @@ final class Worker
         try {
             $this->add(Protocol::SERIALIZED, Portable::serialize($value, 'The result'));
         } catch (UnserializableException $refused) {
-            $this->failures = true;
-            $this->add(Protocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
+            $this->refuse($refused);
         }
+    }
+
+    private function refuse(UnserializableException $refused): void
+    {
+        $this->failures = true;
+        $this->add(Protocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
     }
 
     private function packThrown(\Throwable $thrown): void
@@ -311,6 +351,9 @@ final class Worker
         }
         $this->values = [];
         $this->packed->add($kind, $bytes);
+        if ($this->packed->size() > self::GATHERED) {
+            $this->flush(0);
+        }
     }
 
     /** Sends the results that wait. Whatever ends this process, it does between two frames. */
@@ -364,7 +407,13 @@ final class Worker
         for ($this->enter(self::TASK); $items->valid(); $this->enter(self::TASK), $items->next()) {
             $item = [$items->key(), $items->current()];
             $this->state = self::BUSY;
-            $bytes = Portable::serialize($item, 'The item');
+            try {
+                $bytes = Portable::serialize($item, 'The item');
+            } catch (UnserializableException $refused) {
+                $this->refuse($refused);
+
+                return;
+            }
             if (getmypid() !== $this->pid) {
                 $this->vanish();
             }

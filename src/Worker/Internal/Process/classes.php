@@ -11,6 +11,7 @@ require_once dirname(__DIR__, 2) . '/UnserializableException.php';
 require_once dirname(__DIR__, 2) . '/Thrown.php';
 require_once dirname(__DIR__, 2) . '/TaskContext.php';
 require_once dirname(__DIR__) . '/Protocol.php';
+require_once dirname(__DIR__) . '/Mark.php';
 require_once dirname(__DIR__) . '/Packing.php';
 require_once dirname(__DIR__) . '/Portable.php';
 require_once dirname(__DIR__) . '/TaskCode.php';

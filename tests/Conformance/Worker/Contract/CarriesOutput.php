@@ -1,0 +1,190 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * What tasks print.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait CarriesOutput
+{
+    public function testWhatATaskPrintsArrivesInItsOrderBeforeTheResult(): void
+    {
+        $output = '';
+        $pool = $this->pool(onOutput: static function (string $bytes, bool $isError) use (&$output): void {
+            $output .= $isError ? "({$bytes})" : $bytes;
+        });
+        $pool->submit(static function (): void {
+            echo 'echo ';
+            print 'print ';
+            printf('%s ', 'printf');
+            var_dump(1.5);
+            file_put_contents('php://output', "output\0\xFF");
+        })->await();
+
+        self::assertSame("echo print printf float(1.5)\noutput\0\xFF", $output);
+    }
+
+    public function testPrintedBytesAreCompleteHoweverMany(): void
+    {
+        $output = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$output): void {
+            $output .= $bytes;
+        });
+        $pool->submit(static function (): void {
+            for ($i = 0; $i < 30; ++$i) {
+                echo str_repeat(\chr($i), 100_000);
+            }
+        })->await();
+        $expected = '';
+        for ($i = 0; $i < 30; ++$i) {
+            $expected .= str_repeat(\chr($i), 100_000);
+        }
+
+        self::assertSame(3_000_000, \strlen($output));
+        self::assertSame(md5($expected), md5($output));
+    }
+
+    public function testATaskThatEndsAllBuffersPrintsAllTheSame(): void
+    {
+        $output = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$output): void {
+            $output .= $bytes;
+        });
+        $pool->submit(static function (): void {
+            echo '1';
+            while (ob_get_level() > 0 && ob_end_flush());
+            echo '2';
+        })->await();
+        $pool->submit(static function (): void {
+            echo '3';
+        })->await();
+        Eventually::holds(static function () use (&$output): bool {
+            return \strlen($output) === 3;
+        }, 'all of it arrives');
+        $characters = str_split($output);
+        sort($characters);
+
+        self::assertSame(['1', '2', '3'], $characters);
+    }
+
+    public function testABufferThatATaskLeavesOpenIsFlushed(): void
+    {
+        $output = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$output): void {
+            $output .= $bytes;
+        });
+        $pool->submit(static function (): void {
+            ob_start();
+            echo 'buffered';
+        })->await();
+
+        self::assertSame('buffered', $output);
+    }
+
+    public function testABufferThatATaskKeepsToItselfStaysThere(): void
+    {
+        $output = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$output): void {
+            $output .= $bytes;
+        });
+        $result = $pool->submit(static function (): string {
+            ob_start();
+            echo 'kept';
+
+            return (string) ob_get_clean();
+        })->await();
+
+        self::assertSame(['kept', ''], [$result, $output]);
+    }
+
+    public function testWhatIsWrittenToTheStandardStreamsArrivesAsWhatItIs(): void
+    {
+        $outputs = ['', ''];
+        $pool = $this->pool(1, onOutput: static function (string $bytes, bool $isError) use (&$outputs): void {
+            $outputs[(int) $isError] .= $bytes;
+        });
+        $pool->submit(static function (): void {
+            file_put_contents('php://stdout', "out\0");
+            file_put_contents('php://stderr', "err\xFF");
+        })->await();
+        Eventually::holds(static function () use (&$outputs): bool {
+            return $outputs === ["out\0", "err\xFF"];
+        }, 'both arrive');
+    }
+
+    public function testAWarningGoesToTheStandardError(): void
+    {
+        $errors = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes, bool $isError) use (&$errors): void {
+            $errors .= $isError ? $bytes : '';
+        });
+        $result = $pool->submit(static function (): int {
+            error_reporting(\E_ALL);
+            ini_set('display_errors', 'stderr');
+            ini_set('log_errors', '0');
+            trigger_error('mind this', \E_USER_WARNING);
+
+            return 1;
+        })->await();
+
+        self::assertSame(1, $result);
+        Eventually::holds(static function () use (&$errors): bool {
+            return str_contains($errors, 'mind this');
+        }, 'the warning arrives');
+    }
+
+    public function testWithoutACallbackItIsPrintedHere(): void
+    {
+        ob_start();
+        try {
+            $this->pool(1)->submit(static function (): void {
+                echo "printed\0there";
+            })->await();
+        } finally {
+            $printed = ob_get_clean();
+        }
+
+        self::assertSame("printed\0there", $printed);
+    }
+
+    public function testWhatTasksOfALoopPrintIsWhole(): void
+    {
+        $lines = '';
+        $pool = $this->pool(onOutput: static function (string $bytes) use (&$lines): void {
+            $lines .= $bytes;
+        });
+        $task = static function (int $i): int {
+            echo "{$i}\n";
+
+            return $i;
+        };
+        self::assertCount(500, iterator_to_array($pool->map(range(1, 500), $task)));
+        $numbers = array_map(intval(...), explode("\n", trim($lines)));
+        sort($numbers);
+
+        self::assertSame(range(1, 500), $numbers);
+    }
+
+    public function testPrintingSpoilsNoResult(): void
+    {
+        $pool = $this->pool(1, onOutput: static function (): void {});
+        $task = static function (int $i): string {
+            echo str_repeat('noise', 1000);
+            file_put_contents('php://stdout', 'noise');
+
+            return str_repeat((string) $i, 2000);
+        };
+        foreach ($pool->map(range(1, 9), $task) as $i => $result) {
+            self::assertSame(str_repeat((string) ($i + 1), 2000), $result);
+        }
+        self::assertSame(42, $pool->submit(Number::answer(...))->await());
+    }
+}

@@ -1,0 +1,163 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskTimeoutException;
+
+/**
+ * Tasks that are ended: they ran for too long, or are not wanted any more.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait LimitsTime
+{
+    public function testATaskThatRunsForTooLongIsEnded(): void
+    {
+        $pid = $this->path('pid');
+        $pool = $this->pool(1, timeout: 0.2);
+        $late = self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang($pid)));
+
+        self::assertSame('The task ran for more than 0.2 seconds and was ended', $late->getMessage());
+        self::assertSame([1, null], [$late->attempts, $late->key]);
+        self::assertIsGone(Text::numbersIn($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testATaskOfALoopThatRunsForTooLongNamesItsKey(): void
+    {
+        $pool = $this->pool(timeout: 0.2);
+        $results = new Collected($pool->map(['a' => 1, 'b' => 0, 'c' => 2], static fn(int $i): int => $i > 0 ? $i : Deed::hang()));
+
+        self::assertSame(['a'], $results->keys);
+        self::assertInstanceOf(TaskTimeoutException::class, $results->thrown);
+        self::assertSame('b', $results->thrown->key);
+        self::assertUsable($pool);
+    }
+
+    public function testTheTimeOfATaskBeginsWhenItStarts(): void
+    {
+        $pool = $this->pool(1, timeout: 0.4);
+        $task = static function (int $i): int {
+            usleep(60_000);
+
+            return $i;
+        };
+
+        self::assertSame(range(1, 10), iterator_to_array($pool->map(range(1, 10), $task), false));
+    }
+
+    public function testATimeoutFailsOnlyTheTaskThatRan(): void
+    {
+        $pool = $this->pool(timeout: 0.3);
+        $futures = [];
+        for ($i = 0; $i < 40; ++$i) {
+            $futures[] = $pool->submit($i === 20 ? Deed::hang(...) : new Number($i))->ignore();
+        }
+        foreach ($futures as $i => $future) {
+            if ($i === 20) {
+                self::failure(TaskTimeoutException::class, $future);
+            } else {
+                self::assertSame($i, $future->await());
+            }
+        }
+    }
+
+    public function testATaskThatLooksForItsCancellationMayEndByItself(): void
+    {
+        $ended = $this->path('ended');
+        $pool = $this->pool(1, timeout: 0.2, grace: 10.0);
+        $late = self::failure(TaskTimeoutException::class, $pool->submit(static function () use ($ended): void {
+            $cancellation = TaskContext::current()->cancellation();
+            while (!$cancellation->isRequested()) {
+                usleep(1000);
+            }
+            touch($ended);
+        }));
+
+        self::assertSame(1, $late->attempts);
+        self::assertFileExists($ended);
+        $start = hrtime(true);
+        self::assertUsable($pool);
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9, 'seconds, of a grace of 10 that is not needed');
+    }
+
+    public function testATaskThatLooksAtNothingIsEndedByItsCancellation(): void
+    {
+        $pid = $this->path('pid');
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool(1);
+        $future = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
+        Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'it has started');
+        $cancellation->cancel();
+        self::failure(CancelledException::class, $future);
+
+        self::assertIsGone(Text::numbersIn($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testATaskThatWaitsBehindAnotherIsCancelledAtOnce(): void
+    {
+        $gate = $this->gate();
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool(1);
+        $running = $pool->submit(static fn(): string => $gate->pass('first'));
+        $gate->awaitTasks(1);
+        $waiting = $pool->submit(static fn(): string => $gate->say('second'), $cancellation->getCancellation());
+        $cancellation->cancel();
+        self::failure(CancelledException::class, $waiting);
+        self::assertFalse($running->isComplete());
+        $gate->open();
+
+        self::assertSame('first', $running->await());
+        self::assertUsable($pool);
+        self::assertSame(['first'], $gate->names());
+    }
+
+    public function testACancelledLoopEndsWhatLooksAtNothing(): void
+    {
+        $pid = $this->path('pid');
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool(1);
+        self::thrown(CancelledException::class, static function () use ($pool, $pid, $cancellation): void {
+            foreach ($pool->map([0, 1], static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid), $cancellation->getCancellation()) as $_) {
+                Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'the second has started');
+                $cancellation->cancel();
+            }
+        });
+
+        self::assertIsGone(Text::numbersIn($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testALoopThatIsLeftEndsWhatRunsOn(): void
+    {
+        $pid = $this->path('pid');
+        $pool = $this->pool(1);
+        foreach ($pool->map([0, 1], static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid)) as $_) {
+            Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'the second has started');
+            break;
+        }
+        self::assertUsable($pool);
+
+        self::assertIsGone(Text::numbersIn($pid));
+    }
+
+    /** @param list<int> $pids */
+    private static function assertIsGone(array $pids): void
+    {
+        self::assertCount(1, $pids);
+        Eventually::holds(static fn(): bool => !Processes::isAlive($pids[0]), 'the process is gone');
+    }
+}

@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
+
+use function Amp\delay;
+
+/**
+ * Which results a loop gets, in which order and under which keys.
+ *
+ * @phpstan-require-extends ExecutorContract
+ */
+trait MapsInput
+{
+    /** @return iterable<string, array{iterable<string, int>}> */
+    public static function inputs(): iterable
+    {
+        $values = ['a' => 1, 'b' => 2, 'c' => 3];
+        yield 'an array' => [$values];
+        yield 'a generator' => [(static fn(): \Generator => yield from $values)()];
+        yield 'an iterator' => [new \ArrayIterator($values)];
+        yield 'an aggregate' => [new \ArrayObject($values)];
+        yield 'an iterator over nothing known' => [new \NoRewindIterator(new \ArrayIterator($values))];
+    }
+
+    /** @param iterable<string, int> $input */
+    #[DataProvider('inputs')]
+    public function testAnyIterableIsAnInput(iterable $input): void
+    {
+        self::assertSame(['a' => 2, 'b' => 4, 'c' => 6], iterator_to_array($this->executor()->map($input, Number::double(...))));
+    }
+
+    /** @return iterable<string, array{callable(int): mixed, mixed}> */
+    public static function mappings(): iterable
+    {
+        $plus = 5;
+        yield 'a function' => ['abs', 3];
+        yield 'a static method' => [[Number::class, 'double'], 6];
+        yield 'a method' => [[new Number(10), '__invoke'], 13];
+        yield 'an invokable object' => [new Number(10), 13];
+        yield 'a closure' => [static fn(int $i): int => $i + $plus, 8];
+        yield 'a closure of an object' => [(new Number(4))->bound(), 4];
+        yield 'a closure that takes no argument' => [static fn(): int => $plus, 5];
+    }
+
+    /** @param callable(int): mixed $task */
+    #[DataProvider('mappings')]
+    public function testATaskIsCalledWithTheValue(callable $task, mixed $expected): void
+    {
+        self::assertSame([$expected], iterator_to_array($this->executor()->map([3], $task)));
+    }
+
+    public function testMapKeepsTheOrderOfTheInputWhateverTheTasksTake(): void
+    {
+        $task = static function (int $i): int {
+            delay($i % 7 === 0 ? 0.01 : 0.0);
+
+            return $i;
+        };
+        $results = new Collected($this->executor()->map(range(0, 60), $task));
+
+        self::assertNull($results->thrown);
+        self::assertSame(range(0, 60), $results->values);
+        self::assertSame(range(0, 60), $results->keys);
+    }
+
+    public function testMapKeepsTheOrderOfManyQuickTasks(): void
+    {
+        self::assertSame(range(0, 20_000, 2), iterator_to_array($this->executor()->map(range(0, 10_000), Number::double(...)), false));
+    }
+
+    public function testMapUnorderedYieldsEachResultOnce(): void
+    {
+        $results = new Collected($this->executor()->mapUnordered(range(0, 5000), Number::double(...)));
+        $values = $results->values;
+        sort($values);
+
+        self::assertNull($results->thrown);
+        self::assertSame(range(0, 10_000, 2), $values);
+        foreach ($results->keys as $i => $key) {
+            self::assertSame($results->values[$i], \is_int($key) ? 2 * $key : null);
+        }
+    }
+
+    public function testKeysOfAnyKindComeBackAsTheyWere(): void
+    {
+        $object = new \stdClass();
+        $closure = static fn(): int => 1;
+        $keys = [0, -1, 'text', '', '7', 1.5, null, true, ['x' => 1], $object, Suit::Hearts, $closure, fopen('php://memory', 'r'), 'text', 0];
+        $input = static function () use ($keys): \Generator {
+            foreach ($keys as $i => $key) {
+                yield $key => $i;
+            }
+        };
+        $results = new Collected($this->executor()->map($input(), Number::double(...)));
+
+        self::assertNull($results->thrown);
+        self::assertSame($keys, $results->keys);
+        self::assertSame(range(0, 28, 2), $results->values);
+    }
+
+    public function testMapUnorderedKeepsKeysWithTheirResults(): void
+    {
+        $keys = [new \stdClass(), new \stdClass(), 'a', 'a', null];
+        $input = static function () use ($keys): \Generator {
+            foreach ($keys as $i => $key) {
+                yield $key => $i;
+            }
+        };
+        $results = new Collected($this->executor()->mapUnordered($input(), static fn(int $i): int => $i));
+        $expected = [];
+        foreach ($results->values as $i) {
+            $expected[] = \is_int($i) ? $keys[$i] : null;
+        }
+
+        self::assertCount(5, $results->values);
+        self::assertSame($expected, $results->keys);
+    }
+
+    public function testAnEmptyInputHasNoResults(): void
+    {
+        $executor = $this->executor();
+        foreach ([[], new \EmptyIterator()] as $input) {
+            self::assertSame([], iterator_to_array($executor->map($input, 'abs')));
+            self::assertSame([], iterator_to_array($executor->mapUnordered($input, 'abs')));
+        }
+    }
+
+    public function testATaskOfALoopMayReturnNothing(): void
+    {
+        $task = static function (int $i): void {};
+        $results = new Collected($this->executor()->map(['a' => 1, 'b' => 2], $task));
+
+        self::assertSame([['a', 'b'], [null, null]], [$results->keys, $results->values]);
+    }
+}

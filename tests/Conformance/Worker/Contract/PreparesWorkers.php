@@ -1,0 +1,158 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Psr\Log\AbstractLogger;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Streams;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * What a worker is before its first task, and what it knows.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait PreparesWorkers
+{
+    public function testTheInitialiserRunsOnceInEachWorkerBeforeItsFirstTask(): void
+    {
+        $start = 100;
+        $pool = $this->pool(1, initialize: static function () use ($start): void {
+            Deed::$count += $start;
+        });
+
+        self::assertSame([101, 102, 103], iterator_to_array($pool->map([1, 2, 3], static fn(int $i): int => Deed::count()), false));
+    }
+
+    public function testAnInitialiserThatCanNotTravelIsRefusedAtOnce(): void
+    {
+        $stream = Streams::open('php://memory', 'r');
+
+        self::thrown(UnserializableException::class, fn() => $this->pool(1, initialize: static fn(): bool => feof($stream)));
+    }
+
+    public function testAnInitialiserThatThrowsIsTheReasonWhyThereIsNoWorker(): void
+    {
+        $pool = $this->pool(1, initialize: static fn() => throw new \DomainException('no database'));
+        $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
+
+        self::assertSame(\DomainException::class, $failed->thrown?->class);
+        self::assertStringContainsString('no database', $failed->getMessage());
+    }
+
+    public function testTheBootstrapFileIsLoadedAndItsGlobalsAreGlobal(): void
+    {
+        $pool = $this->pool(1, bootstrap: $this->file('bootstrap.php', '<?php $answer = 42; function answer_of_bootstrap() { global $answer; return $answer; }'));
+
+        $task = static fn(string $name): mixed => \is_callable($name) ? $name() : null;
+
+        self::assertSame([42], iterator_to_array($pool->map(['answer_of_bootstrap'], $task)));
+        self::assertSame(42, $pool->submit(static fn(): mixed => $GLOBALS['answer'])->await());
+    }
+
+    public function testABootstrapFileThatThrowsIsTheReasonWhyThereIsNoWorker(): void
+    {
+        $pool = $this->pool(1, bootstrap: $this->file('bootstrap.php', '<?php throw new DomainException("no settings");'));
+        $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
+
+        self::assertSame('no settings', $failed->thrown?->message);
+    }
+
+    public function testABootstrapFileThatIsNotThereIsRefused(): void
+    {
+        self::thrown(\ValueError::class, fn() => $this->pool(1, bootstrap: $this->path('missing.php')));
+    }
+
+    public function testAWorkerThatIsNotReadyInTimeIsTheReasonWhyThereIsNone(): void
+    {
+        $pool = $this->pool(1, startTimeout: 0.3, initialize: static fn() => Deed::hang());
+        $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
+
+        self::assertStringContainsString('not ready within 0.3 seconds', $failed->getMessage());
+    }
+
+    public function testTheMemoryLimitIsThatOfTheOptionsOrOfThisProcess(): void
+    {
+        self::assertSame('77M', $this->pool(1, memoryLimit: '77M')->submit(static fn(): mixed => \ini_get('memory_limit'))->await());
+        self::assertSame(\ini_get('memory_limit'), $this->pool(1)->submit(static fn(): mixed => \ini_get('memory_limit'))->await());
+    }
+
+    public function testAWorkerHasNoDescriptorOfThisProcess(): void
+    {
+        $server = Streams::server();
+        $file = Streams::open($this->file('secret', 'x'), 'r');
+        [$one, $other] = Streams::pair();
+        $mine = array_filter(Deed::descriptors(), static fn(string $target): bool => preg_match('/^(socket|pipe):|secret/', $target) === 1);
+        $pool = $this->pool(1);
+        $theirs = $pool->submit(Deed::descriptors(...))->await();
+
+        self::assertGreaterThanOrEqual(4, \count($mine));
+        self::assertSame([], array_values(array_intersect($theirs, $mine)));
+        array_map(fclose(...), [$server, $file, $one, $other]);
+    }
+
+    public function testNothingOfATaskIsInArgumentsOrEnvironment(): void
+    {
+        $secret = 'hush-' . bin2hex(random_bytes(8));
+        $pool = $this->pool(1);
+        $task = static fn(string $argument): string => $argument === $secret
+            ? file_get_contents('/proc/self/cmdline') . file_get_contents('/proc/self/environ')
+            : '';
+        [$seen] = iterator_to_array($pool->map([$secret], $task), false);
+
+        self::assertNotSame('', $seen);
+        self::assertStringNotContainsString($secret, $seen);
+        self::assertStringNotContainsString($secret, print_r($pool, true));
+    }
+
+    public function testAWorkerIsWhereThisProcessIs(): void
+    {
+        self::assertSame(getcwd(), $this->pool(1)->submit(static fn(): string => (string) getcwd())->await());
+    }
+
+    public function testAWorkerHasTheEnvironmentOfThisProcess(): void
+    {
+        putenv('SPINDLE_TEST_GREETING=hello');
+        try {
+            self::assertSame('hello', $this->pool(1)->submit(static fn(): string => (string) getenv('SPINDLE_TEST_GREETING'))->await());
+        } finally {
+            putenv('SPINDLE_TEST_GREETING');
+        }
+    }
+
+    public function testTheStandardInputOfAWorkerIsAtItsEnd(): void
+    {
+        self::assertSame('', $this->pool(1)->submit(static fn(): string => (string) file_get_contents('php://stdin'))->await());
+    }
+
+    public function testALoggerGetsStepsAtDebugLevelAndNoSecrets(): void
+    {
+        $logger = new class extends AbstractLogger {
+            /** @var list<string> */
+            public array $lines = [];
+
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                \assert(\is_string($level));
+                $this->lines[] = "{$level} {$message} " . json_encode($context);
+            }
+        };
+        $pool = $this->pool(1, onOutput: static function (): void {}, logger: $logger);
+        $secret = 'hush hush';
+        $pool->submit(static function () use ($secret): string {
+            echo $secret;
+
+            return $secret;
+        })->await();
+        $pool->close();
+
+        self::assertGreaterThanOrEqual(2, \count($logger->lines));
+        self::assertSame([], preg_grep('/^debug /', $logger->lines, \PREG_GREP_INVERT));
+        self::assertStringNotContainsString($secret, implode("\n", $logger->lines));
+    }
+}

@@ -1,0 +1,223 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Amp\Future;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+
+/**
+ * How many workers there are, and for how long.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait ReplacesWorkers
+{
+    public function testWorkersLiveForManyTasks(): void
+    {
+        $pool = $this->pool(1);
+        $pids = iterator_to_array($pool->map(range(1, 50), static fn(int $i): int => Deed::pid()));
+
+        self::assertCount(1, array_unique($pids));
+        self::assertNotSame(getmypid(), $pids[0]);
+    }
+
+    public function testThereAreAsManyAsWereAskedFor(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(3);
+        $futures = [];
+        for ($i = 0; $i < 5; ++$i) {
+            $futures[] = $pool->submit(static function () use ($gate, $i): int {
+                $gate->pass("{$i}");
+
+                return Deed::pid();
+            });
+        }
+        $gate->awaitTasks(3);
+        $gate->open();
+        $pids = array_map(static fn(Future $future): int => $future->await(), $futures);
+
+        self::assertCount(3, array_unique($pids));
+    }
+
+    public function testOneTaskNeedsOneWorker(): void
+    {
+        $before = \count(self::workers());
+        $pool = $this->pool(8);
+        self::assertUsable($pool);
+
+        self::assertLessThanOrEqual($before + 3, \count(self::workers()));
+    }
+
+    public function testAWorkerIsReplacedAfterSoManyTasks(): void
+    {
+        $pool = $this->pool(1, maxTasks: 2);
+        $pids = [];
+        for ($i = 0; $i < 6; ++$i) {
+            $pids[] = $pool->submit(Deed::pid(...))->await();
+        }
+
+        self::assertSame([2, 2, 2], array_values(array_count_values($pids)));
+    }
+
+    public function testNoTaskIsLostWhenWorkersAreReplaced(): void
+    {
+        $pool = $this->pool(maxTasks: 20);
+        $pids = iterator_to_array($pool->map(range(1, 200), static fn(int $i): int => Deed::pid()));
+
+        self::assertCount(200, $pids);
+        self::assertLessThanOrEqual(20, max(array_count_values($pids)));
+        self::assertGreaterThanOrEqual(10, \count(array_unique($pids)));
+    }
+
+    public function testAWorkerIsReplacedAtItsAge(): void
+    {
+        $pool = $this->pool(1, maxAge: 0.2);
+        $first = $pool->submit(Deed::pid(...))->await();
+
+        Eventually::holds(static fn(): bool => $pool->submit(Deed::pid(...))->await() !== $first, 'another one has taken its place');
+    }
+
+    public function testNoTaskIsLostWhenWorkersAreReplacedAtTheirAge(): void
+    {
+        $pool = $this->pool(maxAge: 0.05);
+        $task = static function (int $i): int {
+            usleep(1000);
+
+            return $i;
+        };
+
+        self::assertSame(range(1, 300), iterator_to_array($pool->map(range(1, 300), $task), false));
+    }
+
+    public function testAWorkerThatHasGrownIsReplaced(): void
+    {
+        $pool = $this->pool(1, maxGrowth: 12 << 20);
+        $pids = [];
+        for ($i = 0; $i < 6; ++$i) {
+            $pids[] = $pool->submit(static fn(): int => Deed::keep(8 << 20))->await();
+        }
+
+        self::assertSame([2, 2, 2], array_values(array_count_values($pids)));
+    }
+
+    public function testNoTaskIsLostWhenWorkersThatHaveGrownAreReplaced(): void
+    {
+        $pool = $this->pool(maxGrowth: 4 << 20);
+        $task = static function (int $bytes): int {
+            usleep(3000); // so that each is a batch of its own, after which the pool looks
+            return Deed::keep($bytes);
+        };
+        $pids = iterator_to_array($pool->map(array_fill(0, 30, 3 << 20), $task));
+
+        self::assertCount(30, $pids);
+        self::assertGreaterThan(2, \count(array_unique($pids)));
+    }
+
+    public function testAWorkerWithNothingToDoEnds(): void
+    {
+        $pool = $this->pool(1, idleTimeout: 0.1);
+        $pid = $pool->submit(Deed::pid(...))->await();
+        Eventually::holds(static fn(): bool => !Processes::isAlive($pid), 'it is gone');
+
+        self::assertNotSame($pid, $pool->submit(Deed::pid(...))->await());
+    }
+
+    public function testAPoolGrowsWhileTasksWait(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(1);
+        $futures = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $futures[] = $pool->submit(static fn(): string => $gate->pass("{$i}"));
+        }
+        $gate->awaitTasks(1);
+        self::assertCount(1, $gate->names());
+        $pool->resize(3);
+        $gate->awaitTasks(3);
+        $gate->open();
+
+        self::assertSame(['0', '1', '2'], array_map(static fn(Future $future): string => $future->await(), $futures));
+    }
+
+    public function testAPoolShrinksWhenItsTasksAreDone(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(3);
+        $futures = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $futures[] = $pool->submit(static function () use ($gate, $i): int {
+                $gate->pass("{$i}");
+
+                return Deed::pid();
+            });
+        }
+        $gate->awaitTasks(3);
+        $pool->resize(1);
+        $gate->open();
+        $pids = array_map(static fn(Future $future): int => $future->await(), $futures);
+        self::assertCount(3, array_unique($pids));
+
+        Eventually::holds(static fn(): bool => \count(array_filter($pids, Processes::isAlive(...))) === 1, 'one is left');
+        self::assertUsable($pool);
+    }
+
+    public function testAPoolShrinksInTheMiddleOfALoop(): void
+    {
+        $pool = $this->pool(3);
+        $results = [];
+        foreach ($pool->map(range(1, 300), Number::double(...)) as $result) {
+            $results[] = $result;
+            if ($result === 20) {
+                $pool->resize(1);
+            }
+        }
+
+        self::assertSame(range(2, 600, 2), $results);
+    }
+
+    public function testAPoolHasOneWorkerOrMore(): void
+    {
+        $pool = $this->pool(1);
+        foreach ([0, -1] as $workers) {
+            self::thrown(\ValueError::class, fn() => $this->pool($workers));
+            self::thrown(\ValueError::class, static fn() => $pool->resize($workers));
+        }
+        self::assertUsable($pool);
+    }
+
+    public function testALongTaskHoldsUpNoneBehindIt(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool();
+        $task = static fn(int $i): string => $i === 20 ? $gate->pass('long') : "{$i}";
+        $results = [];
+        foreach ($pool->mapUnordered(range(1, 100), $task) as $result) {
+            $results[] = $result;
+            if (\count($results) === 99) {
+                self::assertNotContains('long', $results);
+                $gate->open();
+            }
+        }
+
+        self::assertSame('long', end($results));
+        self::assertCount(100, $results);
+    }
+
+    /** @return list<int> */
+    private static function workers(): array
+    {
+        $workers = [];
+        foreach (Processes::launchers() as $launcher) {
+            $workers = [...$workers, ...array_keys(Processes::childrenOf($launcher))];
+        }
+
+        return $workers;
+    }
+}

@@ -1,0 +1,331 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Revolt\EventLoop;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Tests\Eventually;
+use Spindle\Worker\Executor;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
+
+use function Amp\delay;
+
+/**
+ * Tasks that are generators.
+ *
+ * @phpstan-require-extends ExecutorContract
+ */
+trait StreamsItems
+{
+    public function testAGeneratorStaysOneWithItsKeysItemsAndReturnValue(): void
+    {
+        $items = self::items($this->executor(), static function (): \Generator {
+            yield 'a' => 1;
+            yield 'a' => [Suit::Hearts];
+            yield 1.5 => new Number(3);
+            yield [7] => null;
+            yield 'x';
+
+            return 'the end';
+        });
+        $collected = new Collected($items);
+
+        self::assertNull($collected->thrown);
+        self::assertSame(['a', 'a', 1.5, [7], 0], $collected->keys);
+        self::assertEquals([1, [Suit::Hearts], new Number(3), null, 'x'], $collected->values);
+        self::assertSame('the end', $items->getReturn());
+    }
+
+    public function testAGeneratorMayHaveNoItems(): void
+    {
+        $items = self::items($this->executor(), static function (): \Generator {
+            yield from [];
+
+            return [1, 2];
+        });
+
+        self::assertSame([], (new Collected($items))->values);
+        self::assertSame([1, 2], $items->getReturn());
+    }
+
+    public function testAMethodMayBeAGenerator(): void
+    {
+        $number = new Number(4);
+        $items = self::items($this->executor(), static function () use ($number): \Generator {
+            for ($i = 0; $i < 3; ++$i) {
+                yield $number->increment();
+            }
+        });
+
+        self::assertSame([5, 6, 7], iterator_to_array($items));
+    }
+
+    public function testAnExceptionComesAfterTheItemsBeforeIt(): void
+    {
+        $executor = $this->executor();
+        $items = new Collected(self::items($executor, static function (): \Generator {
+            yield 1;
+            yield 2;
+            throw new \DomainException('torn');
+        }));
+
+        self::assertSame([1, 2], $items->values);
+        self::assertInstanceOf(TaskFailedException::class, $items->thrown);
+        self::assertSame('torn', $items->thrown->thrown->message);
+        self::assertInstanceOf(\DomainException::class, $items->thrown->getPrevious());
+        self::assertUsable($executor);
+    }
+
+    public function testAnItemThatCanNotTravelEndsTheGenerator(): void
+    {
+        $executor = $this->executor();
+        $items = new Collected(self::items($executor, static function (): \Generator {
+            yield 1;
+            yield ['x' => Number::holding(abs(...))];
+            yield 3;
+        }));
+
+        self::assertSame([1], $items->values);
+        self::assertInstanceOf(UnserializableException::class, $items->thrown);
+        self::assertStringStartsWith('The item', $items->thrown->path);
+        self::assertStringEndsWith("['x']->held", $items->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testAReturnValueThatCanNotTravelComesAfterTheItems(): void
+    {
+        $executor = $this->executor();
+        $items = new Collected(self::items($executor, static function (): \Generator {
+            yield 1;
+
+            return Number::holding(abs(...));
+        }));
+
+        self::assertSame([1], $items->values);
+        self::assertInstanceOf(UnserializableException::class, $items->thrown);
+        self::assertSame('The result->held', $items->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testTenThousandItemsComeInTheirOrder(): void
+    {
+        $count = 0;
+        foreach (self::items($this->executor(), static fn(): \Generator => yield from range(0, 9999)) as $key => $item) {
+            self::assertSame([$count, $count], [$key, $item]);
+            ++$count;
+        }
+
+        self::assertSame(10_000, $count);
+    }
+
+    public function testLargeItemsComeWhole(): void
+    {
+        $items = self::items($this->executor(), static function (): \Generator {
+            for ($i = 0; $i < 8; ++$i) {
+                yield str_repeat(\chr($i), 1 << 20);
+            }
+        });
+        foreach ($items as $i => $item) {
+            self::assertSame([1 << 20, \chr($i)], [\strlen($item), $item[0] ?? '']);
+        }
+    }
+
+    public function testItemsAreNotMadeFarAhead(): void
+    {
+        $made = $this->path('made');
+        $executor = $this->executor();
+        $items = self::items($executor, static function () use ($made): \Generator {
+            for ($i = 1; $i <= 1000; ++$i) {
+                file_put_contents($made, "{$i}");
+                yield $i;
+            }
+        });
+        $count = static fn(): int => (int) file_get_contents($made);
+        foreach ($items as $item) {
+            if ($item % 100 === 1) {
+                // There is all the time to make more, and it is made.
+                Eventually::holds(static fn(): bool => $count() >= min(1000, $item + 1), 'another item is made');
+                for ($i = 0; $i < 20; ++$i) {
+                    self::assertUsable($executor);
+                }
+            }
+            self::assertLessThanOrEqual($item + $this->itemsAhead() + 1, $count());
+        }
+
+        self::assertSame(1000, $count());
+    }
+
+    public function testAGeneratorThatIsLeftEnds(): void
+    {
+        $executor = $this->executor();
+        foreach ([1, 100] as $taken) {
+            $gate = $this->gate("gate-{$taken}");
+            $items = self::items($executor, self::endless($gate));
+            foreach ($items as $item) {
+                if ($item === $taken) {
+                    break;
+                }
+            }
+            self::assertSame(['begun'], $gate->names());
+            unset($items);
+            $gate->awaitTasks(2);
+        }
+        self::assertUsable($executor);
+    }
+
+    public function testAGeneratorThatNobodyReadsEnds(): void
+    {
+        $gate = $this->gate();
+        $executor = $this->executor();
+        $items = self::items($executor, self::endless($gate));
+        $gate->awaitTasks(1);
+        unset($items);
+        $gate->awaitTasks(2);
+
+        self::assertUsable($executor);
+    }
+
+    public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
+    {
+        $gate = $this->gate();
+        $executor = $this->executor();
+        $executor->submit(self::endless($gate));
+        EventLoop::run(); // goes on for as long as there is something to do
+
+        self::assertContains($gate->names(), [[], ['begun', 'ended']]);
+        self::assertUsable($executor);
+    }
+
+    public function testGeneratorsAreReadInTurns(): void
+    {
+        $executor = $this->executor();
+        $task = static function (): \Generator {
+            yield from range(0, 299);
+        };
+        $one = self::items($executor, $task);
+        $other = self::items($executor, $task);
+        $sum = 0;
+        for (; $one->valid() && $other->valid(); $one->next(), $other->next()) {
+            self::assertSame($one->current(), $other->current());
+            ++$sum;
+        }
+
+        self::assertSame(300, $sum);
+    }
+
+    public function testAGeneratorIsReadInAnotherFiber(): void
+    {
+        $items = self::items($this->executor(), static fn(): \Generator => yield from range(0, 199));
+
+        self::assertSame(range(0, 199), Async::run(static fn(): array => iterator_to_array($items))->await());
+    }
+
+    public function testTasksOfALoopMayBeGenerators(): void
+    {
+        $executor = $this->executor();
+        foreach (['map', 'mapUnordered'] as $verb) {
+            $task = static function (int $count): \Generator {
+                for ($i = 0; $i < $count; ++$i) {
+                    yield "{$i} of {$count}";
+                }
+
+                return $count;
+            };
+            $all = [];
+            foreach (self::loop($executor, $verb, ['a' => 1, 'b' => 0, 'c' => 3], $task) as $key => $items) {
+                $all[$key] = iterator_to_array($items);
+                self::assertSame(\count($all[$key]), $items->getReturn());
+            }
+            ksort($all);
+
+            self::assertSame(['a' => ['0 of 1'], 'b' => [], 'c' => ['0 of 3', '1 of 3', '2 of 3']], $all);
+        }
+    }
+
+    public function testAGeneratorOfALoopThatFailsNamesItsKey(): void
+    {
+        $executor = $this->executor();
+        $task = static function (int $count): \Generator {
+            yield $count;
+            throw new \DomainException('torn');
+        };
+        foreach ($executor->map(['a' => 1], $task) as $items) {
+            $collected = new Collected($items);
+
+            self::assertSame([1], $collected->values);
+            self::assertInstanceOf(TaskFailedException::class, $collected->thrown);
+            self::assertSame('a', $collected->thrown->key);
+        }
+        self::assertUsable($executor);
+    }
+
+    public function testAGeneratorOutlivesItsLoop(): void
+    {
+        $executor = $this->executor();
+        $kept = [];
+        foreach ($executor->map([3, 4], static fn(int $count): \Generator => yield from range(1, $count)) as $items) {
+            $kept[] = $items;
+        }
+
+        self::assertSame([[1, 2, 3], [1, 2, 3, 4]], array_map(static fn(\Generator $items): array => iterator_to_array($items), $kept));
+    }
+
+    public function testATaskThatWasCancelledBeforeItsFirstItemHasNone(): void
+    {
+        $gate = $this->gate();
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel();
+        $executor = $this->executor();
+        $future = $executor->submit(self::endless($gate), $cancellation->getCancellation());
+        self::failure(CancelledException::class, $future);
+        self::assertUsable($executor);
+
+        self::assertSame([], $gate->names());
+    }
+
+    /**
+     * @param Gate $gate that it comes to at its end
+     *
+     * @return \Closure(): \Generator<int, int>
+     */
+    private static function endless(Gate $gate): \Closure
+    {
+        return static function () use ($gate): \Generator {
+            $gate->say('begun');
+            try {
+                for ($i = 1; true; ++$i) {
+                    yield $i;
+                    delay(0);
+                }
+            } finally {
+                $gate->say('ended');
+            }
+        };
+    }
+
+    /**
+     * @template TKey
+     * @template TItem
+     * @template TResult
+     *
+     * @param \Closure(): \Generator<TKey, TItem, mixed, TResult> $task
+     *
+     * @return \Generator<TKey, TItem, mixed, TResult>
+     */
+    protected static function items(Executor $executor, \Closure $task): \Generator
+    {
+        $items = $executor->submit($task)->await();
+
+        return $items;
+    }
+}

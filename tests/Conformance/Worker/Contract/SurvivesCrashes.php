@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\WorkerCrashedException;
+
+/**
+ * Tasks that end their worker.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait SurvivesCrashes
+{
+    /** @return iterable<string, array{\Closure(): mixed, int|null, int|null, string}> the task, exit code, signal, part of the message */
+    public static function crashes(): iterable
+    {
+        yield 'exit(0)' => [static fn() => exit(0), 0, null, 'called exit(0)'];
+        yield 'exit(3)' => [static fn() => exit(3), 3, null, 'called exit(3)'];
+        yield 'exit with a text' => [static fn() => exit('bye'), 0, null, 'called exit(0)'];
+        yield 'memory' => [static fn(): int => Deed::exhaust(), 255, null, 'Allowed memory size of 33554432 bytes exhausted'];
+        yield 'code that does not compile' => [static fn(): mixed => eval('function f() { break; }'), 255, null, "'break' not in the 'loop' or 'switch' context"];
+        yield 'KILL' => [static fn() => Deed::dieOf(9), null, 9, 'by signal 9 (KILL'];
+        yield 'SEGV' => [static fn() => Deed::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
+    }
+
+    /** @param \Closure(): mixed $task */
+    #[DataProvider('crashes')]
+    public function testACrashSaysHowTheWorkerEnded(\Closure $task, ?int $exitCode, ?int $signal, string $message): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit($task));
+
+        self::assertSame([$exitCode, $signal], [$crashed->exitCode, $crashed->signal]);
+        self::assertStringContainsString($message, $crashed->getMessage());
+        self::assertSame([1, null], [$crashed->attempts, $crashed->key]);
+        self::assertUsable($pool);
+    }
+
+    public function testAFatalErrorIsToldWithItsPlace(): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(Deed::exhaust(...)));
+
+        self::assertNotNull($crashed->error);
+        self::assertStringContainsString('Allowed memory size of 33554432 bytes exhausted', $crashed->error);
+        self::assertStringContainsString('/Deed.php:', $crashed->error);
+        self::assertGreaterThan(20 << 20, $crashed->memoryPeak);
+    }
+
+    public function testWithoutAFatalErrorThereIsNone(): void
+    {
+        $pool = $this->pool(1);
+
+        self::assertNull(self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(3)))->error);
+        self::assertNull(self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(9)))->error);
+    }
+
+    public function testTheLastOfTheStandardErrorIsKept(): void
+    {
+        $pool = $this->pool(1, onOutput: static function (): void {});
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(static function (): never {
+            file_put_contents('php://stderr', str_repeat('x', 20_000) . 'the last words');
+            exit(3);
+        }));
+
+        self::assertStringEndsWith('the last words', $crashed->stderr);
+        self::assertSame(8192, \strlen($crashed->stderr));
+        self::assertStringContainsString('the last words', $crashed->getMessage());
+    }
+
+    public function testAMissingInterfaceIsAFailureAndNoCrash(): void
+    {
+        $pool = $this->pool(1);
+        $failed = self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => eval('final class OfNothing implements \NotThereAtAll {}')));
+
+        self::assertStringContainsString('NotThereAtAll', $failed->thrown->message);
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function waysToDie(): iterable
+    {
+        yield 'exit' => [static fn() => exit(1)];
+        yield 'KILL' => [static fn() => Deed::dieOf(9)];
+        yield 'memory' => [static fn(): int => Deed::exhaust()];
+    }
+
+    /** @param \Closure(): mixed $death */
+    #[DataProvider('waysToDie')]
+    public function testOnlyTheTaskThatRanFails(\Closure $death): void
+    {
+        $pool = $this->pool(memoryLimit: '32M', onOutput: static function (): void {});
+        $futures = [];
+        for ($i = 0; $i < 60; ++$i) {
+            $futures[] = $pool->submit($i === 30 ? $death : new Number($i))->ignore();
+        }
+        foreach ($futures as $i => $future) {
+            if ($i === 30) {
+                self::failure(WorkerCrashedException::class, $future);
+            } else {
+                self::assertSame($i, $future->await());
+            }
+        }
+        self::assertUsable($pool);
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function waysToDieThatPhpNotices(): iterable
+    {
+        foreach (self::waysToDie() as $name => $way) {
+            if ($name !== 'KILL') { // by which results of tiny tasks before it are lost that waited for company
+                yield $name => $way;
+            }
+        }
+    }
+
+    /** @param \Closure(): mixed $death */
+    #[DataProvider('waysToDieThatPhpNotices')]
+    public function testALoopEndsWithTheCrashOfItsTaskAfterAllResultsBeforeIt(\Closure $death): void
+    {
+        $pool = $this->pool(memoryLimit: '32M', onOutput: static function (): void {});
+        $results = new Collected($pool->map(range(0, 400), static fn(int $i): mixed => $i === 300 ? $death() : $i));
+
+        self::assertInstanceOf(WorkerCrashedException::class, $results->thrown);
+        self::assertSame(300, $results->thrown->key);
+        self::assertSame(range(0, 299), $results->values);
+        self::assertUsable($pool);
+    }
+
+    public function testACrashNamesItsKey(): void
+    {
+        $pool = $this->pool();
+        $results = new Collected($pool->map(['a' => 0, 'b' => 3], static fn(int $i): int => $i === 0 ? 0 : exit($i)));
+
+        self::assertSame(['a'], $results->keys);
+        self::assertInstanceOf(WorkerCrashedException::class, $results->thrown);
+        self::assertSame('b', $results->thrown->key);
+        self::assertStringStartsWith('The task for "b" called exit(3)', $results->thrown->getMessage());
+    }
+
+    public function testAWorkerThatCrashedIsReplaced(): void
+    {
+        $pool = $this->pool(1);
+        $before = $pool->submit(Deed::pid(...))->await();
+        self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(0)));
+
+        self::assertNotSame($before, $pool->submit(Deed::pid(...))->await());
+    }
+
+    public function testACrashOfAGeneratorComesAfterItsItems(): void
+    {
+        $pool = $this->pool(1);
+        $items = new Collected(self::items($pool, static function (): \Generator {
+            yield 1;
+            yield 2;
+            exit(3);
+        }));
+
+        self::assertSame([1, 2], $items->values);
+        self::assertInstanceOf(WorkerCrashedException::class, $items->thrown);
+        self::assertSame(3, $items->thrown->exitCode);
+        self::assertUsable($pool);
+    }
+
+    public function testManyCrashesLeaveThePoolUsable(): void
+    {
+        $pool = $this->pool();
+        $futures = [];
+        for ($i = 0; $i < 10; ++$i) {
+            $futures[] = $pool->submit(static fn() => exit(7));
+        }
+        foreach ($futures as $future) {
+            self::assertSame(7, self::failure(WorkerCrashedException::class, $future)->exitCode);
+        }
+        self::assertUsable($pool);
+    }
+}

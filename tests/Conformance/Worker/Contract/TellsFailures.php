@@ -1,0 +1,278 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Revolt\EventLoop;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\Task\Failing;
+use Spindle\Tests\Conformance\Worker\Task\FieldException;
+use Spindle\Tests\Conformance\Worker\Task\HoldingException;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Worker\TaskFailedException;
+
+use function Amp\delay;
+
+/**
+ * What is known here of an exception that a task has thrown.
+ *
+ * @phpstan-require-extends ExecutorContract
+ */
+trait TellsFailures
+{
+    public function testAFailureHasAllOfItsExceptionAsData(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret('hush')));
+        $thrown = $failed->thrown;
+
+        self::assertSame(\DomainException::class, $thrown->class);
+        self::assertSame('no such user', $thrown->message);
+        self::assertSame(7, $thrown->code);
+        self::assertStringEndsWith('/Failing.php', $thrown->file);
+        self::assertGreaterThan(10, $thrown->line);
+        self::assertTrue($thrown->isA(\LogicException::class));
+        self::assertFalse($thrown->isA(\RuntimeException::class));
+        self::assertSame([\LengthException::class, 'too long', 8], [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code]);
+        self::assertSame([HoldingException::class, 'deep', 9], [$thrown->previous?->previous?->class, $thrown->previous?->previous?->message, $thrown->previous?->previous?->code]);
+        self::assertNull($thrown->previous?->previous?->previous);
+        self::assertSame(1, $failed->attempts);
+        self::assertNull($failed->key);
+    }
+
+    public function testTheMessageSaysWhatWasThrownAndWhere(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret('hush')));
+
+        self::assertStringContainsString('The task threw DomainException: no such user in ', $failed->getMessage());
+        self::assertStringContainsString("/Failing.php:{$failed->thrown->line}", $failed->getMessage());
+    }
+
+    public function testTheTraceHasCallsAndNoArguments(): void
+    {
+        $secret = 'hush hush';
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret($secret)));
+
+        self::assertSame('withSecret', $failed->thrown->trace[0]['function'] ?? null);
+        self::assertSame(Failing::class, $failed->thrown->trace[0]['class'] ?? null);
+        self::assertStringContainsString('Failing::withSecret()', $failed->thrown->traceAsString());
+        self::assertStringNotContainsString('hush hush', serialize($failed->thrown));
+    }
+
+    public function testTheOriginalIsPrevious(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn(): int => Failing::at(3, 3)));
+
+        self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
+        self::assertSame('bad 3', $failed->getPrevious()->getMessage());
+        self::assertStringEndsWith('/Failing.php', $failed->getPrevious()->getFile());
+        self::assertSame($failed->thrown->line, $failed->getPrevious()->getLine());
+    }
+
+    public function testAnExceptionThatCanNotTravelComesAsData(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withObjectThatStays']));
+
+        self::assertNull($failed->getPrevious());
+        self::assertSame([HoldingException::class, 'held', 5], [$failed->thrown->class, $failed->thrown->message, $failed->thrown->code]);
+        self::assertSame('inner', $failed->thrown->previous?->message);
+    }
+
+    public function testAnExceptionOfAnAnonymousClassComesAsData(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => throw new class ('odd') extends \LogicException {}));
+
+        self::assertSame('odd', $failed->thrown->message);
+        self::assertTrue($failed->thrown->isA(\LogicException::class));
+    }
+
+    public function testAnExceptionWithAConstructorOfItsOwnComesWhole(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withField']));
+        $original = $failed->getPrevious();
+
+        self::assertInstanceOf(FieldException::class, $original);
+        self::assertSame(['name', 'name must not be Spades'], [$original->field, $original->getMessage()]);
+    }
+
+    public function testACodeMayBeAString(): void
+    {
+        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withField']));
+
+        self::assertSame('HY000', $failed->thrown->code);
+    }
+
+    /** @return iterable<string, array{callable(): mixed, class-string<\Error>}> */
+    public static function errors(): iterable
+    {
+        yield 'a wrong type' => [[Failing::class, 'withWrongType'], \TypeError::class];
+        yield 'an undefined function' => [[Failing::class, 'withUndefinedFunction'], \Error::class];
+        yield 'code that is none' => [[Failing::class, 'withBadCode'], \ParseError::class];
+        yield 'a division by zero' => [static fn(): int => intdiv(1, 0), \DivisionByZeroError::class];
+    }
+
+    /**
+     * @param callable(): mixed    $task
+     * @param class-string<\Error> $class
+     */
+    #[DataProvider('errors')]
+    public function testAnErrorIsAFailureLikeAnother(callable $task, string $class): void
+    {
+        $executor = $this->executor();
+        $failed = self::failure(TaskFailedException::class, $executor->submit($task));
+
+        self::assertSame($class, $failed->thrown->class);
+        self::assertInstanceOf($class, $failed->getPrevious());
+        self::assertUsable($executor);
+    }
+
+    public function testAFailureFailsOnlyItsOwnTask(): void
+    {
+        $executor = $this->executor();
+        $futures = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $futures[] = $executor->submit(static fn(): int => Failing::at($i % 3, 1));
+        }
+        foreach ($futures as $i => $future) {
+            if ($i % 3 === 1) {
+                self::failure(TaskFailedException::class, $future);
+            } else {
+                self::assertSame($i % 3, $future->await());
+            }
+        }
+    }
+
+    public function testAFailureEndsALoopAfterTheResultsBeforeIt(): void
+    {
+        $executor = $this->executor();
+        $input = ['a' => 0, 'b' => 1, 'c' => 2, 'd' => 3];
+        $results = new Collected($executor->map($input, static fn(int $i): int => Failing::at($i, 2)));
+
+        self::assertSame(['a', 'b'], $results->keys);
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame('c', $results->thrown->key);
+        self::assertStringContainsString('The task for "c" threw DomainException: bad 2', $results->thrown->getMessage());
+        self::assertUsable($executor);
+    }
+
+    public function testOfSeveralFailuresMapThrowsTheFirstInTheOrderOfTheInput(): void
+    {
+        $task = static function (int $i): int {
+            delay($i === 3 ? 0.02 : 0.0);
+
+            return $i < 3 ? $i : throw new \DomainException("bad {$i}");
+        };
+        $results = new Collected($this->executor()->map(range(0, 20), $task));
+
+        self::assertSame([0, 1, 2], $results->values);
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame(3, $results->thrown->key);
+    }
+
+    public function testAFailureEndsAnUnorderedLoopAndNamesItsKey(): void
+    {
+        $executor = $this->executor();
+        $results = new Collected($executor->mapUnordered(['a' => 0, 'b' => 1, 'c' => 2], static fn(int $i): int => Failing::at($i, 1)));
+
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame('b', $results->thrown->key);
+        self::assertNotContains('b', $results->keys);
+        self::assertUsable($executor);
+    }
+
+    public function testAFailureEndsWhatHasNotStarted(): void
+    {
+        $gate = $this->gate();
+        $task = static fn(int $i): string => $i === 1 ? throw new \DomainException('bad') : $gate->say((string) $i);
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            while (true) {
+                yield ++$pulled;
+            }
+        };
+        $executor = $this->executor();
+        $results = new Collected($executor->map($input(), $task));
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        $pulledThen = $pulled;
+        self::assertUsable($executor);
+        $started = $gate->names();
+        self::assertUsable($executor);
+
+        self::assertSame($pulledThen, $pulled);
+        self::assertSame($started, $gate->names());
+    }
+
+    public function testAKeyThatIsAnObjectIsThatObject(): void
+    {
+        $key = new \stdClass();
+        $input = static function () use ($key): \Generator {
+            yield $key => 1;
+        };
+        $results = new Collected($this->executor()->map($input(), static fn(int $i): int => Failing::at($i, 1)));
+
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame($key, $results->thrown->key);
+    }
+
+    public function testAFailureThatNobodyAwaitsReachesTheErrorHandlerOfTheLoop(): void
+    {
+        $heard = [];
+        $before = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(static function (\Throwable $thrown) use (&$heard): void {
+            $heard[] = $thrown->getPrevious();
+        });
+        try {
+            $executor = $this->executor();
+            $executor->submit(static fn(): int => Failing::at(1, 1));
+            EventLoop::run();
+            gc_collect_cycles();
+            self::assertUsable($executor); // the loop turns again
+        } finally {
+            EventLoop::setErrorHandler($before);
+        }
+
+        self::assertCount(1, $heard);
+        self::assertInstanceOf(TaskFailedException::class, $heard[0]);
+    }
+
+    public function testTasksWhoseFuturesNobodyHoldsRunAsWell(): void
+    {
+        $gate = $this->gate();
+        $executor = $this->executor();
+        for ($i = 0; $i < 5; ++$i) {
+            $executor->submit(static fn(): string => $gate->say("task {$i}"));
+        }
+        EventLoop::run();
+
+        self::assertCount(5, $gate->names());
+    }
+
+    public function testATaskThatIsNotThereIsAFailureThatNamesIt(): void
+    {
+        $name = 'made_here_' . bin2hex(random_bytes(4));
+        eval("function {$name}(): int { return 1; }");
+        \assert(\is_callable($name));
+        $outcome = new Collected((function () use ($name): \Generator {
+            yield $this->executor()->submit($name)->await();
+        })());
+
+        if ($outcome->thrown === null) {
+            self::assertSame([1], $outcome->values); // it is there where the task runs in this process, or in a fork of it
+        } else {
+            self::assertInstanceOf(TaskFailedException::class, $outcome->thrown);
+            self::assertStringContainsString("A worker has no function {$name}()", $outcome->thrown->getMessage());
+        }
+    }
+
+    public function testANumberIsNotLostBehindAFailure(): void
+    {
+        $executor = $this->executor();
+        $failing = $executor->submit(static fn(): int => Failing::at(1, 1));
+        $good = $executor->submit(new Number(5));
+
+        self::assertSame(5, $good->await());
+        self::failure(TaskFailedException::class, $failing);
+    }
+}

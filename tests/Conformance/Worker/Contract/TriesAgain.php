@@ -1,0 +1,197 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Text;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskException;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerCrashedException;
+
+/**
+ * Which tasks are tried again, and how often.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait TriesAgain
+{
+    public function testATaskThatThrowsIsTriedAgain(): void
+    {
+        $task = static fn(): int => TaskContext::current()->attempt < 3 ? throw new \DomainException('not yet') : TaskContext::current()->attempt;
+
+        self::assertSame(3, $this->pool(1, self::atOnce(2))->submit($task)->await());
+    }
+
+    public function testWithoutRetriesItIsTriedOnce(): void
+    {
+        $runs = $this->path('runs');
+        $failed = self::failure(TaskFailedException::class, $this->pool(1)->submit(self::failing($runs)));
+
+        self::assertSame(1, $failed->attempts);
+        self::assertSame(['1'], Text::lines($runs));
+    }
+
+    public function testTheLastFailureSaysHowManyAttemptsThereWere(): void
+    {
+        $runs = $this->path('runs');
+        $failed = self::failure(TaskFailedException::class, $this->pool(1, self::atOnce(2))->submit(self::failing($runs)));
+
+        self::assertSame(3, $failed->attempts);
+        self::assertStringEndsWith('(attempt 3)', $failed->getMessage());
+        self::assertSame(['1', '2', '3'], Text::lines($runs));
+    }
+
+    public function testANumberIsAPolicyToo(): void
+    {
+        $runs = $this->path('runs');
+        $failed = self::failure(TaskFailedException::class, $this->pool(1, 1)->submit(self::failing($runs)));
+
+        self::assertSame(2, $failed->attempts);
+        self::assertSame(['1', '2'], Text::lines($runs));
+    }
+
+    public function testOnlyExceptionsOfTheListAreTriedAgain(): void
+    {
+        $pool = $this->pool(1, self::atOnce(2, onThrow: [\LengthException::class, \RuntimeException::class]));
+
+        self::assertSame(3, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \UnexpectedValueException('is a RuntimeException')))->attempts);
+        self::assertSame(1, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \DomainException('is none of them')))->attempts);
+    }
+
+    public function testNothingThatThrowsIsTriedAgainIfItIsSaidSo(): void
+    {
+        $pool = $this->pool(1, self::atOnce(2, onThrow: false));
+
+        self::assertSame(1, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \DomainException('once')))->attempts);
+    }
+
+    public function testACrashIsTriedAgainInAnotherWorker(): void
+    {
+        $task = static fn(): int => TaskContext::current()->attempt === 1 ? exit(5) : TaskContext::current()->attempt;
+
+        self::assertSame(2, $this->pool(1, self::atOnce(1))->submit($task)->await());
+    }
+
+    public function testACrashIsNotTriedAgainIfItIsSaidSo(): void
+    {
+        $pool = $this->pool(1, self::atOnce(3, onCrash: false));
+
+        self::assertSame(1, self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(5)))->attempts);
+    }
+
+    public function testATaskThatHasEndedTwoWorkersIsGivenUp(): void
+    {
+        $runs = $this->path('runs');
+        $pool = $this->pool(1, self::atOnce(10));
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(static function () use ($runs): never {
+            Deed::note($runs);
+            exit(5);
+        }));
+
+        self::assertSame(2, $crashed->attempts);
+        self::assertSame(['1', '2'], Text::lines($runs));
+        self::assertUsable($pool);
+    }
+
+    public function testATimeoutIsTriedAgain(): void
+    {
+        $task = static fn(): int => TaskContext::current()->attempt === 1 ? Deed::hang() : TaskContext::current()->attempt;
+
+        self::assertSame(2, $this->pool(1, self::atOnce(1), timeout: 0.2)->submit($task)->await());
+    }
+
+    public function testATimeoutIsNotTriedAgainIfItIsSaidSo(): void
+    {
+        $pool = $this->pool(1, self::atOnce(3, onTimeout: false), timeout: 0.2);
+
+        self::assertSame(1, self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang()))->attempts);
+    }
+
+    public function testAnotherAttemptComesAfterItsDelay(): void
+    {
+        $pool = $this->pool(1, new TaskRetryPolicy(2, delay: 0.1, factor: 2.0, jitter: 0.0));
+        $times = $pool->submit(static fn(): float => microtime(true));
+        $start = $times->await();
+        $end = $pool->submit(static fn(): float => TaskContext::current()->attempt < 3 ? throw new \DomainException('not yet') : microtime(true))->await();
+
+        self::assertGreaterThanOrEqual(0.29, $end - $start);
+    }
+
+    public function testADelayHoldsUpNothingElse(): void
+    {
+        $pool = $this->pool(1, new TaskRetryPolicy(1, delay: 1e6, jitter: 0.0));
+        $cancellation = new DeferredCancellation();
+        $paused = $pool->submit(self::failing($this->path('runs')), $cancellation->getCancellation());
+        Eventually::holds(fn(): bool => Text::lines($this->path('runs')) === ['1'], 'the first attempt is made');
+        self::assertUsable($pool);
+        self::assertUsable($pool);
+        self::assertFalse($paused->isComplete());
+        $cancellation->cancel();
+
+        self::failure(CancelledException::class, $paused);
+        self::assertSame(['1'], Text::lines($this->path('runs')));
+    }
+
+    public function testALoopKeepsItsOrderAndKeysWhenTasksAreTriedAgain(): void
+    {
+        $task = static fn(int $i): array => $i % 3 === 0 && TaskContext::current()->attempt === 1 ? throw new \DomainException('not yet') : [$i, TaskContext::current()->attempt];
+        $results = new Collected($this->pool(retries: self::atOnce(1))->map(range(0, 99), $task));
+
+        self::assertNull($results->thrown);
+        self::assertSame(range(0, 99), $results->keys);
+        self::assertSame(array_map(static fn(int $i): array => [$i, $i % 3 === 0 ? 2 : 1], range(0, 99)), $results->values);
+    }
+
+    public function testAResultThatCanNotTravelIsNotTriedAgain(): void
+    {
+        $runs = $this->path('runs');
+        self::failure(UnserializableException::class, $this->pool(1, self::atOnce(3))->submit(static function () use ($runs): \Closure {
+            Deed::note($runs);
+
+            return abs(...);
+        }));
+
+        self::assertSame(['1'], Text::lines($runs));
+    }
+
+    public function testAGeneratorOfWhichItemsWereYieldedIsNotTriedAgain(): void
+    {
+        $runs = $this->path('runs');
+        $pool = $this->pool(1, self::atOnce(3));
+        $items = new Collected(self::items($pool, static function () use ($runs): \Generator {
+            Deed::note($runs);
+            yield 1;
+            throw new \DomainException('torn');
+        }));
+
+        self::assertSame([1], $items->values);
+        self::assertInstanceOf(TaskException::class, $items->thrown);
+        self::assertSame(['1'], Text::lines($runs));
+    }
+
+    /** @param bool|list<class-string<\Throwable>> $onThrow */
+    private static function atOnce(int $retries, bool $onCrash = true, bool $onTimeout = true, bool|array $onThrow = true): TaskRetryPolicy
+    {
+        return new TaskRetryPolicy($retries, $onCrash, $onTimeout, $onThrow, delay: 0.0);
+    }
+
+    /** @return \Closure(): never */
+    private static function failing(string $runs): \Closure
+    {
+        return static function () use ($runs): never {
+            Deed::note($runs);
+            throw new \DomainException('always');
+        };
+    }
+}

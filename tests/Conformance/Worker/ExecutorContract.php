@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use Amp\Cancellation;
+use Amp\Future;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\Executor;
+
+/** What every executor promises, wherever it runs tasks. */
+abstract class ExecutorContract extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    use Contract\RunsCallables;
+    use Contract\CarriesValues;
+    use Contract\MapsInput;
+    use Contract\PullsLazily;
+    use Contract\RefusesWhatStays;
+    use Contract\TellsFailures;
+    use Contract\IsCancelled;
+    use Contract\IsLeft;
+    use Contract\IsShared;
+    use Contract\StreamsItems;
+    use Contract\HasContext;
+    use Contract\RunsTasks;
+
+    /** @var \SplObjectStorage<Executor, null>|null of this test, which end with it and not before, unless it drops them */
+    private ?\SplObjectStorage $executors = null;
+
+    /**
+     * With room for two tasks at once, if it has any.
+     *
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    abstract protected function make(?\Closure $onReport): Executor;
+
+    /** Items of a generator that may be made before they are asked for. */
+    abstract protected function itemsAhead(): int;
+
+    #[After]
+    protected function dropExecutors(): void
+    {
+        $this->executors = null;
+    }
+
+    /** An exception that left the loop in the middle of something, such as that of a test which did not end in time, spoils it. */
+    #[After(-5)]
+    protected function renewTheLoop(): void
+    {
+        if (!$this->status()->isSuccess()) {
+            EventLoop::setDriver((new DriverFactory())->create());
+            gc_collect_cycles();
+        }
+    }
+
+    /** @param (\Closure(mixed): void)|null $onReport */
+    protected function executor(?\Closure $onReport = null): Executor
+    {
+        return $this->held($this->make($onReport));
+    }
+
+    /**
+     * @template T of Executor
+     *
+     * @param T $executor
+     *
+     * @return T
+     */
+    protected function held(Executor $executor): Executor
+    {
+        $this->executors ??= new \SplObjectStorage();
+        $this->executors->attach($executor);
+
+        return $executor;
+    }
+
+    protected function gate(string $name = 'gate'): Gate
+    {
+        return new Gate($this->path($name));
+    }
+
+    /**
+     * The same loop in either order.
+     *
+     * @template TKey
+     * @template TValue
+     * @template TResult
+     *
+     * @param 'map'|'mapUnordered'      $verb
+     * @param iterable<TKey, TValue>    $input
+     * @param callable(TValue): TResult $task
+     *
+     * @return \Generator<TKey, TResult>
+     */
+    protected static function loop(Executor $executor, string $verb, iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
+    {
+        return $verb === 'map' ? $executor->map($input, $task, $cancellation) : $executor->mapUnordered($input, $task, $cancellation);
+    }
+
+    protected static function assertUsable(Executor $executor): void
+    {
+        self::assertSame(42, $executor->submit([Number::class, 'answer'])->await());
+        self::assertSame(['a' => 2, 'b' => 4], iterator_to_array($executor->map(['a' => 1, 'b' => 2], [Number::class, 'double'])));
+    }
+
+    /**
+     * What a piece of work throws, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param class-string<T>   $class
+     * @param \Closure(): mixed $work
+     *
+     * @return T
+     */
+    protected static function thrown(string $class, \Closure $work): \Throwable
+    {
+        try {
+            $work();
+        } catch (\Throwable $thrown) {
+            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
+
+            return $thrown;
+        }
+        self::fail("No {$class} is thrown");
+    }
+
+    /**
+     * What a future fails with, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param Future<mixed>   $future
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
+    protected static function failure(string $class, Future $future): \Throwable
+    {
+        return self::thrown($class, $future->await(...));
+    }
+}

@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Task;
+
+/** An object that refuses to become bytes, or to be made of them. */
+final class Torn
+{
+    public function __construct(private readonly bool $leaves) {}
+
+    /** @return array<string, bool> */
+    public function __serialize(): array
+    {
+        return $this->leaves ? ['leaves' => true] : throw new \DomainException('I stay');
+    }
+
+    /** @param array<string, bool> $data */
+    public function __unserialize(array $data): void
+    {
+        throw new \DomainException('I am not welcome');
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Thrown;
+
+final class ThrownTest extends TestCase
+{
+    public function testItHasAllOfAnExceptionButItsArguments(): void
+    {
+        $exception = self::made('hush hush');
+        $thrown = Thrown::of($exception);
+
+        self::assertSame(\DomainException::class, $thrown->class);
+        self::assertSame(['outer', 7], [$thrown->message, $thrown->code]);
+        self::assertSame([__FILE__, $exception->getLine()], [$thrown->file, $thrown->line]);
+        self::assertSame([\LengthException::class, 'inner', 3], [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code]);
+        self::assertNull($thrown->previous?->previous);
+        self::assertSame('made', $thrown->trace[0]['function'] ?? null);
+        self::assertStringNotContainsString('hush hush', serialize($thrown));
+    }
+
+    public function testItIsOfAllItsTypesWhateverTheirCase(): void
+    {
+        $thrown = Thrown::of(new \DomainException());
+        foreach ([\DomainException::class, \LogicException::class, \Exception::class, \Throwable::class, \Stringable::class, '\domainexception'] as $type) {
+            self::assertTrue($thrown->isA($type), $type);
+        }
+
+        self::assertFalse($thrown->isA(\RuntimeException::class));
+        self::assertTrue($thrown->isA(\RuntimeException::class, \LogicException::class));
+        self::assertFalse($thrown->isA());
+    }
+
+    public function testACodeMayBeAString(): void
+    {
+        $exception = new class extends \RuntimeException {
+            public function __construct()
+            {
+                parent::__construct();
+                $this->code = '42P01';
+            }
+        };
+
+        self::assertSame('42P01', Thrown::of($exception)->code);
+    }
+
+    public function testItsTraceReadsAsPhpWritesOne(): void
+    {
+        $exception = self::made('x');
+        $lines = explode("\n", Thrown::of($exception)->traceAsString());
+
+        self::assertSame('#0 ' . __FILE__ . '(' . ($exception->getTrace()[0]['line'] ?? 0) . '): ' . self::class . '::made()', $lines[0]);
+        self::assertSame('#' . (\count($lines) - 1) . ' {main}', $lines[\count($lines) - 1]);
+        self::assertCount(\count($exception->getTrace()) + 1, $lines);
+    }
+
+    private static function made(string $secret): \DomainException
+    {
+        return new \DomainException($secret === '' ? '' : 'outer', 7, new \LengthException('inner', 3));
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Worker\WorkerPoolOptions;
+
+final class WorkerPoolOptionsTest extends TestCase
+{
+    /** @return iterable<string, array{\Closure(): WorkerPoolOptions, string}> */
+    public static function outOfRange(): iterable
+    {
+        yield 'timeout 0' => [static fn() => new WorkerPoolOptions(timeout: 0.0), 'timeout must be more than 0'];
+        yield 'timeout below 0' => [static fn() => new WorkerPoolOptions(timeout: -1.0), 'timeout must be more than 0'];
+        yield 'a timeout that is no number' => [static fn() => new WorkerPoolOptions(timeout: \NAN), 'timeout must be more than 0'];
+        yield 'idleTimeout 0' => [static fn() => new WorkerPoolOptions(idleTimeout: 0.0), 'idleTimeout must be more than 0'];
+        yield 'maxAge 0' => [static fn() => new WorkerPoolOptions(maxAge: 0.0), 'maxAge must be more than 0'];
+        yield 'startTimeout 0' => [static fn() => new WorkerPoolOptions(startTimeout: 0.0), 'startTimeout must be more than 0'];
+        yield 'a grace below 0' => [static fn() => new WorkerPoolOptions(grace: -0.1), 'grace must be 0 or more'];
+        yield 'an endless grace' => [static fn() => new WorkerPoolOptions(grace: \INF), 'grace must be 0 or more'];
+        yield 'a grace that is no number' => [static fn() => new WorkerPoolOptions(grace: \NAN), 'grace must be 0 or more'];
+        yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be 1 or more'];
+        yield 'maxGrowth 0' => [static fn() => new WorkerPoolOptions(maxGrowth: 0), 'maxGrowth must be 1 or more'];
+        yield 'a bootstrap file that is not there' => [static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'), "'/not/there.php' is not there"];
+        yield 'a bootstrap file that is a folder' => [static fn() => new WorkerPoolOptions(bootstrap: __DIR__), 'is not there'];
+    }
+
+    /** @param \Closure(): WorkerPoolOptions $make */
+    #[DataProvider('outOfRange')]
+    public function testWhatIsOutOfItsRangeIsRefusedByName(\Closure $make, string $message): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($message);
+        $make();
+    }
+
+    public function testTheEndsOfTheRangesAreTaken(): void
+    {
+        $options = new WorkerPoolOptions(timeout: 1e-9, grace: 0.0, idleTimeout: \INF, maxTasks: 1, maxAge: \INF, maxGrowth: 1, bootstrap: __FILE__);
+
+        self::assertSame([0.0, \INF, 1, __FILE__], [$options->grace, $options->idleTimeout, $options->maxTasks, $options->bootstrap]);
+    }
+}
