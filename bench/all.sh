@@ -1,19 +1,24 @@
 #!/bin/sh
-# Measures what Spindle's commands claim, one line of docs/explanation/benchmarks.md after the other.
+# Measures what Spindle's commands and tasks claim, one line of docs/explanation/benchmarks.md after the other.
 #
 #   bench/all.sh                     everything, small: some minutes
-#   bench/all.sh --full              everything, at full length: about two hours
+#   bench/all.sh --full              everything, at full length: some hours
 #   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle output tables
+#                                    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory
+#                                    tasks-start contexts
 #
-# PHP=/usr/bin/php8.4 bench/all.sh measures another PHP. Raw data goes to the folder that JSON names, where it is set.
+# PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, and PUMICE the
+# folder of Pumice's source. Raw data goes to the folder that JSON names, where it is set.
 set -eu
 cd "$(dirname "$0")/.."
 
 php=${PHP:-php}
 many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
+bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 if [ "${1:-}" = --full ]; then
     shift
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
+    bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
 fi
 
 title() {
@@ -59,13 +64,45 @@ measure() {
         tables)
             title "The tables of TaskRunner.php's benchmark"
             "$php" bench/task-runner.php --table -n "$tasks" --rounds "$rounds" ;;
+        tasks-bulk)
+            title 'Tasks that do nothing, 1 to 8 workers; in order and as they come'
+            bench tasks --only bulk -n "$bulk" --rounds "$rounds" ;;
+        tasks-single)
+            title 'One task at a time'
+            bench tasks --only single -n "$single" --rounds "$rounds" ;;
+        tasks-objects)
+            title 'Invokable objects, at most 1,000 outcomes awaited'
+            bench tasks --only objects -n "$objects" --rounds "$rounds" ;;
+        tasks-mix)
+            title 'One long task in 100: against the ideal and against plain forks'
+            bench tasks --only mix -n "$mixed" --rounds "$rounds" ;;
+        tasks-cpu)
+            title "The 15 tasks of Pumice's example"
+            bench tasks --only cpu --iterations "$iterations" --rounds "$rounds" ${PUMICE:+--pumice "$PUMICE"} ;;
+        tasks-echo)
+            title 'Strings of 1 MB there and back'
+            bench tasks --only echo -n "$strings" --rounds "$rounds" ;;
+        tasks-memory)
+            title 'Tasks from a generator: memory at the end as after a tenth'
+            bench tasks --only memory -n "$memory" ;;
+        tasks-start)
+            title 'The start of a pool, and the death of a worker'
+            bench tasks --only start,death -n "$starts" --rounds "$rounds" ;;
+        contexts)
+            title 'Threads, forks, processes, and a worker that is used again'
+            set --
+            for one in ${PHPS:-$php}; do
+                set -- "$@" --php "$(command -v "$one")"
+            done
+            bench contexts --samples "$samples" "$@" ;;
         *)
             echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
             exit 255 ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables
+[ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
+    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts
 for name; do
     measure "$name"
 done

@@ -11,7 +11,8 @@ use Revolt\EventLoop;
 use function Amp\delay;
 
 /**
- * After each test there is no child, zombie, orphan, temporary file, open descriptor or watcher that was not there before.
+ * After each test there is no child, zombie, orphan, temporary file, shared memory, open descriptor or watcher that was
+ * not there before.
  *
  * Processes are found by a variable in their environment that commands inherit from this process.
  */
@@ -21,8 +22,8 @@ trait LeavesNothing
 
     private string $mark = '';
 
-    /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>} */
-    private array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => []];
+    /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
+    private array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
     #[Before(10)]
     protected function lookAround(): void
@@ -53,7 +54,7 @@ trait LeavesNothing
         self::assertSame([], $rest, 'The test left something behind');
     }
 
-    /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>} */
+    /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
     private function surroundings(): array
     {
         $descriptors = [];
@@ -69,6 +70,7 @@ trait LeavesNothing
             'children' => Processes::childrenOf((int) getmypid()),
             'files' => array_filter(Text::names(sys_get_temp_dir()), static fn(string $name): bool => preg_match('/^spindle-[0-9a-f]{24}$/D', $name) === 1),
             'watchers' => EventLoop::getIdentifiers(),
+            'memory' => SharedMemory::segments(),
         ];
     }
 }

@@ -11,14 +11,15 @@ use Spindle\Command\StartMethod;
  */
 final readonly class Options
 {
-    /** @param array<string, string|null> $values */
+    /** @param array<string, string|list<string>|null> $values */
     private function __construct(private array $values) {}
 
     /**
      * Prints the usage and ends for `-h` and `--help`.
      *
-     * @param list<string>               $argv
-     * @param array<string, string|null> $defaults by name; one letter for `-n`, more for `--name`; null for a flag
+     * @param list<string>                            $argv
+     * @param array<string, string|list<string>|null> $defaults by name; one letter for `-n`, more for `--name`; null for a
+     *                                                          flag, a list for what may be given several times
      *
      * @throws UsageException
      */
@@ -34,14 +35,14 @@ final readonly class Options
     }
 
     /**
-     * @param list<string>               $arguments
-     * @param array<string, string|null> $defaults as for {@see read()}
+     * @param list<string>                            $arguments
+     * @param array<string, string|list<string>|null> $defaults  as for {@see read()}
      *
      * @throws UsageException
      */
     public static function parse(array $arguments, array $defaults): self
     {
-        $values = array_map(static fn(?string $value): ?string => $value, $defaults);
+        $values = $defaults;
         while (($argument = array_shift($arguments)) !== null) {
             if (preg_match('/^(?:--(?<long>[a-z-]{2,})(?:=(?<text>.*))?|-(?<short>[a-z])(?<rest>.+)?)$/Ds', $argument, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
                 throw new UsageException("option {$argument}: there is none; --help lists them");
@@ -55,8 +56,9 @@ final readonly class Options
                 $values[$name] = 'yes';
                 continue;
             }
-            $values[$name] = $value ?? array_shift($arguments)
+            $value ??= array_shift($arguments)
                 ?? throw new UsageException("option {$argument}: it needs a value; --help tells which");
+            $values[$name] = \is_array($values[$name]) ? [...$values[$name], $value] : $value;
         }
 
         return new self($values);
@@ -64,12 +66,18 @@ final readonly class Options
 
     public function text(string $name): string
     {
-        return (string) $this->values[$name];
+        return implode(',', $this->all($name));
+    }
+
+    /** @return list<string> each that was given, where there may be several */
+    public function all(string $name): array
+    {
+        return (array) ($this->values[$name] ?? []);
     }
 
     public function has(string $name): bool
     {
-        return ($this->values[$name] ?? '') !== '';
+        return $this->text($name) !== '';
     }
 
     /**

@@ -41,12 +41,55 @@ final class BenchCommandTest extends TestCase
         self::assertStringNotContainsString('not all right', $process->getOutput());
     }
 
+    public function testItComparesTheWorkerPoolWithItsPeersAndChecksEveryResult(): void
+    {
+        $json = tempnam(sys_get_temp_dir(), 'bench');
+        self::assertIsString($json);
+        try {
+            $process = self::spindle('tasks', '-n', '20', '--rounds', '1', '--only', 'bulk,single,objects,mix,cpu,echo,memory', '--workers', '1,2', '--bytes', '4096', '--iterations', '1000', '--peers', 'amp', '--json', $json);
+            $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
+        } finally {
+            unlink($json);
+        }
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertStringNotContainsString('not all right', $process->getOutput());
+        foreach (['Tasks in bulk that do nothing, workers: 1', 'Tasks in bulk that do nothing, workers: 2', 'One at a time', 'Invokable objects', 'One task in 100', 'The CPU-bound tasks', 'A string there and back', 'The memory of this process'] as $title) {
+            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| Spindle\b[^|]*\| +[\\d,.]+ \|/m", $process->getOutput());
+        }
+        self::assertIsArray($data);
+        self::assertSame(['environment', 'options', 'series', 'warnings'], array_keys($data));
+        self::assertIsArray($data['series']);
+        foreach ($data['series'] as $series) {
+            self::assertIsArray($series);
+            self::assertSame([], $series['problems']);
+            self::assertIsArray($series['raw']);
+            self::assertNotContains(false, array_column($series['raw'], 'right'));
+        }
+    }
+
+    public function testItCountsWhatCanBeCreatedAndSaysWhatIsNotAvailable(): void
+    {
+        $process = self::spindle('contexts', '--max', '4', '--samples', '1', '--iterations', '1000', '--php', \PHP_BINARY, '--php', '/nowhere/php');
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        foreach (['forks, waited for', "forks by Threads against processes' count", 'proc_open, /bin/true', 'tasks through one worker, one at a time'] as $way) {
+            self::assertMatchesRegularExpression("~^\| {$way} +\| +[\\d,]+ \|~m", $process->getOutput());
+        }
+        self::assertMatchesRegularExpression('/^(\| )?threads \(ext-parallel\), joined(: not available: | +\| +[\d,]+ \|)/m', $process->getOutput());
+        self::assertStringContainsString("\n/nowhere/php: not available: there is no such program\n", $process->getOutput());
+    }
+
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
         $mistakes = [
-            "argument 'servers' is not allowed; give commands" => ['servers'],
+            "argument 'servers' is not allowed; give commands, tasks, contexts" => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => ['commands', '--start', 'fork'],
+            "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
+            "option --pumice: there is no src/Pumice.php in '/nowhere'" => ['tasks', '--pumice', '/nowhere'],
+            'option --memory: there is none; --help lists them' => ['tasks', '--memory', '10'],
+            "option --max: '0' is not allowed; give a whole number from 1" => ['contexts', '--max', '0'],
             "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => ['commands', '--command', 'exit 3'],
         ];
         foreach ($mistakes as $message => $arguments) {

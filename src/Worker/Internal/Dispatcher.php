@@ -159,7 +159,8 @@ final class Dispatcher
             if ($patience === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
-                $worker->timers[] = EventLoop::unreference(EventLoop::delay($patience, weakClosure(function () use ($worker, $run): void {
+                $worker->timers["left {$run->id()}"] = EventLoop::unreference(EventLoop::delay($patience, weakClosure(function () use ($worker, $run): void {
+                    unset($worker->timers["left {$run->id()}"]);
                     $this->endIfRunning($worker, $run);
                 })));
             }

@@ -7,6 +7,8 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Worker\WorkerStartException;
 
+use function Amp\weakClosure;
+
 /**
  * The workers are forks or threads of one process, the host, which is started as a worker is and has loaded what they need.
  */
@@ -27,6 +29,8 @@ final class HostedContext implements Context, ContextEvents
 
     /** @var array<int, true> workers that the host has */
     private array $workers = [];
+    /** @var array<int, string> of the grace of those that are to end, by worker */
+    private array $timers = [];
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
 
@@ -65,17 +69,14 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
-        $weak = \WeakReference::create($this);
-        EventLoop::unreference(EventLoop::delay($this->grace, static function () use ($weak, $id): void {
-            $weak->get()?->force($id);
-        }));
+        $this->timers[$id] ??= EventLoop::unreference(EventLoop::delay($this->grace, weakClosure(function () use ($id): void {
+            $this->force($id);
+        })));
     }
 
     private function force(int $id): void
     {
-        if (!isset($this->workers[$id])) {
-            return;
-        }
+        unset($this->timers[$id]);
         if ($this->kind === 'thread') {
             $this->processes->end(self::HOST); // a thread that blocks ends with its process only
         } else {
@@ -101,6 +102,8 @@ final class HostedContext implements Context, ContextEvents
 
     public function close(): void
     {
+        array_map(EventLoop::cancel(...), $this->timers);
+        $this->timers = [];
         $this->link?->close();
         $this->processes->close();
         $this->link = null;
@@ -156,7 +159,10 @@ final class HostedContext implements Context, ContextEvents
         } elseif ($type === Protocol::PRINTED) {
             $this->events->printed($id, $payload, true);
         } elseif ($type === Protocol::ENDED && isset($this->workers[$id])) {
-            unset($this->workers[$id]);
+            if (isset($this->timers[$id])) {
+                EventLoop::cancel($this->timers[$id]);
+            }
+            unset($this->workers[$id], $this->timers[$id]);
             /** @var array{code: int, signal: int, peak: int} $exit */
             $exit = unpack('lcode/lsignal/Ppeak', $payload);
             $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);

@@ -24,11 +24,13 @@ final class InlineStream
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      * @param DeferredCancellation                   $ending  requested when nobody wants its items any more
      * @param \Closure(\Throwable): \Throwable       $failure what becomes of an exception that the task throws
+     * @param string                                 $ofInput which input of a map it is for, such as ' for "key"'
      */
     public function __construct(
         private readonly \Generator $items,
         private readonly DeferredCancellation $ending,
         private readonly \Closure $failure,
+        private readonly string $ofInput,
     ) {}
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */
@@ -70,7 +72,7 @@ final class InlineStream
     private function send(array $item): bool
     {
         try {
-            $bytes = Portable::serialize($item, 'The item');
+            $bytes = Portable::serialize($item, "The item{$this->ofInput}");
         } catch (UnserializableException $refused) {
             $this->reader?->get()?->failed($refused);
 
@@ -88,7 +90,7 @@ final class InlineStream
     private function end(mixed $result): void
     {
         try {
-            $this->reader?->get()?->ended(unserialize(Portable::serialize($result, 'The result')));
+            $this->reader?->get()?->ended(unserialize(Portable::serialize($result, "The result{$this->ofInput}")));
         } catch (\Throwable $refused) {
             $this->reader?->get()?->failed($refused instanceof UnserializableException ? $refused : ($this->failure)($refused));
         }

@@ -115,7 +115,7 @@ final class InlineTask
     private function stream(\Generator $items): void
     {
         $key = $this->key;
-        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key));
+        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), self::ofInput($key));
         $this->completed($stream->reader());
         $stream->run();
     }

@@ -53,7 +53,7 @@ final class Outcome
             [$path, $what] = $where;
             $name = \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
 
-            return UnserializableException::at((string) preg_replace('/^The (result|item)/', "\$0{$name}", $path), $what);
+            return UnserializableException::at((string) preg_replace_callback('/^The (result|item)/', static fn(array $match): string => "{$match[0]}{$name}", $path), $what);
         }
         [, $parts] = Packing::split($bytes);
         /** @var Thrown $thrown */

@@ -191,12 +191,13 @@ final class Workers implements ContextEvents
         if ($this->idling !== null) {
             EventLoop::cancel($this->idling);
         }
-        foreach ($this->workers as $worker) {
-            $this->release($worker);
-        }
+        $workers = $this->workers;
         $this->workers = [];
         $this->leaving = 0;
         $this->context->close();
+        foreach ($workers as $worker) {
+            $this->release($worker); // now that none of them makes anything any more
+        }
         $this->reception?->close();
         $this->reception = null;
     }

@@ -18,6 +18,7 @@ final class ScriptsTest extends TestCase
         yield 'sleep' => [['commands.php', '--tasks', 'sleep', '-n', '20', '--rounds', '1', '--peers', 'json-lines'], '/^\| ideal: sleep alone +\| +\d/m'];
         yield 'generator' => [['generator.php', '-n', '20'], '/^\| 20 +\| +[\d,]+ \|( +\d+\.\d \|){4}$/m'];
         yield 'idle' => [['idle.php', '--seconds', '1'], '/^\| one command that sleeps \|( +\d+\.\d\d \|){3}$/m'];
+        yield 'start and death' => [['tasks.php', '-n', '1', '--rounds', '1', '--only', 'start,death', '--peers', 'none'], '/^\| Spindle +\| +\d+\.\d \|(?s:.*)^\| Spindle +\| +\d+\.\d\d \|/m'];
         yield 'output' => [['output.php', '--megabytes', '5'], '/^\| to a callback \| identical \|.*\n\| to a stream +\| identical \|/m'];
         if (LimitProgram::missing() === null) {
             yield 'shell-line' => [['shell-line.php', '-n', '20', '--rounds', '1'], '/^\| Spindle, proc_open +\| +[\d,]+ \|/m'];

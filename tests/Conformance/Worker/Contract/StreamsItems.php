@@ -269,6 +269,18 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
+    public function testAnItemOfALoopThatCanNotTravelSaysForWhichInput(): void
+    {
+        $executor = $this->executor();
+        foreach ($executor->map(['a' => 1], static fn(int $i): \Generator => yield $i => Number::holding(abs(...))) as $items) {
+            $collected = new Collected($items);
+
+            self::assertInstanceOf(UnserializableException::class, $collected->thrown);
+            self::assertSame('The item for "a"[1]->held', $collected->thrown->path);
+        }
+        self::assertUsable($executor);
+    }
+
     public function testAGeneratorOutlivesItsLoop(): void
     {
         $executor = $this->executor();

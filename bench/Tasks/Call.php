@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+/**
+ * A task with its input, for pools whose tasks take none.
+ *
+ * @template T
+ */
+final readonly class Call
+{
+    /** @var callable(T): mixed */
+    private mixed $task;
+
+    /**
+     * @param callable(T): mixed $task
+     * @param T                  $input
+     */
+    public function __construct(callable $task, private mixed $input)
+    {
+        $this->task = $task;
+    }
+
+    public function __invoke(): mixed
+    {
+        return ($this->task)($this->input);
+    }
+}

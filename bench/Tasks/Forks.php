@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+/** Plain forks and sockets. */
+final class Forks
+{
+    /** Why there are none; null where there are. */
+    public static function missing(): ?string
+    {
+        return \function_exists('pcntl_fork') ? null : 'there is no ext-pcntl';
+    }
+
+    /** @param \Closure(): void $child ends by itself */
+    public static function start(\Closure $child): int
+    {
+        $pid = pcntl_fork();
+        if ($pid < 0) {
+            throw new \RuntimeException('No process could be forked');
+        }
+        if ($pid === 0) {
+            $child();
+            exit(0);
+        }
+
+        return $pid;
+    }
+
+    /** @return array{resource, resource} */
+    public static function socketPair(): array
+    {
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+
+        return $pair !== false && isset($pair[0], $pair[1]) ? [$pair[0], $pair[1]] : throw new \RuntimeException('There are no sockets left');
+    }
+
+    /** @param resource $stream that blocks */
+    public static function write(mixed $stream, string $bytes): void
+    {
+        if (fwrite($stream, $bytes) !== \strlen($bytes)) {
+            throw new \RuntimeException('The other process is gone');
+        }
+    }
+
+    /**
+     * @param resource $stream that blocks
+     *
+     * @return string as many bytes; fewer at the end
+     */
+    public static function read(mixed $stream, int $length): string
+    {
+        return $length === 0 ? '' : (string) stream_get_contents($stream, $length);
+    }
+}

@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+/** One after the other, in this process. */
+final readonly class Sequential implements TaskPool
+{
+    public function each(iterable $inputs, callable $task, \Closure $take): void
+    {
+        foreach ($inputs as $input) {
+            $take($task($input));
+        }
+    }
+
+    public function close(): void {}
+}

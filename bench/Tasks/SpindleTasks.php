@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+use Amp\Future;
+use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+final readonly class SpindleTasks implements SubmittingPool
+{
+    private WorkerPool $pool;
+
+    /** @param bool $inOrder whether results come in the order of the inputs: `map()`, else `mapUnordered()` */
+    public function __construct(int $workers, WorkerContext $context = WorkerContext::Process, private bool $inOrder = false)
+    {
+        $this->pool = new WorkerPool($workers, options: new WorkerPoolOptions(context: $context, bootstrap: Bootstrap::file()));
+    }
+
+    public function each(iterable $inputs, callable $task, \Closure $take): void
+    {
+        $results = $this->inOrder ? $this->pool->map($inputs, $task) : $this->pool->mapUnordered($inputs, $task);
+        foreach ($results as $result) {
+            $take($result);
+        }
+    }
+
+    public function submit(callable $task): Future
+    {
+        return $this->pool->submit($task);
+    }
+
+    public function close(): void
+    {
+        $this->pool->close();
+    }
+}

@@ -1,0 +1,272 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+use Spindle\Worker\WorkerContext;
+
+/** Each measurement with its contestants, in alternating rounds, as a table. */
+final readonly class TaskComparison
+{
+    /** Of the tasks that make a measurement, a slow contestant gets one in so many: what is compared is a rate. */
+    private const FEWER = [
+        'bulk' => ['amp' => 50],
+        'objects' => ['amp' => 20, Python::EXECUTOR => 10],
+    ];
+
+    private TaskProcess $process;
+    private Report $report;
+
+    public function __construct(private TaskOptions $options)
+    {
+        $this->process = new TaskProcess($options);
+        $this->report = new Report($options->toArray());
+    }
+
+    /** Measures, prints, and writes the raw data into a file when one is named. */
+    public function run(string $json = ''): void
+    {
+        foreach ($this->options->only as $what) {
+            match ($what) {
+                TaskMeasurement::Bulk => array_map($this->bulk(...), $this->options->workers),
+                TaskMeasurement::Single => $this->single(),
+                TaskMeasurement::Objects => $this->objects(),
+                TaskMeasurement::Mix => $this->mix(),
+                TaskMeasurement::Cpu => $this->cpu(),
+                TaskMeasurement::Echo => $this->echo(),
+                TaskMeasurement::Memory => $this->memory(),
+                TaskMeasurement::Start => $this->start(),
+                TaskMeasurement::Death => $this->death(),
+            };
+        }
+        $this->report->finish($json);
+    }
+
+    private function bulk(int $workers): void
+    {
+        $what = TaskMeasurement::Bulk;
+        $names = [...$this->spindle(true), ...$this->peers('amp', Python::POOL, Python::EXECUTOR)];
+        $series = $this->measured($what, $this->series($what, $names, $workers), $this->options->rounds);
+        $this->report->table("{$what->title()}, workers: {$workers}", $series, [
+            Column::median('tasks/s'),
+            Column::range(),
+            Column::ratioTo('÷ ' . $series[0]->label, $series[0]),
+            Column::ratioOf('Spindle ÷ it', $series[0]),
+            self::microseconds('CPU µs each'),
+            self::megabytes(),
+        ]);
+    }
+
+    private function single(): void
+    {
+        $what = TaskMeasurement::Single;
+        $series = [];
+        foreach ($this->spindle(false) as $name) {
+            $label = TaskContestants::named($name)->label;
+            $series[] = $this->process->series($what, $name, $this->count($what, $name), 2, $what->value, "{$label}, a function's name");
+            $series[] = $this->process->series($what, $name, $this->count($what, $name), 2, $what->value, "{$label}, a static closure", true);
+        }
+        $series = $this->measured($what, [...$series, ...$this->series($what, $this->peers('amp', Python::EXECUTOR), 2)], $this->options->rounds);
+        $this->report->table($what->title(), $series, [
+            Column::median('µs', 1),
+            Column::range(1),
+            Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
+            Column::ratioTo('÷ ' . $series[0]->label, $series[0]),
+            self::microseconds('CPU µs each'),
+        ]);
+    }
+
+    private function objects(): void
+    {
+        $what = TaskMeasurement::Objects;
+        $names = [...$this->spindle(false), ...$this->peers('amp', Python::EXECUTOR)];
+        $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
+        $this->report->table($what->title(), $series, [
+            Column::median('tasks/s'),
+            Column::range(),
+            Column::ratioOf('Spindle ÷ it', $series[0]),
+            self::microseconds('CPU µs each'),
+            self::megabytes(),
+        ]);
+    }
+
+    private function mix(): void
+    {
+        $what = TaskMeasurement::Mix;
+        $names = [...$this->limit('forks'), ...$this->spindle(true), ...$this->peers('amp', Python::POOL)];
+        $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
+        $count = $this->count($what, '');
+        $long = (int) ceil($count / Work::RARE);
+        $ideal = Series::constant('ideal', ($long * Work::LONG + ($count - $long) * Work::SHORT) / 2);
+        for ($round = 1; $round <= $this->options->rounds; ++$round) {
+            $ideal->measure($round);
+        }
+        $columns = [Column::median('s', 3), Column::range(3), Column::ratioTo('÷ ideal', $ideal)];
+        if ($names[0] === 'forks') {
+            $columns[] = Column::ratioTo('÷ plain forks', $series[0]);
+        }
+        $this->report->table("{$what->title()}; {$count} tasks, workers: 2", [$ideal, ...$series], $columns);
+    }
+
+    private function cpu(): void
+    {
+        $what = TaskMeasurement::Cpu;
+        $names = ['sequential', ...$this->spindle(false), 'spindle-tasks', 'process-per-task', ...$this->peers('pumice')];
+        $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
+        $totals = array_unique(array_map(static fn(Series $one): string => (string) $one->medianOf('total'), $series));
+        if (\count($totals) > 1) {
+            $this->report->warn('the sums of the CPU-bound tasks differ: ' . implode(', ', $totals));
+        }
+        $this->report->table("{$what->title()}: {$this->count($what, '')} tasks, workers: 2, iterations of each: {$this->options->iterations}", $series, [
+            Column::median('s', 3),
+            Column::range(3),
+            Column::ratioOf('times as fast as one after the other', $series[0]),
+            Column::ratioTo('÷ ' . $series[1]->label, $series[1]),
+            Column::figure('CPU s', static fn(Series $one): ?float => $one->medianOf('cpu'), 2),
+        ]);
+    }
+
+    private function echo(): void
+    {
+        $what = TaskMeasurement::Echo;
+        $names = [...$this->limit('socket'), ...$this->spindle(false), ...$this->peers('amp', Python::POOL, Python::EXECUTOR)];
+        $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
+        $this->report->table("{$what->title()}, {$this->options->bytes} bytes, workers: 2", $series, [
+            Column::median('strings/s', 1),
+            Column::range(1),
+            Column::ratioTo('÷ ' . $series[0]->label, $series[0]),
+            Column::figure('CPU ms each', static fn(Series $one): ?float => self::each($one, 1e3), 2),
+            self::megabytes(),
+        ]);
+    }
+
+    private function memory(): void
+    {
+        $what = TaskMeasurement::Memory;
+        $series = $this->measured($what, $this->series($what, $this->spindle(true), 2), 1);
+        $column = static fn(string $title, string $figure): Column => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
+        $this->report->table(\sprintf('%s: MB of %s tasks, workers: 2', $what->title(), number_format($this->count($what, ''))), $series, [
+            $column('peak after a tenth', 'first peak'),
+            Column::median('at the end', 1),
+            $column('of PHP after a tenth', 'first php'),
+            $column('at the end', 'php'),
+            Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
+        ]);
+    }
+
+    private function start(): void
+    {
+        $what = TaskMeasurement::Start;
+        $names = [...$this->everyContext(), ...$this->peers(Python::POOL, Python::EXECUTOR)];
+        $series = $this->measured($what, $this->series($what, $names, 8), $this->options->rounds);
+        $column = static fn(string $title, string $figure): Column => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
+        $this->report->table("{$what->title()}, milliseconds", $series, [
+            Column::median('of one task', 1),
+            Column::range(1),
+            $column('of 8 at once, the first', 'first'),
+            $column('the last', 'last'),
+        ]);
+    }
+
+    private function death(): void
+    {
+        $what = TaskMeasurement::Death;
+        $series = $this->measured($what, $this->series($what, [...$this->everyContext(), ...$this->peers(Python::EXECUTOR)], 2), $this->options->rounds);
+        $this->report->table("{$what->title()}, milliseconds", $series, [
+            Column::median('median', 2),
+            Column::range(2),
+            Column::figure('slowest', static fn(Series $one): ?float => $one->medianOf('slowest'), 2),
+        ]);
+    }
+
+    /**
+     * @param list<Series> $series
+     *
+     * @return non-empty-list<Series> the same
+     */
+    private function measured(TaskMeasurement $what, array $series, int $rounds): array
+    {
+        \assert($series !== []);
+
+        return Rounds::run($series, $rounds) === [] ? throw new \LogicException("Nobody takes part in {$what->value}") : $series;
+    }
+
+    /**
+     * @param list<string> $names
+     *
+     * @return list<Series>
+     */
+    private function series(TaskMeasurement $what, array $names, int $workers): array
+    {
+        return array_map(
+            fn(string $name): Series => $this->process->series($what, $name, $this->count($what, $name), $workers, "{$what->value}, workers: {$workers}"),
+            $names,
+        );
+    }
+
+    private function count(TaskMeasurement $what, string $contestant): int
+    {
+        return max(1, intdiv($this->options->count ?? $what->count(), self::FEWER[$what->value][$contestant] ?? 1));
+    }
+
+    /** @return non-empty-list<string> */
+    private function spindle(bool $withMap): array
+    {
+        $names = [];
+        foreach ($this->options->contexts as $context) {
+            $name = 'spindle-' . strtolower($context->name);
+            array_push($names, $name, ...($withMap ? ["{$name}-map"] : []));
+        }
+
+        return $names;
+    }
+
+    /** @return list<string> */
+    private function everyContext(): array
+    {
+        $there = array_filter(WorkerContext::cases(), static fn(WorkerContext $context): bool => TaskContestants::missing($context) === null);
+
+        return array_values(array_map(static fn(WorkerContext $context): string => 'spindle-' . strtolower($context->name), $there));
+    }
+
+    /** @return list<string> */
+    private function limit(string $name): array
+    {
+        return $this->process->missing($name) === null ? [$name] : [];
+    }
+
+    /** @return list<string> those of these names that were asked for and are there */
+    private function peers(string ...$names): array
+    {
+        return array_values(array_filter(
+            $names,
+            fn(string $name): bool => \in_array(explode('-', $name)[0], $this->options->peers, true) && $this->process->missing($name) === null,
+        ));
+    }
+
+    private static function microseconds(string $title): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => self::each($one, 1e6), 2);
+    }
+
+    private static function megabytes(): Column
+    {
+        return Column::figure('peak MB', static fn(Series $one): ?float => self::scaled($one->medianOf('peak'), 1 / (1 << 20)), 0);
+    }
+
+    /** The CPU time by the number of tasks. */
+    private static function each(Series $series, float $factor): ?float
+    {
+        return self::scaled($series->medianOf('cpu'), $factor / max(1.0, $series->medianOf('count') ?? 1.0));
+    }
+
+    private static function scaled(?float $value, float $factor): ?float
+    {
+        return $value === null ? null : $value * $factor;
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+/** What there is to measure. */
+enum TaskMeasurement: string
+{
+    case Bulk = 'bulk';
+    case Single = 'single';
+    case Objects = 'objects';
+    case Mix = 'mix';
+    case Cpu = 'cpu';
+    case Echo = 'echo';
+    case Memory = 'memory';
+    case Start = 'start';
+    case Death = 'death';
+
+    /** Tasks for each measurement, unless told otherwise; of the last two, how often. */
+    public function count(): int
+    {
+        return match ($this) {
+            self::Bulk => 500_000,
+            self::Single => 2_000,
+            self::Objects => 100_000,
+            self::Mix => 10_000,
+            self::Cpu => 15,
+            self::Echo => 200,
+            self::Memory => 1_000_000,
+            self::Start => 5,
+            self::Death => 20,
+        };
+    }
+
+    /** Where a figure needs a pool that has not run before. */
+    public function isCold(): bool
+    {
+        return match ($this) {
+            self::Cpu, self::Start, self::Death => true,
+            default => false,
+        };
+    }
+
+    public function title(): string
+    {
+        return match ($this) {
+            self::Bulk => 'Tasks in bulk that do nothing',
+            self::Single => 'One at a time: submitted, awaited, median time of each',
+            self::Objects => 'Invokable objects, submitted with at most 1,000 outcomes awaited',
+            self::Mix => 'One task in 100 burns 100 ms of CPU, the others 10 microseconds',
+            self::Cpu => "The CPU-bound tasks of Pumice's example, the start of the pool included",
+            self::Echo => 'A string there and back',
+            self::Memory => 'The memory of this process, tasks from a generator',
+            self::Start => 'A fresh pool of 8 to its first result',
+            self::Death => 'From the death of a worker to its report',
+        };
+    }
+}

@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\UsageException;
+use Spindle\Worker\WorkerContext;
+
+/** What bench/tasks.php was asked for. */
+final readonly class TaskOptions
+{
+    private const PEERS = ['amp', 'python', 'pumice'];
+
+    /**
+     * @param non-empty-list<TaskMeasurement> $only
+     * @param int|null                        $count      tasks; null for each measurement's own number
+     * @param non-empty-list<int>             $workers    of the tasks in bulk
+     * @param non-empty-list<WorkerContext>   $contexts   of Spindle's pools
+     * @param list<string>                    $peers
+     * @param int                             $bytes      of a string that is sent there and back
+     * @param int                             $iterations of a CPU-bound task
+     * @param string                          $pumice     the folder of Pumice's source; '' for none
+     */
+    private function __construct(
+        public array $only,
+        public ?int $count,
+        public array $workers,
+        public int $rounds,
+        public array $contexts,
+        public array $peers,
+        public int $bytes,
+        public int $iterations,
+        public string $pumice,
+    ) {}
+
+    /** @throws UsageException for an option's value that is not allowed */
+    public static function of(Options $options): self
+    {
+        $contexts = array_column(WorkerContext::cases(), null, 'name');
+        $pumice = $options->text('pumice');
+        if ($pumice !== '' && PumiceTasks::missing($pumice) !== null) {
+            throw new UsageException('option --pumice: ' . PumiceTasks::missing($pumice));
+        }
+
+        return new self(
+            array_map(TaskMeasurement::from(...), self::names($options, 'only', array_column(TaskMeasurement::cases(), 'value'))),
+            $options->has('n') ? $options->int('n') : null,
+            $options->ints('workers', 1),
+            $options->int('rounds'),
+            array_map(static fn(string $name): WorkerContext => $contexts[ucfirst($name)], self::names($options, 'contexts', array_map(strtolower(...), array_keys($contexts)))),
+            $options->text('peers') === 'none' ? [] : self::names($options, 'peers', self::PEERS),
+            $options->int('bytes'),
+            $options->int('iterations'),
+            $pumice,
+        );
+    }
+
+    /** @return array<string, mixed> for the raw data */
+    public function toArray(): array
+    {
+        return [
+            'only' => array_column($this->only, 'value'),
+            'n' => $this->count,
+            'workers' => $this->workers,
+            'rounds' => $this->rounds,
+            'contexts' => array_column($this->contexts, 'name'),
+            'peers' => $this->peers,
+            'bytes' => $this->bytes,
+            'iterations' => $this->iterations,
+            'pumice' => $this->pumice,
+        ];
+    }
+
+    /**
+     * @param non-empty-list<string> $allowed
+     *
+     * @return non-empty-list<string>
+     *
+     * @throws UsageException
+     */
+    private static function names(Options $options, string $name, array $allowed): array
+    {
+        $names = $options->text($name) === 'all' ? $allowed : $options->list($name);
+        $wrong = array_values(array_diff($names, $allowed));
+
+        return $names !== [] && $wrong === []
+            ? $names
+            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
+    }
+}

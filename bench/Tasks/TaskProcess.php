@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Tasks;
+
+use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\Series;
+
+/** Measures a contestant in a fresh process. */
+final readonly class TaskProcess
+{
+    /** Code coverage and debuggers stay out of it. */
+    private const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
+
+    public function __construct(private TaskOptions $options) {}
+
+    /** Why the contestant can't take part; null when it can. */
+    public function missing(string $contestant): ?string
+    {
+        return Python::is($contestant) ? Python::missing() : TaskContestants::named($contestant, $this->options->pumice)->missing;
+    }
+
+    /**
+     * @param string $context what sets it apart from others with its label
+     * @param bool   $closure whether a closure is submitted, where that is a question
+     */
+    public function series(TaskMeasurement $what, string $contestant, int $count, int $workers, string $context, string $label = '', bool $closure = false): Series
+    {
+        if ($label === '') {
+            $label = Python::is($contestant) ? Python::label($contestant) : TaskContestants::named($contestant, $this->options->pumice)->label;
+        }
+        $command = Python::is($contestant)
+            ? Python::command($contestant, $what, $count, $workers, $this->options->bytes)
+            : [
+                \PHP_BINARY, ...self::PHP_OPTIONS, \dirname(__DIR__) . '/task-contestant.php', $what->value, $contestant,
+                "-n{$count}", "-j{$workers}", "--bytes={$this->options->bytes}", "--iterations={$this->options->iterations}",
+                ...($this->options->pumice === '' ? [] : ["--pumice={$this->options->pumice}"]),
+                ...($closure ? ['--closure'] : []),
+            ];
+
+        return new Series($label, static fn(Series $series): float => self::measure($command, $series), $context);
+    }
+
+    /** @param list<string> $command */
+    private static function measure(array $command, Series $series): float
+    {
+        [$status, $output] = Program::run($command);
+        $data = json_decode($output, true);
+        if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
+            throw new \RuntimeException("it ended with {$status}");
+        }
+        /** @var array{figure: float, results: int, right: bool} $data */
+        $series->record($data);
+        if (!$data['right']) {
+            $series->note("not all right: {$data['results']} results");
+        }
+
+        return $data['figure'];
+    }
+}

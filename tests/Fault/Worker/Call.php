@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+/** A task: one of {@see Deeds} with its arguments. */
+final class Call
+{
+    /** @var array<mixed> */
+    private readonly array $arguments;
+
+    public function __construct(private readonly string $deed, mixed ...$arguments)
+    {
+        $this->arguments = $arguments;
+    }
+
+    public function __invoke(): mixed
+    {
+        $deed = [Deeds::class, $this->deed];
+        \assert(\is_callable($deed));
+
+        return $deed(...$this->arguments);
+    }
+}

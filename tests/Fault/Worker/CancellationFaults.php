@@ -1,0 +1,211 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use Revolt\EventLoop;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Spindle\Worker\TaskTimeoutException;
+
+use function Amp\delay;
+
+/** Tasks that are cancelled or run for too long, at any moment. */
+trait CancellationFaults
+{
+    public function testOfManyTasksThatAreCancelledAtAnyMomentEachHasOneOutcome(): void
+    {
+        $this->needsAProcessForEachWorker();
+        mt_srand(Scale::seed());
+        $pool = $this->pool(2);
+        $count = Scale::of(20_000);
+        $futures = $outcomes = [];
+        $cancelled = 0;
+        for ($ended = $submitted = 0; $ended < $count; ++$ended) {
+            for (; $submitted < $count && $submitted - $ended < 200; ++$submitted) {
+                $cancellation = new DeferredCancellation();
+                $task = new Numbered($submitted, $this->path('starts'), mt_rand(0, 50) === 0 ? mt_rand(1_000, 20_000) : 0);
+                $futures[$submitted] = $pool->submit($task, $cancellation->getCancellation());
+                match (mt_rand(0, 40)) {
+                    0 => $cancellation->cancel(),
+                    1, 2 => EventLoop::delay(mt_rand(0, 5_000) / 1e6, static fn() => $cancellation->cancel()),
+                    3 => EventLoop::queue(static fn() => $cancellation->cancel()),
+                    default => null,
+                };
+            }
+            $outcome = self::outcome($futures[$ended]);
+            unset($futures[$ended]);
+            if ($outcome instanceof CancelledException) {
+                self::assertNotSame('There is no outcome', $outcome->getPrevious()?->getMessage());
+                ++$cancelled;
+            } else {
+                self::assertSame([$ended], self::numbersOf([$outcome]));
+            }
+        }
+        delay(0.006); // the last ones
+
+        self::assertGreaterThan(0, $cancelled);
+        self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
+        self::assertUsable($pool);
+    }
+
+    public function testATaskThatIsCancelledWhenTheOneBeforeItInItsBatchIsDoneEndsAtOnce(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, grace: 0.1);
+        for ($i = 0; $i < Scale::of(200); ++$i) {
+            // A millisecond's worth of tasks is a batch.
+            self::outcomes(array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 50)));
+            $before = $pool->submit(new Numbered($i, $this->path('starts'), 1_000));
+            $cancellation = new DeferredCancellation();
+            $long = $pool->submit(new Call('sleep', $this->path("begun{$i}")), $cancellation->getCancellation());
+            self::outcome($before);
+            $cancellation->cancel();
+            $at = hrtime(true);
+
+            self::assertInstanceOf(CancelledException::class, self::outcome($long));
+            self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9, 'seconds');
+        }
+        self::assertUsable($pool);
+    }
+
+    public function testAMapThatIsCancelledAtOneOfItsResultsEndsAtOnceWhateverRunsThen(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, grace: 0.1);
+        for ($i = 0; $i < Scale::of(200); ++$i) {
+            $input = [new Numbered(0, $this->path('starts'), 0), new Numbered(1, $this->path('starts'), 1_000), new Numbered(2, $this->path('starts'), 30_000_000)];
+            $cancellation = new DeferredCancellation();
+            $at = 0;
+            $thrown = null;
+            try {
+                foreach ($pool->map($input, Numbered::run(...), $cancellation->getCancellation()) as $key => $_) {
+                    if ($key === 1) {
+                        $at = hrtime(true);
+                        $cancellation->cancel();
+                    }
+                }
+            } catch (CancelledException $thrown) {
+            }
+
+            self::assertInstanceOf(CancelledException::class, $thrown);
+            self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9, 'seconds');
+        }
+        self::assertUsable($pool);
+    }
+
+    public function testManyThatRunAreCancelledTogether(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(4);
+        $cancellation = new DeferredCancellation();
+        $futures = [];
+        for ($i = 0; $i < 50; ++$i) {
+            $futures[] = $pool->submit(new Call('sleep', $this->path("begun{$i}")), $cancellation->getCancellation());
+        }
+        $pid = self::pidIn($this->path('begun0'));
+        $cancellation->cancel();
+
+        self::assertContainsOnlyInstancesOf(CancelledException::class, self::outcomes($futures));
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertFileDoesNotExist($this->path('begun49'));
+        self::assertUsable($pool);
+    }
+
+    public function testAfterAMapThatIsCancelledAtAnyMomentThePoolIsUsable(): void
+    {
+        $this->needsAProcessForEachWorker();
+        mt_srand(Scale::seed());
+        $pool = $this->pool(2);
+        for ($i = Scale::of(100); $i > 0; --$i) {
+            $cancellation = new DeferredCancellation();
+            EventLoop::delay(mt_rand(0, 20_000) / 1e6, static fn() => $cancellation->cancel());
+            $results = 0;
+            $thrown = null;
+            try {
+                foreach ($pool->map(self::forever(), Deeds::square(...), $cancellation->getCancellation()) as $key => $result) {
+                    self::assertSame($results++, $key);
+                    self::assertSame($key ** 2, $result);
+                }
+            } catch (CancelledException $thrown) {
+            }
+
+            self::assertInstanceOf(CancelledException::class, $thrown);
+        }
+        self::assertUsable($pool);
+    }
+
+    public function testAStoppedWorkerIsEndedByItsTimeout(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $future = $pool->submit(new Call('stop', $this->path('begun')));
+        $other = $pool->submit(new Call('square', 4));
+        $pid = self::pidIn($this->path('begun'));
+        Eventually::holds(static fn(): bool => Processes::state($pid) === 'T', 'it has stopped');
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertSame(16, self::outcome($other));
+        self::assertUsable($pool);
+    }
+
+    public function testATaskThatHandlesTermItselfIsKilledAfterTheGrace(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, timeout: 0.2, grace: 0.3);
+        $at = hrtime(true);
+        $future = $pool->submit(new Call('ignoreTerm', $this->path('begun')));
+        $pid = self::pidIn($this->path('begun'));
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        self::assertGreaterThan(0.5, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testWhatATaskHasStartedIsGoneWithItsTimeout(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
+        $future = $pool->submit(new Call('sleepAmongDescendants', $this->path(), $this->path('begun')));
+        self::pidIn($this->path('begun'));
+        self::assertGreaterThanOrEqual(3, \count(self::descendantsWith('sleep 1000')));
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        self::assertSame([], self::descendantsWith('sleep 1000'));
+        self::assertUsable($pool);
+    }
+
+    public function testTimeoutsOfManyTasksAtOnceHitTheRightOnes(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(2, timeout: 0.25, grace: 0.1);
+        $futures = [];
+        for ($i = 0; $i < 40; ++$i) {
+            $futures[] = $pool->submit($i % 10 === 5 ? new Call('sleep', $this->path("begun{$i}")) : new Numbered($i, $this->path('starts'), 1_000));
+        }
+        foreach (self::outcomes($futures) as $i => $outcome) {
+            if ($i % 10 === 5) {
+                self::assertInstanceOf(TaskTimeoutException::class, $outcome);
+            } else {
+                self::assertSame([$i], self::numbersOf([$outcome]));
+            }
+        }
+        self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
+        self::assertUsable($pool);
+    }
+
+    /** @return \Generator<int, int> */
+    private static function forever(): \Generator
+    {
+        for ($i = 0; ; ++$i) {
+            yield $i => $i;
+        }
+    }
+}

@@ -1,0 +1,294 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Tests\Text;
+use Spindle\Worker\TaskContext;
+
+/** What the tasks of these tests do. */
+final class Deeds
+{
+    /** @var list<mixed> kept until the process ends */
+    public static array $kept = [];
+
+    public static function square(int $number): int
+    {
+        return $number * $number;
+    }
+
+    public static function same(mixed $value): mixed
+    {
+        return $value;
+    }
+
+    public static function pid(): int
+    {
+        return (int) getmypid();
+    }
+
+    public static function end(Ending $ending): never
+    {
+        $ending->happens();
+    }
+
+    public static function size(string $bytes): int
+    {
+        return \strlen($bytes);
+    }
+
+    public static function bytes(int $size): string
+    {
+        return str_repeat('r', $size);
+    }
+
+    /** Takes a while, and says that it has begun. */
+    public static function sleep(string $file, float $seconds = 60.0): string
+    {
+        self::announce($file);
+        for ($end = hrtime(true) + (int) ($seconds * 1e9); hrtime(true) < $end;) {
+            usleep(1000);
+        }
+
+        return 'slept';
+    }
+
+    /** @return resource|\Closure what can't travel */
+    public static function unserializable(bool $closure): mixed
+    {
+        return $closure ? static fn(): int => 1 : \STDIN;
+    }
+
+    /** At USR1 this ending happens, whatever the worker does then. */
+    public static function large(int $bytes, string $file, Ending $atSignal): string
+    {
+        pcntl_signal(\SIGUSR1, static fn() => $atSignal->happens());
+
+        return self::largeAtCommand($bytes, $file);
+    }
+
+    /** Calls of the system end early at USR1, which does nothing. */
+    public static function interruptibleLarge(int $bytes, string $file): string
+    {
+        pcntl_signal(\SIGUSR1, static fn() => null, false);
+
+        return self::largeAtCommand($bytes, $file);
+    }
+
+    /** Kills another worker and then itself. */
+    public static function killAnother(string $directory, int $number): never
+    {
+        self::announce("{$directory}/{$number}");
+        do {
+            usleep(1000);
+            $others = glob("{$directory}/*");
+            \assert($others !== false);
+        } while (\count($others) < 2);
+        foreach ($others as $other) {
+            $pid = (int) file_get_contents($other);
+            if ($pid !== getmypid()) {
+                posix_kill($pid, \SIGKILL);
+            }
+        }
+        usleep(20_000);
+        posix_kill((int) getmypid(), \SIGKILL);
+        throw new \LogicException('A signal was to end this');
+    }
+
+    public static function exhaustMemory(): int
+    {
+        $all = [];
+        while (\count($all) < \PHP_INT_MAX) {
+            $all[] = str_repeat('x', 1 << 20);
+        }
+
+        return \count($all);
+    }
+
+    public static function echo(int $bytes): string
+    {
+        for ($piece = str_repeat('o', 1 << 16); $bytes > 0; $bytes -= 1 << 16) {
+            echo substr($piece, 0, $bytes);
+        }
+
+        return 'echoed';
+    }
+
+    public static function writeErrors(int $bytes): string
+    {
+        for ($piece = str_repeat('e', 1 << 16); $bytes > 0; $bytes -= 1 << 16) {
+            $written = fwrite(\STDERR, substr($piece, 0, $bytes));
+            \assert($written === min($bytes, 1 << 16));
+        }
+
+        return 'written';
+    }
+
+    /** Last words, after many others. */
+    public static function complainAndDie(int $bytes): never
+    {
+        self::writeErrors($bytes);
+        fwrite(\STDERR, 'the end');
+        posix_kill((int) getmypid(), \SIGKILL);
+        throw new \LogicException('A signal was to end this');
+    }
+
+    public static function report(int $count, int $bytes): string
+    {
+        for ($i = 0; $i < $count; ++$i) {
+            TaskContext::current()->report(str_repeat('r', $bytes));
+        }
+
+        return 'reported';
+    }
+
+    /** Both halves come back, one of them in a process that is no worker. */
+    public static function forkAndReturn(): string
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            return 'the fork: ' . str_repeat('x', 100_000);
+        }
+        pcntl_waitpid($fork, $status);
+
+        return 'the worker';
+    }
+
+    public static function forkAndThrow(): string
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            throw new \RuntimeException('the fork');
+        }
+        pcntl_waitpid($fork, $status);
+
+        return 'the worker';
+    }
+
+    public static function forkAndExit(): string
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            echo 'printed by the fork';
+            exit(3);
+        }
+        pcntl_waitpid($fork, $status);
+
+        return 'the worker';
+    }
+
+    /** @return \Generator<int, string> of which the fork yields as well */
+    public static function forkAndYield(): \Generator
+    {
+        yield 'before';
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            yield 'the fork';
+            yield 'the fork again';
+            exit(3);
+        }
+        pcntl_waitpid($fork, $status);
+        yield 'the worker';
+    }
+
+    /** The fork has all descriptors of the worker, and stays. */
+    public static function forkThatLivesOn(): int
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            for (; ; sleep(100));
+        }
+
+        return $fork;
+    }
+
+    /** @return list<int> pids of what stays: a subprocess, one in a session of its own, the child of one that is gone */
+    public static function leaveThings(string $directory): array
+    {
+        self::$kept[] = stream_socket_server('tcp://127.0.0.1:0');
+        self::$kept[] = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        self::$kept[] = fopen('/dev/null', 'r');
+
+        return self::startDescendants($directory);
+    }
+
+    /** Starts descendants of several kinds, then takes a while, whatever TERM says. */
+    public static function sleepAmongDescendants(string $directory, string $file): string
+    {
+        self::startDescendants($directory);
+
+        return self::sleep($file);
+    }
+
+    public static function closeStandardStreams(): string
+    {
+        fclose(\STDIN);
+        fclose(\STDOUT);
+        fclose(\STDERR);
+
+        return 'closed';
+    }
+
+    public static function changeDirectory(string $directory): string
+    {
+        chdir($directory);
+
+        return (string) getcwd();
+    }
+
+    /** @return string by a class that nothing else loads */
+    public static function loadAnother(): string
+    {
+        return LoadedLate::class . ' ' . LoadedLate::answer();
+    }
+
+    public static function ignoreTerm(string $file): string
+    {
+        pcntl_signal(\SIGTERM, static fn() => null);
+
+        return self::sleep($file);
+    }
+
+    public static function stop(string $file): string
+    {
+        self::announce($file);
+        posix_kill((int) getmypid(), \SIGSTOP);
+
+        return 'continued';
+    }
+
+    /** Does not sleep before there is another file, so that who sleeps is known to wait for the pool. */
+    private static function largeAtCommand(int $bytes, string $file): string
+    {
+        $large = str_repeat('x', $bytes);
+        self::announce($file);
+        while (!is_file("{$file}.go")) {
+            clearstatcache();
+        }
+
+        return $large;
+    }
+
+    /** Its own process id, in a file that is there in one piece. */
+    private static function announce(string $file): void
+    {
+        file_put_contents("{$file}.new", (string) getmypid());
+        rename("{$file}.new", $file);
+    }
+
+    /** @return list<int> */
+    private static function startDescendants(string $directory): array
+    {
+        foreach (['sleep 1000', 'exec setsid sleep 1000', '(setsid sh -c "trap \"\" TERM; sleep 1000 & wait" &)'] as $line) {
+            $pipes = [];
+            self::$kept[] = proc_open(['sh', '-c', "echo $$ >> {$directory}/pids; {$line}"], [], $pipes);
+        }
+        do {
+            usleep(1000);
+            $pids = Text::numbersIn("{$directory}/pids");
+        } while (\count($pids) < 3);
+
+        return $pids;
+    }
+}

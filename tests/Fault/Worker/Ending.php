@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+/** How the process ends that a task runs in; or, with an error, does not. */
+enum Ending: string
+{
+    case Error = 'an error';
+    case ExitWith0 = 'exit(0)';
+    case ExitWith3 = 'exit(3)';
+    case Segv = 'SIGSEGV';
+    case Kill = 'SIGKILL';
+
+    public const MESSAGE = 'thrown on purpose';
+
+    public function happens(): never
+    {
+        match ($this) {
+            self::Error => throw new \RuntimeException(self::MESSAGE),
+            self::ExitWith0 => exit(0),
+            self::ExitWith3 => exit(3),
+            default => posix_kill((int) getmypid(), (int) $this->signal()),
+        };
+        throw new \LogicException('A signal was to end this');
+    }
+
+    public function exitCode(): ?int
+    {
+        return match ($this) {
+            self::ExitWith0 => 0,
+            self::ExitWith3 => 3,
+            default => null,
+        };
+    }
+
+    public function signal(): ?int
+    {
+        return match ($this) {
+            self::Segv => \SIGSEGV,
+            self::Kill => \SIGKILL,
+            default => null,
+        };
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Tests\Host;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Spindle\Tests\SharedMemory;
+use Spindle\Tests\Text;
+
+/** The process that has a pool is killed, or forked. */
+trait ParentFaults
+{
+    public function testAfterASigkillOfItsProcessAtAnyMomentNothingOfThePoolLivesOnForASecond(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(200); $i > 0; --$i) {
+            $this->killAtARandomMoment($i, mt_rand(0, 400_000));
+        }
+    }
+
+    /** It is made by the worker, and its name is taken away by the pool. */
+    public function testASigkillWhileWorkersStartLeavesNoSharedMemory(): void
+    {
+        mt_srand(Scale::seed());
+        for ($i = Scale::of(200); $i > 0; --$i) {
+            $this->killAtARandomMoment($i, mt_rand(60_000, 110_000));
+        }
+    }
+
+    public function testAForkOfItsProcessIsToldThatThePoolIsNotItsOwnAndLeavesItAlone(): void
+    {
+        $answer = Host::call(HostPrograms::class . '::fork', [$this->context()->name, $this->path('said')]);
+        self::assertIsArray($answer);
+        [$said, $exited, $left] = $answer;
+
+        self::assertSame('This pool belongs to the process that this one was forked from: make a pool of your own after a fork', $said);
+        self::assertTrue($exited);
+        self::assertSame(['slept', 'done', 'done', 'done', 'done'], $left);
+    }
+
+    private function killAtARandomMoment(int $number, int $microseconds): void
+    {
+        mkdir($this->path("temporary{$number}"));
+        $mark = bin2hex(random_bytes(8));
+        $segments = SharedMemory::segments();
+        $environment = ['SPINDLE_TEST_HOST' => $mark, 'TMPDIR' => $this->path("temporary{$number}")];
+        $host = Host::start(HostPrograms::class . '::work', [$this->context()->name], environment: $environment);
+        usleep($microseconds); // the moment is what varies
+        $host->signal(\SIGKILL);
+        $left = fn(): array => [
+            ...Processes::withVariable('SPINDLE_TEST_HOST', $mark),
+            ...array_diff(SharedMemory::segments(), $segments),
+            ...array_filter(Text::names($this->path("temporary{$number}")), static fn(string $name): bool => str_starts_with($name, 'spindle')),
+        ];
+        $rest = $left();
+        for ($end = hrtime(true) + 1_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
+            usleep(10_000);
+        }
+        self::assertSame([], $rest, "a second after it was killed {$microseconds} microseconds from its start");
+        $host->wait();
+    }
+}

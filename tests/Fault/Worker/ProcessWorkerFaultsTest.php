@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Worker\WorkerContext;
+
+final class ProcessWorkerFaultsTest extends WorkerPoolFaults
+{
+    protected function context(): WorkerContext
+    {
+        return WorkerContext::Process;
+    }
+}

@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Eventually;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+use Spindle\Worker\WorkerStartException;
+
+/** Workers that are never made ready, and those that are replaced. */
+trait StartFaults
+{
+    /** @return iterable<string, array{string, string}> PHP code, and what is told */
+    public static function bootstraps(): iterable
+    {
+        yield 'throws' => ['throw new \DomainException("not today");', '/DomainException: not today in .+bootstrap\.php:2/'];
+        yield 'raises an error' => ['undefined_function();', '/Call to undefined function undefined_function\(\) in .+bootstrap\.php:2/'];
+        yield 'exits with 0' => ['exit(0);', '/exit\(0\)|exit code 0/'];
+        yield 'exits with 3' => ['exit(3);', '/exit\(3\)|exit code 3/'];
+        yield 'does not parse' => ['this is no PHP', '/syntax error.+in .+bootstrap\.php:2/'];
+        yield 'is killed' => ['posix_kill(getmypid(), SIGKILL);', '/signal 9/'];
+        yield 'exhausts memory' => ['ini_set("memory_limit", "16M"); str_repeat("x", 1 << 25);', '/Allowed memory size of 16777216 bytes exhausted/'];
+    }
+
+    #[DataProvider('bootstraps')]
+    public function testABootstrapThatFailsIsToldAndThePoolIsUsableOnceItIsMended(string $code, string $told): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(2, bootstrap: $this->file('bootstrap.php', "<?php\n{$code}\n"));
+        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 5));
+
+        foreach (self::outcomes($futures) as $outcome) {
+            self::assertInstanceOf(WorkerStartException::class, $outcome);
+            self::assertMatchesRegularExpression($told, $outcome->getMessage());
+        }
+        $this->file('bootstrap.php', "<?php\n");
+        self::assertUsable($pool);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function hangingBootstraps(): iterable
+    {
+        yield 'until TERM wakes it' => ['sleep(1000);'];
+        yield 'until it is killed' => ['while (true) { usleep(1000); }'];
+        yield 'without ever letting a signal in' => ['pcntl_sigprocmask(SIG_BLOCK, [SIGTERM]); sleep(1000);'];
+        yield 'with a subprocess' => ['exec("sleep 1000"); sleep(1000);'];
+    }
+
+    #[DataProvider('hangingBootstraps')]
+    public function testABootstrapThatHangsIsEndedAndThePoolIsUsableOnceItIsMended(string $code): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(2, grace: 0.2, bootstrap: $this->file('bootstrap.php', "<?php\n{$code}\n"), startTimeout: 0.3);
+        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 5));
+
+        foreach (self::outcomes($futures) as $outcome) {
+            self::assertInstanceOf(WorkerStartException::class, $outcome);
+            self::assertStringContainsString('not ready within 0.3 seconds', $outcome->getMessage());
+        }
+        Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
+        $this->file('bootstrap.php', "<?php\n");
+        self::assertUsable($pool);
+    }
+
+    /** @return iterable<string, array{Ending}> */
+    public static function endingsOfInitialisers(): iterable
+    {
+        foreach (Ending::cases() as $ending) {
+            yield $ending->value => [$ending];
+        }
+    }
+
+    #[DataProvider('endingsOfInitialisers')]
+    public function testAnInitialiserThatFailsIsToldAndThePoolIsUsableOnceItDoesNot(Ending $ending): void
+    {
+        $this->needsAProcessForEachWorker();
+        $mended = $this->path('mended');
+        $pool = $this->pool(2, initialize: static fn() => is_file($mended) || $ending->happens());
+        $outcome = self::outcome($pool->submit(new Call('square', 1)));
+
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        self::assertStringContainsString(match ($ending) {
+            Ending::Error => Ending::MESSAGE,
+            Ending::ExitWith0, Ending::ExitWith3 => $ending->value,
+            default => "signal {$ending->signal()}",
+        }, $outcome->getMessage());
+        touch($mended);
+        self::assertUsable($pool);
+    }
+
+    public function testAnInitialiserThatHangsIsEnded(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $mended = $this->path('mended');
+        $pool = $this->pool(2, grace: 0.2, startTimeout: 0.3, initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000));
+        $outcome = self::outcome($pool->submit(new Call('square', 1)));
+
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        touch($mended);
+        self::assertUsable($pool);
+    }
+
+    public function testWhileAnotherWorkerWorksOneThatCanNotBeStartedFailsNothing(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $first = $this->path('first');
+        $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || exit(3));
+        $futures = array_map(fn(int $i): Future => $pool->submit(new Call('sleep', $this->path("begun{$i}"), 0.1)), range(1, 4));
+
+        self::assertSame(array_fill(0, 4, 'slept'), array_values(self::outcomes($futures)));
+    }
+
+    #[TestWith([1])]
+    #[TestWith([2])]
+    public function testWorkersThatAreReplacedAfterEachTaskRunEachTaskOnce(int $workers): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool($workers, maxTasks: 1);
+        $file = $this->path('starts');
+        $futures = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $futures[] = $pool->submit(new Numbered($i, $file, 0));
+        }
+        $outcomes = self::outcomes($futures);
+
+        self::assertSame(range(0, 199), self::numbersOf($outcomes));
+        self::assertSame(array_fill(0, 200, 1), Numbered::starts($file));
+        self::assertCount(200, array_count_values(array_map(Numbered::workerOf(...), array_filter($outcomes, \is_int(...)))), 'each by a worker of its own');
+    }
+
+    public function testAPhpThatIsNoneIsToldAndThePoolStaysUsableOnceItIsMended(): void
+    {
+        $php = $this->script('php', 'exit 7');
+        $pool = new WorkerPool(2, 0, new WorkerPoolOptions(context: $this->context(), php: $php));
+        $outcome = self::outcome($pool->submit(new Call('square', 1)));
+
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        self::assertStringContainsString('exit code 7', $outcome->getMessage());
+        $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' "$@"');
+        self::assertUsable($pool);
+    }
+
+    /** @return array<int, string> what this test has started, by pid, of which the command line has this */
+    private static function descendantsWith(string $text): array
+    {
+        return array_filter(self::startedByThisTest(), static fn(string $line): bool => str_contains($line, $text));
+    }
+}

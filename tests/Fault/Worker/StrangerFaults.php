@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Text;
+use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\WorkerPool;
+
+/** Somebody on the machine who has found the socket that a pool's workers come to, and is none of them. */
+trait StrangerFaults
+{
+    /** @return iterable<string, array{string}> */
+    public static function strangers(): iterable
+    {
+        $greeting = static fn(string $token): string => Protocol::frame(Protocol::HELLO, 1, $token . pack('VC', 1, 0));
+
+        yield 'talks of something else' => ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"];
+        yield 'sends zeros' => [str_repeat("\0", 1000)];
+        yield 'announces a frame of four gigabytes' => [str_repeat("\xff", 100)];
+        yield 'sends megabytes' => [str_repeat('x', 4 << 20)];
+        yield 'has a wrong token' => [$greeting(random_bytes(Protocol::TOKEN_SIZE))];
+        yield 'has a token of zeros' => [$greeting(str_repeat("\0", Protocol::TOKEN_SIZE))];
+        yield 'has no token' => [$greeting('')];
+        yield 'has nothing but a header' => [Protocol::frame(Protocol::HELLO, 1)];
+        yield 'sends a result of a task' => [Protocol::frame(Protocol::RESULTS, 1, str_repeat("\1", 50))];
+    }
+
+    #[DataProvider('strangers')]
+    public function testAStrangerIsSentAwayAndThePoolIsNotDisturbed(string $words): void
+    {
+        $pool = $this->pool(2);
+        $running = $pool->submit(new Call('sleep', $this->path('begun'), 0.2));
+        self::pidIn($this->path('begun'));
+        $descriptors = self::openDescriptors();
+        $stranger = self::connectTo($pool);
+        @fwrite($stranger, $words);
+        Eventually::holds(static function () use ($stranger): bool {
+            fread($stranger, 1000);
+
+            return feof($stranger);
+        }, 'it is sent away');
+        fclose($stranger);
+
+        self::assertSame('slept', self::outcome($running));
+        self::assertUsable($pool);
+        Eventually::holds(static fn(): bool => self::openDescriptors() <= $descriptors + 2, 'its descriptor is closed'); // two for a worker that was started since
+    }
+
+    public function testStrangersThatSayNothingOrComeAndGoDoNotDisturbThePool(): void
+    {
+        $pool = $this->pool(2, maxTasks: 1);
+        self::assertUsable($pool);
+        $strangers = [];
+        for ($i = 0; $i < 100; ++$i) {
+            $stranger = self::connectTo($pool);
+            if ($i % 2 === 0) {
+                $strangers[] = $stranger;
+            } else {
+                @fwrite($stranger, substr(Protocol::frame(Protocol::HELLO, 1, random_bytes(20)), 0, $i));
+                fclose($stranger);
+            }
+        }
+        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(0, 19));
+
+        self::assertSame(array_map(Deeds::square(...), range(0, 19)), self::outcomes($futures), 'by workers that come in between');
+        $pool->close();
+        foreach ($strangers as $stranger) {
+            stream_set_blocking($stranger, true);
+            self::assertSame('', fread($stranger, 1), 'it is told nothing');
+            self::assertTrue(feof($stranger));
+            fclose($stranger);
+        }
+    }
+
+    /** A stranger that says nothing holds a descriptor for ten seconds. */
+    public function testAStrangerThatSaysNothingIsSentAwayInTime(): void
+    {
+        $pool = $this->pool(1);
+        self::assertUsable($pool);
+        $stranger = self::connectTo($pool);
+        Eventually::holds(static function () use ($stranger): bool {
+            fread($stranger, 1);
+
+            return feof($stranger);
+        }, 'it is sent away', 12.0);
+        fclose($stranger);
+        self::assertUsable($pool);
+    }
+
+    /** @return resource that does not block, on the other side of the pool's socket */
+    private static function connectTo(WorkerPool $pool): mixed
+    {
+        self::assertNotSame(0, $pool->__debugInfo()['workers']);
+        $inodes = [];
+        foreach (Text::names('/proc/self/fd') as $descriptor) {
+            if (preg_match('/^socket:\[(\d+)\]$/', (string) @readlink("/proc/self/fd/{$descriptor}"), $match) === 1) {
+                $inodes[$match[1]] = true;
+            }
+        }
+        foreach (Text::lines('/proc/net/unix') as $line) {
+            $fields = (array) preg_split('/\s+/', trim($line));
+            if (isset($inodes[$fields[6] ?? '']) && str_starts_with((string) ($fields[7] ?? ''), '@spindle-')) {
+                $stranger = stream_socket_client("unix://\0" . substr((string) $fields[7], 1), timeout: 5.0);
+                self::assertIsResource($stranger);
+                stream_set_blocking($stranger, false);
+
+                return $stranger;
+            }
+        }
+        self::markTestSkipped('The name of the socket can not be found here');
+    }
+
+    private static function openDescriptors(): int
+    {
+        return \count(Text::names('/proc/self/fd'));
+    }
+}

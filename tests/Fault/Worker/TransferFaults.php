@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Streams;
+use Spindle\Worker\WorkerCrashedException;
+use Spindle\Worker\WorkerPool;
+
+/** What happens to a worker while something large is on its way. */
+trait TransferFaults
+{
+    private const LARGE = 64 << 20;
+
+    public function testAWorkerThatIsKilledWhileItsArgumentIsWrittenHasNotStartedTheTask(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $worker = $this->onlyWorkerOf($pool);
+        $before = memory_get_usage();
+        foreach ([0, 1] as $round) {
+            $map = $pool->map([str_repeat('x', self::LARGE)], Deeds::size(...));
+            EventLoop::defer(static function () use ($worker): void {
+                self::awaitSleep($worker);
+                posix_kill($worker, \SIGKILL);
+            });
+            self::assertSame([self::LARGE], iterator_to_array($map), 'another one runs it');
+            unset($map);
+            $other = $this->onlyWorkerOf($pool);
+            self::assertNotSame($worker, $other);
+            $worker = $other;
+        }
+        gc_collect_cycles();
+
+        self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
+        self::assertUsable($pool);
+    }
+
+    #[TestWith([Ending::Segv])]
+    #[TestWith([Ending::Kill])]
+    public function testAWorkerThatDiesWhileItWritesAResultFailsThatTaskOnly(Ending $ending): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $before = memory_get_usage();
+        $worker = $this->onlyWorkerOf($pool);
+        $large = $pool->submit(new Call('large', self::LARGE, $this->path('begun'), $ending));
+        $next = $pool->submit(new Numbered(7, $this->path('starts'), 0));
+        $this->haveItWritten($worker, $this->path('begun'));
+        posix_kill($worker, (int) $ending->signal());
+        [$thrown, $number] = self::outcomes([$large, $next]);
+        unset($large);
+
+        self::assertInstanceOf(WorkerCrashedException::class, $thrown);
+        self::assertSame([null, $ending->signal()], [$thrown->exitCode, $thrown->signal]);
+        self::assertSame([7], self::numbersOf([$number]));
+        self::assertSame([7 => 1], Numbered::starts($this->path('starts')));
+        self::assertUsable($pool);
+        gc_collect_cycles();
+        self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
+    }
+
+    /** @return iterable<string, array{Ending, int}> with bytes that do not fit into the socket at once */
+    public static function handlers(): iterable
+    {
+        foreach ([Ending::Error, Ending::ExitWith0, Ending::ExitWith3] as $ending) {
+            foreach ([1, 5, 15, 50, 150, self::LARGE] as $more) {
+                yield "{$ending->value}, with {$more} bytes to go" => [$ending, $more];
+            }
+        }
+    }
+
+    /** Whatever is sent after a frame that was cut off must not be taken for its end. */
+    #[DataProvider('handlers')]
+    public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(Ending $ending, int $more): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $worker = $this->onlyWorkerOf($pool);
+        $size = self::roomInASocket() + $more;
+        $large = $pool->submit(new Call('large', $size, $this->path('begun'), $ending));
+        $next = $pool->submit(new Numbered(7, $this->path('starts'), 0));
+        $this->haveItWritten($worker, $this->path('begun'));
+        posix_kill($worker, \SIGUSR1);
+        [$result, $number] = self::outcomes([$large, $next]);
+
+        self::assertTrue($result instanceof WorkerCrashedException || $result === str_repeat('x', $size), $result instanceof \Throwable ? (string) $result : 'it is another');
+        self::assertSame([7], self::numbersOf([$number]));
+        self::assertSame([7 => 1], Numbered::starts($this->path('starts')));
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'the handler has ended it');
+        self::assertUsable($pool);
+    }
+
+    public function testSignalsThatEndSystemCallsEarlyDoAResultNoHarm(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $worker = $this->onlyWorkerOf($pool);
+        $large = $pool->submit(new Call('interruptibleLarge', self::LARGE, $this->path('begun')));
+        $large->ignore();
+        $this->haveItWritten($worker, $this->path('begun'));
+        for ($i = 0; $i < 5; ++$i) {
+            posix_kill($worker, \SIGUSR1);
+            self::awaitSleep($worker);
+        }
+        $result = self::outcome($large);
+
+        self::assertTrue($result === str_repeat('x', self::LARGE), $result instanceof \Throwable ? $result->getMessage() : 'it is another');
+        self::assertSame($worker, $this->onlyWorkerOf($pool));
+    }
+
+    public function testSignalsThatEndSystemCallsEarlyDoAWorkerThatWaitsNoHarm(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $worker = $this->onlyWorkerOf($pool);
+        touch($this->path('begun.go'));
+        self::assertSame('', self::outcome($pool->submit(new Call('interruptibleLarge', 0, $this->path('begun')))));
+        for ($i = 0; $i < 5; ++$i) {
+            self::awaitSleep($worker);
+            posix_kill($worker, \SIGUSR1);
+        }
+
+        self::assertSame($worker, $this->onlyWorkerOf($pool));
+    }
+
+    /** Nobody reads a result that is begun to be written before the loop turns again. */
+    private function haveItWritten(int $worker, string $begun): void
+    {
+        self::pidIn($begun);
+        touch("{$begun}.go");
+        self::awaitSleep($worker);
+    }
+
+    /** @return int bytes that the socket of a worker takes at once */
+    private static function roomInASocket(): int
+    {
+        [$one, $other] = Streams::pair();
+        stream_set_blocking($one, false);
+        fwrite($one, str_repeat('x', 60)); // the header
+        $room = (int) fwrite($one, str_repeat('x', 4 << 20));
+        fclose($other);
+
+        return $room;
+    }
+
+    private function onlyWorkerOf(WorkerPool $pool): int
+    {
+        $worker = self::outcome($pool->submit(new Call('pid')));
+        self::assertIsInt($worker);
+
+        return $worker;
+    }
+
+    /** Without turning the loop: until the worker waits for it to read or write. */
+    private static function awaitSleep(int $worker): void
+    {
+        $asleep = 0;
+        Eventually::holdsByItself(static function () use ($worker, &$asleep): bool {
+            $asleep = Processes::state($worker) === 'S' || !Processes::isAlive($worker) ? $asleep + 1 : 0;
+
+            return $asleep === 3;
+        }, 'the worker waits');
+    }
+}

@@ -1,0 +1,183 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerCrashedException;
+
+/** Tasks that do with their process what nobody asked them to. */
+trait UnrulyTasks
+{
+    private const FLOOD = 50 << 20;
+
+    #[TestWith(['forkAndReturn'])]
+    #[TestWith(['forkAndThrow'])]
+    #[TestWith(['forkAndExit'])]
+    public function testOfATaskThatForksOnlyTheWorkerIsHeard(string $deed): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $worker = self::outcome($pool->submit(new Call('pid')));
+        for ($i = 0; $i < 5; ++$i) {
+            $outcomes = self::outcomes([$pool->submit(new Call('square', $i)), $pool->submit(new Call($deed)), $pool->submit(new Call('square', $i))]);
+
+            self::assertSame([$i * $i, 'the worker', $i * $i], $outcomes);
+        }
+        self::assertSame($worker, self::outcome($pool->submit(new Call('pid'))));
+        self::assertUsable($pool);
+    }
+
+    public function testOfAGeneratorThatForksOnlyTheWorkerIsHeard(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $items = self::outcome($pool->submit(new Call('forkAndYield')));
+
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(['before', 'the worker'], iterator_to_array($items, false));
+        self::assertUsable($pool);
+    }
+
+    public function testAForkThatLivesOnHoldsUpNeitherItsWorkerNorThePool(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1);
+        $fork = self::outcome($pool->submit(new Call('forkThatLivesOn')));
+        self::assertIsInt($fork);
+        self::assertUsable($pool);
+        $at = hrtime(true);
+        $outcome = self::outcome($pool->submit(new Call('end', Ending::Kill)));
+
+        self::assertInstanceOf(WorkerCrashedException::class, $outcome);
+        self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertUsable($pool);
+        $at = hrtime(true);
+        $pool->close();
+
+        self::assertLessThan(4.0, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertFalse(Processes::isAlive($fork), 'it goes with the pool');
+    }
+
+    public function testSocketsAndSubprocessesThatATaskLeavesOpenGoWithThePool(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(2);
+        $pids = self::outcome($pool->submit(new Call('leaveThings', $this->path())));
+
+        self::assertIsArray($pids);
+        self::assertCount(3, $pids);
+        self::assertUsable($pool);
+        self::assertNotSame([], self::descendantsWith('sleep 1000'));
+        $pool->close();
+        Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
+    }
+
+    public function testATaskThatClosesTheStandardStreamsHarmsNoOther(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $printed = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$printed): void {
+            $printed .= $bytes;
+        });
+        $worker = self::outcome($pool->submit(new Call('pid')));
+
+        self::assertSame('closed', self::outcome($pool->submit(new Call('closeStandardStreams'))));
+        self::assertSame('echoed', self::outcome($pool->submit(new Call('echo', 100))));
+        self::assertSame(str_repeat('o', 100), $printed);
+        self::assertSame($worker, self::outcome($pool->submit(new Call('pid'))));
+        self::assertUsable($pool);
+    }
+
+    public function testATaskThatChangesTheDirectoryHarmsNoOther(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $here = getcwd();
+        $pool = $this->pool(1);
+
+        self::assertSame(realpath($this->path()), self::outcome($pool->submit(new Call('changeDirectory', $this->path()))));
+        self::assertSame(LoadedLate::class . ' 42', self::outcome($pool->submit(new Call('loadAnother'))), 'classes are found');
+        self::assertSame($here, getcwd());
+        self::assertUsable($pool);
+    }
+
+    public function testAFloodOfResultsComesThrough(): void
+    {
+        $pool = $this->pool(2);
+        $sizes = [];
+        $bytes = 1 << 20;
+        foreach ($pool->map(array_fill(0, intdiv(self::FLOOD, $bytes), $bytes), Deeds::bytes(...)) as $result) {
+            $sizes[] = \strlen($result);
+        }
+
+        self::assertSame(self::FLOOD, array_sum($sizes));
+        self::assertUsable($pool);
+    }
+
+    public function testAFloodOfOutputComesThrough(): void
+    {
+        $received = ['o' => 0, 'e' => 0];
+        $pool = $this->pool(2, onOutput: static function (string $bytes, bool $isError) use (&$received): void {
+            $received[$isError ? 'e' : 'o'] += \strlen($bytes);
+        });
+        $outcomes = self::outcomes([
+            $pool->submit(new Call('echo', self::FLOOD)),
+            $pool->submit(new Call('writeErrors', self::FLOOD)),
+            $pool->submit(new Call('square', 6)),
+        ]);
+
+        self::assertSame(['echoed', 'written', 36], $outcomes);
+        self::assertUsable($pool);
+        $pool->close();
+        self::assertSame(['o' => self::FLOOD, 'e' => self::FLOOD], $received);
+    }
+
+    public function testAFloodOfReportsComesThrough(): void
+    {
+        $received = 0;
+        $pool = $this->pool(2, onReport: static function (mixed $report) use (&$received): void {
+            $received += \is_string($report) ? \strlen($report) : 0;
+        });
+        $outcomes = self::outcomes([$pool->submit(new Call('report', 50, 1 << 20)), $pool->submit(new Call('report', 50_000, 10))]);
+
+        self::assertSame(['reported', 'reported'], $outcomes);
+        self::assertSame((50 << 20) + 500_000, $received);
+        self::assertUsable($pool);
+    }
+
+    public function testAFloodToAReaderThatTakesItsTimeDoesNotFillTheMemory(): void
+    {
+        $pool = $this->pool(1, onOutput: static function (): void {
+            usleep(100);
+        });
+        $before = memory_get_usage();
+        memory_reset_peak_usage();
+
+        self::assertSame('echoed', self::outcome($pool->submit(new Call('echo', self::FLOOD))));
+        self::assertLessThan(16 << 20, memory_get_peak_usage() - $before, 'bytes at most');
+        self::assertUsable($pool);
+    }
+
+    public function testTheLastWordsOfAWorkerAreItsLastEightKibibytes(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $outcome = self::outcome($this->pool(1)->submit(new Call('complainAndDie', 1 << 20)));
+
+        self::assertInstanceOf(WorkerCrashedException::class, $outcome);
+        self::assertSame(str_repeat('e', 8192 - 7) . 'the end', $outcome->stderr);
+    }
+
+    public function testATaskThatTimesOutInTheMiddleOfAFloodIsEnded(): void
+    {
+        $this->needsAProcessForEachWorker();
+        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $futures = [$pool->submit(new Call('echo', \PHP_INT_MAX)), $pool->submit(new Call('writeErrors', \PHP_INT_MAX)), $pool->submit(new Call('report', \PHP_INT_MAX, 1 << 16))];
+
+        self::assertContainsOnlyInstancesOf(TaskTimeoutException::class, self::outcomes($futures));
+        self::assertUsable($pool);
+    }
+}

@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Amp\Cancellation;
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+/** What a pool makes of everything that can go wrong with its workers, whatever these are. */
+abstract class WorkerPoolFaults extends TestCase
+{
+    use CancellationFaults;
+    use EndsInTime;
+    use ExhaustionFaults;
+    use InputFaults;
+    use LeavesNothing;
+    use OwnDirectory;
+    use ParentFaults;
+    use StartFaults;
+    use StrangerFaults;
+    use TaskFaults;
+    use TransferFaults;
+    use UnrulyTasks;
+    use WorkerDeaths;
+
+    /** Seconds after which outcomes that have not come are missing: less than the deadline, which would leave the loop in disorder. */
+    private const PATIENCE = 10.0;
+
+    abstract protected function context(): WorkerContext;
+
+    /** Where workers share a process, what ends one ends all of them. */
+    protected function hasAProcessForEachWorker(): bool
+    {
+        return true;
+    }
+
+    protected function deadline(): int
+    {
+        return 30 + intdiv(Scale::of(1_000_000), 4_000);
+    }
+
+    /** @return WorkerPool that prints nothing */
+    protected function pool(
+        int $workers,
+        int|TaskRetryPolicy $retries = 0,
+        ?float $timeout = null,
+        float $grace = 1.0,
+        ?int $maxTasks = null,
+        ?string $memoryLimit = null,
+        ?string $bootstrap = null,
+        ?\Closure $initialize = null,
+        float $startTimeout = 10.0,
+        ?\Closure $onOutput = null,
+        ?\Closure $onReport = null,
+    ): WorkerPool {
+        return new WorkerPool($workers, $retries, new WorkerPoolOptions(
+            context: $this->context(),
+            timeout: $timeout,
+            grace: $grace,
+            maxTasks: $maxTasks,
+            memoryLimit: $memoryLimit,
+            bootstrap: $bootstrap,
+            initialize: $initialize,
+            startTimeout: $startTimeout,
+            onOutput: $onOutput ?? static fn() => null,
+            onReport: $onReport,
+        ));
+    }
+
+    /**
+     * @param Future<mixed> $future
+     *
+     * @return mixed what came of it: its result, or what was thrown
+     */
+    protected static function outcome(Future $future, ?Cancellation $patience = null): mixed
+    {
+        try {
+            return $future->await($patience ?? new TimeoutCancellation(self::PATIENCE, 'There is no outcome'));
+        } catch (\Throwable $thrown) {
+            return $thrown;
+        }
+    }
+
+    /**
+     * @param array<Future<mixed>> $futures
+     *
+     * @return array<mixed>
+     */
+    protected static function outcomes(array $futures): array
+    {
+        $patience = new TimeoutCancellation(self::PATIENCE, 'There is no outcome');
+
+        return array_map(static fn(Future $future): mixed => self::outcome($future, $patience), $futures);
+    }
+
+    /** Two at a time, as many as it has workers. */
+    protected static function assertUsable(WorkerPool $pool): void
+    {
+        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 20));
+
+        self::assertSame(array_map(Deeds::square(...), range(1, 20)), self::outcomes($futures), 'the pool is usable');
+    }
+
+    /** @param string $file that a task writes its process id to; @see Deeds */
+    protected static function pidIn(string $file): int
+    {
+        Eventually::holds(static fn(): bool => is_file($file), 'the task has begun', self::PATIENCE);
+
+        return (int) file_get_contents($file);
+    }
+
+    /** @return array<int, string> command lines by pid */
+    protected static function startedByThisTest(): array
+    {
+        return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
+    }
+
+    protected function needsAProcessForEachWorker(): void
+    {
+        if (!$this->hasAProcessForEachWorker()) {
+            self::markTestSkipped('These workers share one process');
+        }
+    }
+}
