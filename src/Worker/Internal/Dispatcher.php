@@ -124,7 +124,7 @@ final class Dispatcher
                     continue;
                 }
                 $this->takeBack($worker);
-                if (!$this->withdrawReturned($submission) && $worker->started($batch) === $index + 1) {
+                if (!$submission->isSettled() && $worker->running() === [$batch, $index]) {
                     $worker->condemned = [$batch, $index];
                     $this->workers->end($worker, static fn(): \Throwable => $reason);
                 }
@@ -351,11 +351,11 @@ final class Dispatcher
 
     private function lookAtTime(WorkerHandle $worker, float $timeout): void
     {
-        $batch = $worker->batches[0] ?? null;
+        $batch = $worker->running()[0] ?? $worker->batches[0] ?? null;
         if ($batch === null || $worker->ending !== null) {
             return;
         }
-        $since = $batch->since;
+        $since = max($batch->since, $worker->batches[0]->since);
         if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
             $since = max($since, $worker->mark->startedAt());
         }
@@ -366,7 +366,7 @@ final class Dispatcher
             return;
         }
         $this->takeBack($worker);
-        $worker->condemned = [$batch, max(0, $worker->started($batch) - 1)];
+        $worker->condemned = $worker->running();
         $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
         $this->fill();
     }
@@ -415,17 +415,33 @@ final class Dispatcher
     /** Takes back what a worker has not started. */
     private function takeBack(WorkerHandle $worker): void
     {
-        foreach ($worker->batches as $i => $batch) {
-            if ($batch->limit <= $batch->arrived + ($i === 0 && $batch->arrived > 0 ? 1 : 0)) {
-                continue;
-            }
+        foreach ($worker->batches as $batch) {
             $started = $worker->revoke($batch);
             if ($started < $batch->limit) {
-                if (!$batch->source->isLeft()) {
-                    $this->returned[] = $batch->slice($started, $batch->limit);
-                }
+                $rest = $batch->slice($started, $batch->limit);
                 $batch->limit = $started;
+                $this->giveBack($rest);
             }
+        }
+    }
+
+    /** What was not started goes to another worker, unless nobody wants it any more. */
+    private function giveBack(Batch $batch): void
+    {
+        if ($batch->source->isLeft()) {
+            return;
+        }
+        foreach ($batch->tasks as $index => $task) {
+            if ($task instanceof Submission && $task->cancelled !== null) {
+                $batch->source->failed($batch, $index, $task->cancelled);
+                $this->giveBack($batch->slice(0, $index));
+                $this->giveBack($batch->slice($index + 1, \count($batch->tasks)));
+
+                return;
+            }
+        }
+        if ($batch->tasks !== []) {
+            $this->returned[] = $batch;
         }
     }
 
@@ -442,10 +458,15 @@ final class Dispatcher
 
     private function results(WorkerHandle $worker, string $bytes, int $at, int $length): void
     {
-        $batch = $worker->batches[0];
+        $batch = $worker->batches[0] ?? null;
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
+        if ($batch === null || $from !== $batch->arrived || $from + $count > \count($batch->tasks)) {
+            $this->workers->distrust($worker);
+
+            return;
+        }
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         $batch->elapsed += $head['elapsed'];
@@ -496,9 +517,9 @@ final class Dispatcher
     {
         array_shift($worker->batches);
         $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
-        if ($batch->arrived < $batch->limit && !$batch->source->isLeft()) {
+        if ($batch->arrived < $batch->limit) {
             // It saw the limit when the pool had already counted the task as started.
-            array_unshift($this->returned, $batch->slice($batch->arrived, $batch->limit));
+            $this->giveBack($batch->slice($batch->arrived, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
             $this->endedIfGone($batch->source);
@@ -579,10 +600,9 @@ final class Dispatcher
             if ($started > $batch->arrived) {
                 $running = [$batch, $started - 1];
             }
-            if ($started < $batch->limit && !$batch->source->isLeft()) {
-                $this->returned[] = $batch->slice($started, $batch->limit);
-            }
+            $rest = $batch->slice($started, max($started, $batch->limit));
             $batch->limit = $started;
+            $this->giveBack($rest);
         }
         $worker->batches = [];
         foreach ($batches as $batch) {
@@ -680,8 +700,8 @@ final class Dispatcher
 
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
-        $first = $worker->batches[0] ?? null;
-        if ($first?->source === $run && $worker->ending === null && $worker->started($first) > $first->arrived) {
+        [$batch, $index] = $worker->running() ?? [null, 0];
+        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->arrived) {
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::killed());
         }
     }

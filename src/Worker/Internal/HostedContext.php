@@ -23,8 +23,12 @@ final class HostedContext implements Context, ContextEvents
     private readonly ProcessContext $processes;
     private ?Link $link = null;
     private bool $started = false;
+    private bool $ready = false;
 
-    /** @var array<int, string> START frames that wait for the host to be ready, by worker */
+    /** The host is made to end, and another one has to be started for those that wait. */
+    private bool $dismissed = false;
+
+    /** @var array<int, array<string, mixed>> settings of those that wait for the host to be ready, by worker */
     private array $waiting = [];
 
     /** @var array<int, true> workers that the host has */
@@ -51,12 +55,11 @@ final class HostedContext implements Context, ContextEvents
             $this->failure = null;
             $this->processes->start(self::HOST, ['host' => $this->kind] + $settings);
         }
-        $frame = Protocol::frame(Protocol::START, $id, serialize($settings));
         $this->workers[$id] = true;
-        if ($this->link === null) {
-            $this->waiting[$id] = $frame;
+        if ($this->ready) {
+            $this->send($id, $settings);
         } else {
-            $this->link->send($frame);
+            $this->waiting[$id] = $settings;
         }
     }
 
@@ -64,6 +67,10 @@ final class HostedContext implements Context, ContextEvents
     {
         if (isset($this->waiting[$id])) {
             unset($this->waiting[$id], $this->workers[$id]);
+            if ($this->waiting === [] && !$this->dismissed) {
+                $this->dismissed = true; // it was not ready for a single one
+                $this->processes->end(self::HOST);
+            }
             $this->events->ended($id, null, self::TERM, 0);
 
             return;
@@ -107,7 +114,7 @@ final class HostedContext implements Context, ContextEvents
         $this->link?->close();
         $this->processes->close();
         $this->link = null;
-        $this->started = false;
+        $this->started = $this->ready = $this->dismissed = false;
         $this->workers = $this->waiting = [];
     }
 
@@ -140,19 +147,32 @@ final class HostedContext implements Context, ContextEvents
     /** All workers go with the host. */
     private function gone(string $how, WorkerStartException $failure): void
     {
-        $waiting = array_keys($this->waiting);
+        $waiting = $this->waiting;
+        $dismissed = $this->dismissed;
         $this->close(); // what it leaves behind ends with what started it
-        foreach ($waiting as $id) {
-            $this->events->notStarted($id, $failure);
+        foreach ($waiting as $id => $settings) {
+            $dismissed ? $this->start($id, $settings) : $this->events->notStarted($id, $failure);
+        }
+        if ($dismissed) {
+            return; // it had no workers
         }
         $this->events->lost($how);
+    }
+
+    /** @param array<string, mixed> $settings */
+    private function send(int $id, array $settings): void
+    {
+        $this->link?->send(Protocol::frame(Protocol::START, $id, serialize($settings)));
     }
 
     private function heard(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
         if ($type === Protocol::READY) {
-            $this->link?->send(implode('', $this->waiting));
+            $this->ready = true;
+            foreach ($this->waiting as $worker => $settings) {
+                $this->send($worker, $settings);
+            }
             $this->waiting = [];
         } elseif ($type === Protocol::NOT_READY) {
             $this->failure = Outcome::startFailure($payload);

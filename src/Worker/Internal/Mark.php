@@ -37,6 +37,25 @@ final class Mark
         return \function_exists('shmop_open') ? random_int(1, 0x7FFF_FFFF) : 0;
     }
 
+    /** In a worker, and not in the pool, which removes the name as soon as it has opened it: so no kill leaves it behind. */
+    public static function make(int $key): ?\Shmop
+    {
+        if ($key === 0 || !\function_exists('shmop_open')) {
+            return null;
+        }
+        $memory = @shmop_open($key, 'n', 0o600, Protocol::MARK_SIZE);
+
+        return $memory === false ? null : $memory;
+    }
+
+    /** In a worker that ends: the pool may not have come to it. */
+    public static function remove(int $key): void
+    {
+        if (\function_exists('shmop_open')) {
+            self::take($key);
+        }
+    }
+
     /** Takes what a worker has made, and its name away. */
     public static function take(int $key): ?self
     {

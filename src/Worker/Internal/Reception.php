@@ -27,12 +27,16 @@ final class Reception
     private array $strangers = [];
     private int $last = 0;
 
+    /** How often in a row nobody could be let in. */
+    private int $refused = 0;
+
     /**
      * @param \Closure(Link, int, int, string): void $greeted the link, the type and number of its greeting, the rest of it
+     * @param \Closure(): void                         $exhausted for a second there was no descriptor for those who come
      *
      * @throws WorkerStartException
      */
-    public function __construct(private readonly \Closure $greeted)
+    public function __construct(private readonly \Closure $greeted, private readonly \Closure $exhausted)
     {
         $this->name = 'spindle-' . bin2hex(random_bytes(16));
         $this->token = random_bytes(Protocol::TOKEN_SIZE);
@@ -92,7 +96,12 @@ final class Reception
             }));
             $this->strangers[$id] = [$link, $timer];
         }
-        if ($this->last === $before) {
+        $this->refused = $this->last === $before ? $this->refused + 1 : 0;
+        if ($this->refused > 0) {
+            if ($this->refused * self::PAUSE >= 1) {
+                $this->refused = 0;
+                ($this->exhausted)();
+            }
             // No descriptor is left: somebody would wait and be told so again and again.
             EventLoop::disable($this->accepting);
             $weak = \WeakReference::create($this);

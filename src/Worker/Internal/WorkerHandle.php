@@ -89,6 +89,19 @@ final class WorkerHandle
         return $batch === ($this->batches[0] ?? null) ? min($count, $batch->arrived + 1) : 0;
     }
 
+    /** @return array{Batch, int}|null the task that it started last of those that it has */
+    public function running(): ?array
+    {
+        foreach (array_reverse($this->batches) as $batch) {
+            $started = $this->started($batch);
+            if ($started > 0) {
+                return [$batch, min($started, \count($batch->tasks)) - 1];
+            }
+        }
+
+        return null;
+    }
+
     /** Takes back what it has not started of a batch; of what was taken back before, nothing. */
     public function revoke(Batch $batch): int
     {

@@ -114,6 +114,13 @@ final class Workers implements ContextEvents
         }
     }
 
+    /** It says what it can't: it is ended, and heard no more. */
+    public function distrust(WorkerHandle $worker): void
+    {
+        $worker->link?->close();
+        $this->disconnected($worker, 'It sent results of tasks that it does not have');
+    }
+
     /** It has nothing to do now: it stops if it is due, or waits for as long as it may. */
     public function idle(WorkerHandle $worker): void
     {
@@ -194,6 +201,9 @@ final class Workers implements ContextEvents
         $workers = $this->workers;
         $this->workers = [];
         $this->leaving = 0;
+        foreach ($workers as $worker) {
+            $worker->link?->close(); // which has it end by itself
+        }
         $this->context->close();
         foreach ($workers as $worker) {
             $this->release($worker); // now that none of them makes anything any more
@@ -271,6 +281,8 @@ final class Workers implements ContextEvents
 
         return new Reception(static function (Link $link, int $type, int $id, string $greeting) use ($weak): void {
             $weak->get()?->greeted($link, $type, $id, $greeting);
+        }, static function () use ($weak): void {
+            $weak->get()?->exhausted();
         });
     }
 
@@ -303,6 +315,17 @@ final class Workers implements ContextEvents
             },
             \PHP_INT_MAX,
         );
+    }
+
+    private function exhausted(): void
+    {
+        $failure = WorkerStartException::impossible('this process has too few descriptors left for the socket of another one (see ulimit -n)');
+        foreach ($this->workers as $worker) {
+            if ($worker->link === null) {
+                $worker->startFailure = $failure;
+                $this->end($worker, static fn(): \Throwable => $failure);
+            }
+        }
     }
 
     private function isReady(WorkerHandle $worker, string $payload): void

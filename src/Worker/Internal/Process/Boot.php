@@ -37,7 +37,8 @@ final class Boot
             }
             require_once __DIR__ . '/ForkHost.php';
             require_once __DIR__ . '/ThreadHost.php';
-            $boot->wire = $boot->connect(Protocol::HOST, '');
+            $boot->wire = $boot->connect();
+            $boot->wire->send(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
         } else {
             $boot->attach(false);
         }
@@ -169,36 +170,21 @@ final class Boot
 
     private function attach(bool $isThread): void
     {
-        /** @var int $key */
-        $key = $this->settings['mark'];
-        $mark = self::mark($key);
-        $wire = $this->connect(Protocol::HELLO, pack('VC', getmypid(), $mark === null ? 0 : 1));
-        /** @var array{key: string, timed: bool, depth: int, siblings: int} $settings */
+        /** @var array{key: string, timed: bool, depth: int, siblings: int, mark: int, token: string, id: int} $settings */
         $settings = $this->settings;
         self::$depth = $settings['depth'];
         self::$siblings = $settings['siblings'];
-        $this->worker = new Worker($wire, $settings['key'], $mark, $settings['timed'], $isThread);
+        $wire = $this->connect();
+        $this->worker = new Worker($wire, $settings['key'], $settings['mark'], $settings['timed'], $isThread);
         $this->worker->attach();
+        $wire->send(Protocol::HELLO, $settings['id'], $settings['token'], pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0));
     }
 
-    private function connect(int $type, string $greeting): Wire
+    private function connect(): Wire
     {
-        /** @var array{socket: string, token: string, id: int} $settings */
+        /** @var array{socket: string} $settings */
         $settings = $this->settings;
-        $wire = Wire::connect($settings['socket']) ?? exit(1); // the pool is gone
-        $wire->send($type, $settings['id'], $settings['token'], $greeting);
 
-        return $wire;
-    }
-
-    /** Made here and not by the pool, which removes its name as soon as it has opened it: so no kill leaves it behind. */
-    private static function mark(int $key): ?\Shmop
-    {
-        if ($key === 0 || !\function_exists('shmop_open')) {
-            return null;
-        }
-        $mark = @shmop_open($key, 'n', 0o600, Protocol::MARK_SIZE);
-
-        return $mark === false ? null : $mark;
+        return Wire::connect($settings['socket']) ?? exit(1); // the pool is gone
     }
 }

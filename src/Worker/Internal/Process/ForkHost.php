@@ -24,6 +24,9 @@ final class ForkHost
     /** @var array<int, int> pid by worker */
     private array $pids = [];
 
+    /** @var array<int, true> workers that were told to end */
+    private array $ending = [];
+
     /** @var array<int, resource> the reading end of its standard error, by worker, where that is its own */
     private array $errors = [];
 
@@ -31,12 +34,12 @@ final class ForkHost
     private readonly ?Libc $libc;
 
     /** What marks processes of this pool in their environment, without the number that follows. */
-    private readonly string $marker;
+    private readonly string $token;
 
     public function __construct(private readonly Wire $wire)
     {
         $this->libc = \extension_loaded('FFI') ? self::libc() : null;
-        $this->marker = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
+        $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
     /**
@@ -131,7 +134,7 @@ final class ForkHost
     {
         $this->wire->close();
         posix_setpgid(0, 0);
-        putenv("SPINDLE_COMMAND={$this->marker}.{$id}"); // what its tasks start is found by this
+        putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // what its tasks start is found by this
         foreach ($this->errors as $stream) {
             fclose($stream);
         }
@@ -149,24 +152,34 @@ final class ForkHost
         if (!isset($this->pids[$id])) {
             return;
         }
-        $token = (string) preg_replace('/^.*\./s', '', $this->marker);
-        $find = fn(): array => array_keys(array_filter(
-            ProcessTree::find($token, [$this->pids[$id] => $id], (int) getmypid()),
-            static fn(int $job): bool => $job === $id,
-        ));
+        $this->ending[$id] = true;
         if ($signal === self::KILL) {
-            ProcessTree::kill($find, static function (int $pid, int $signal): void {
-                posix_kill($pid, $signal);
-            });
+            $this->killTree($id, $this->pids[$id]);
 
             return;
         }
-        $pids = $find();
+        $pids = $this->tree($id, $this->pids[$id]);
         foreach ([$signal, self::CONT] as $each) { // a stopped process takes no other signal than CONT
             foreach ($pids as $pid) {
                 posix_kill($pid, $each);
             }
         }
+    }
+
+    /** @return list<int> the pids of a worker and of what its tasks have started */
+    private function tree(int $id, int $pid): array
+    {
+        return array_keys(array_filter(
+            ProcessTree::find($this->token, [$pid => $id], (int) getmypid()),
+            static fn(int $job): bool => $job === $id,
+        ));
+    }
+
+    private function killTree(int $id, int $pid): void
+    {
+        ProcessTree::kill(fn(): array => $this->tree($id, $pid), static function (int $pid, int $signal): void {
+            posix_kill($pid, $signal);
+        });
     }
 
     private function relay(int $id): void
@@ -205,7 +218,10 @@ final class ForkHost
                 $this->wire->send(Protocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
                 fclose($this->errors[$id]);
             }
-            unset($this->pids[$id], $this->errors[$id]);
+            if (isset($this->ending[$id])) {
+                $this->killTree($id, $pid); // what it has left behind, for it was to end with all of that
+            }
+            unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
             $this->wire->send(Protocol::ENDED, $id, pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024));
         }

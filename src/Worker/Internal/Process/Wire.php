@@ -112,10 +112,38 @@ final class Wire
             if ($written === \strlen($bytes)) {
                 return true;
             }
-            if ($written === false || ($written === 0 && feof($this->socket))) {
-                return false;
+            if ($written === false || $written === 0) {
+                [$written, $error] = $this->writeOrSay($bytes);
+                if ($written === 0 && !str_contains($error, 'errno=4 ')) {
+                    return false;
+                }
             }
             $bytes = substr($bytes, $written); // a signal came in between
+            if ($bytes === '') {
+                return true;
+            }
         }
+    }
+
+    /**
+     * As fwrite(), but tells what is wrong whatever handler of errors a task has left behind.
+     *
+     * @return array{int, string} bytes that were written; the error
+     */
+    private function writeOrSay(string $bytes): array
+    {
+        $error = '';
+        set_error_handler(static function (int $level, string $message) use (&$error): bool {
+            $error = $message;
+
+            return true;
+        });
+        try {
+            $written = (int) fwrite($this->socket, $bytes);
+        } finally {
+            restore_error_handler();
+        }
+
+        return [$written, $error];
     }
 }

@@ -46,6 +46,7 @@ final class Worker
     private static array $words = [];
 
     private readonly int $pid;
+    private ?\Shmop $mark = null;
 
     /** @var list<array{int, int, string}> frames that came while a stream waited for one of its own */
     private array $frames = [];
@@ -65,6 +66,7 @@ final class Worker
 
     private Packing $packed;
     private bool $failures = false;
+    private bool $full = false;
 
     private int $longest = 0;
     private int $flushed = 0;
@@ -84,14 +86,14 @@ final class Worker
     /** @var string|null given back to PHP when it has no memory left and there is something to tell */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
     /**
-     * @param \Shmop|null $mark  where the task that runs stands, and the limit of each batch
+     * @param int         $markKey for the shared memory, see {@see Mark}; 0 for none
      * @param bool        $timed whether the pool wants to know when a task was started
      * @param bool        $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(
         private readonly Wire $wire,
         private readonly string $key,
-        private readonly ?\Shmop $mark,
+        private readonly int $markKey,
         private readonly bool $timed,
         private readonly bool $isThread,
     ) {
@@ -104,14 +106,19 @@ final class Worker
     public function attach(): void
     {
         $this->captureOutput();
-        if ($this->isThread) {
-            return;
+        if (!$this->isThread) {
+            register_shutdown_function($this->lastWords(...));
+            if (\function_exists('pcntl_signal')) {
+                pcntl_async_signals(true);
+                pcntl_signal(self::TERM, $this->terminate(...));
+            }
         }
-        register_shutdown_function($this->lastWords(...));
-        if (\function_exists('pcntl_signal')) {
-            pcntl_async_signals(true);
-            pcntl_signal(self::TERM, $this->terminate(...));
-        }
+        $this->mark = Mark::make($this->markKey); // however this ends from here on, its name is taken away
+    }
+
+    public function hasMark(): bool
+    {
+        return $this->mark !== null;
     }
 
     /** @param string|null $code of what is to be called first */
@@ -204,7 +211,7 @@ final class Worker
             if ($took > self::FORK_TIME) {
                 $this->afterLongTask();
             }
-            if ($now - $this->flushed > $gather) {
+            if ($now - $this->flushed > $gather || $this->full) {
                 $this->flush(0);
             }
             if ($mark !== null) {
@@ -351,9 +358,7 @@ final class Worker
         }
         $this->values = [];
         $this->packed->add($kind, $bytes);
-        if ($this->packed->size() > self::GATHERED) {
-            $this->flush(0);
-        }
+        $this->full = $this->packed->size() > self::GATHERED;
     }
 
     /** Sends the results that wait. Whatever ends this process, it does between two frames. */
@@ -388,7 +393,7 @@ final class Worker
         }
         $body = $isPacked ? $packed->bytes() : serialize($this->values);
         $this->values = [];
-        $this->failures = false;
+        $this->failures = $this->full = false;
         $this->from += $count;
         $this->flushed = $now;
         $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body) || $this->vanish();
@@ -500,6 +505,7 @@ final class Worker
     /** Ends without anything more of the task being run, be it a destructor or a shutdown function. */
     private function vanish(): never
     {
+        Mark::remove($this->markKey);
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
             posix_kill((int) getmypid(), self::KILL);
         }
@@ -511,6 +517,8 @@ final class Worker
     public function lastWords(): void
     {
         if ($this->over) {
+            Mark::remove($this->markKey);
+
             return;
         }
         if (getmypid() !== $this->pid) {
@@ -530,5 +538,6 @@ final class Worker
             pack('PC', $peak, $fatal ? 1 : 0),
             $fatal ? "{$error['message']} in {$error['file']}:{$error['line']}" : '',
         );
+        Mark::remove($this->markKey);
     }
 }
