@@ -103,6 +103,9 @@ final class ProcessContext implements Context
             case LauncherProtocol::NOT_STARTED:
                 $this->events->notStarted($id, WorkerStartException::impossible(substr($payload, 2)));
                 break;
+            case LauncherProtocol::REFUSED:
+                $this->died('it has too few descriptors to start a single process, see ulimit -n');
+                break;
             case LauncherProtocol::FAILED:
                 $this->died($payload);
                 break;

@@ -227,7 +227,7 @@ final class Workers implements ContextEvents
     {
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
-            $worker->startFailure = $why;
+            $worker->startFailure ??= $why;
             $this->ended($id, null, null, 0);
         }
     }
