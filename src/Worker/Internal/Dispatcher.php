@@ -6,15 +6,12 @@ namespace Spindle\Worker\Internal;
 
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 use Spindle\Worker\PoolClosedException;
-use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\TaskTimeoutException;
-use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
-
-use function Amp\weakClosure;
 
 /**
  * A pool's own logic: which worker gets which tasks, and what becomes of them. Every task that a source gives away ends in
@@ -43,11 +40,8 @@ final class Dispatcher
     /** @var array<int, Source> by number; the first one is asked first, and the last one was asked last */
     private array $sources;
 
-    /** @var list<Batch> taken back from workers, or to be tried again: they go first */
-    private array $returned = [];
-
-    /** @var array<string, Batch> that wait for another attempt, by the timer */
-    private array $pauses = [];
+    private readonly Backlog $backlog;
+    private readonly Results $results;
 
     /** It takes no more tasks; its workers are told to stop; they have. */
     private bool $closed = false;
@@ -57,9 +51,6 @@ final class Dispatcher
     /** @var DeferredFuture<null>|null completed when nothing is open any more */
     private ?DeferredFuture $drained = null;
 
-    /** Tasks whose items are under way. */
-    private int $streams = 0;
-
     /** The loop goes on while this timer is referenced. */
     private readonly string $alive;
     private ?string $looking = null;
@@ -67,12 +58,14 @@ final class Dispatcher
     /** @param \Closure(ContextEvents): Context $context */
     public function __construct(
         int $size,
-        private readonly TaskRetryPolicy $retry,
+        TaskRetryPolicy $retry,
         private readonly WorkerPoolOptions $options,
         private readonly Settings $settings,
         \Closure $context,
     ) {
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
+        $this->backlog = new Backlog($this->fill(...));
+        $this->results = new Results($retry, $this->backlog, $this->settled(...));
         $this->submissions = new Submissions($this->settled(...));
         $this->sources = [0 => $this->submissions];
         $this->alive = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
@@ -114,7 +107,7 @@ final class Dispatcher
             return;
         }
         $submission->cancelled = $reason;
-        if ($this->submissions->withdraw($submission, $reason) || $this->withdrawReturned($submission)) {
+        if ($this->submissions->withdraw($submission, $reason) || $this->backlog->withdraw($submission, $reason)) {
             return;
         }
         foreach ($this->workers->all() as $worker) {
@@ -144,13 +137,7 @@ final class Dispatcher
     /** Nobody wants the run's results any more: what waits is dropped, what runs has so many seconds. */
     public function leave(MapRun $run, float $patience): void
     {
-        $this->returned = array_values(array_filter($this->returned, static fn(Batch $batch): bool => $batch->source !== $run));
-        foreach ($this->pauses as $timer => $batch) {
-            if ($batch->source === $run) {
-                EventLoop::cancel($timer);
-                unset($this->pauses[$timer]);
-            }
-        }
+        $this->backlog->drop($run);
         foreach ($this->workers->all() as $worker) {
             if (!$this->has($worker, $run)) {
                 continue;
@@ -159,10 +146,10 @@ final class Dispatcher
             if ($patience === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
-                $worker->timers["left {$run->id()}"] = EventLoop::unreference(EventLoop::delay($patience, weakClosure(function () use ($worker, $run): void {
+                $worker->timers["left {$run->id()}"] = WeakTimer::after($patience, $this, static function (self $dispatcher) use ($worker, $run): void {
                     unset($worker->timers["left {$run->id()}"]);
-                    $this->endIfRunning($worker, $run);
-                })));
+                    $dispatcher->endIfRunning($worker, $run);
+                });
             }
         }
         $this->endedIfGone($run);
@@ -189,7 +176,7 @@ final class Dispatcher
             $this->hand($workers);
         }
         if ($this->workers->mayGrow()) {
-            $demand = \count($this->returned);
+            $demand = $this->backlog->count();
             foreach ($this->sources as $source) {
                 $demand = min(\PHP_INT_MAX >> 1, $demand + min(\PHP_INT_MAX >> 2, $source->demand()));
             }
@@ -225,7 +212,7 @@ final class Dispatcher
         foreach ($workers as $worker) {
             foreach ($worker->batches as $batch) {
                 for ($index = $batch->arrived; $index < $batch->limit; ++$index) {
-                    $worker->streaming === $index ? $this->endOfStream($worker)?->failed($reason) : $batch->source->failed($batch, $index, $reason);
+                    $this->results->abandon($worker, $batch, $index, $reason);
                 }
             }
             $worker->batches = [];
@@ -240,7 +227,7 @@ final class Dispatcher
         if ($this->closed) {
             return;
         }
-        if ($this->submissions->open() === 0 && $this->streams === 0) {
+        if ($this->submissions->open() === 0 && $this->results->streams() === 0) {
             $this->kill();
 
             return;
@@ -281,13 +268,8 @@ final class Dispatcher
     /** @param bool $quick only of sources whose tasks take little time */
     private function next(int $most, bool $quick): ?Batch
     {
-        if ($this->returned !== []) {
-            $batch = array_shift($this->returned);
-            if (\count($batch->tasks) > $most) {
-                array_unshift($this->returned, $batch->slice($most, \count($batch->tasks)));
-                $batch = $batch->slice(0, $most);
-            }
-
+        $batch = $this->backlog->shift($most);
+        if ($batch !== null) {
             return $batch;
         }
         foreach ($this->sources as $id => $source) {
@@ -343,15 +325,15 @@ final class Dispatcher
     private function limitTime(WorkerHandle $worker, float $seconds): void
     {
         $worker->timed = true;
-        $worker->timers['timeout'] = EventLoop::unreference(EventLoop::delay(max(0.001, min($seconds, 1e9)), weakClosure(function () use ($worker): void {
+        $worker->timers['timeout'] = WeakTimer::after(max(0.001, $seconds), $this, static function (self $dispatcher) use ($worker): void {
             $worker->timed = false;
-            $this->lookAtTime($worker, (float) $this->options->timeout);
-        })));
+            $dispatcher->lookAtTime($worker, (float) $dispatcher->options->timeout);
+        });
     }
 
     private function lookAtTime(WorkerHandle $worker, float $timeout): void
     {
-        $batch = $worker->running()[0] ?? $worker->batches[0] ?? null;
+        $batch = $worker->running()[0] ?? $worker->first();
         if ($batch === null || $worker->ending !== null) {
             return;
         }
@@ -383,7 +365,7 @@ final class Dispatcher
         $now = hrtime(true);
         $waiting = $idle = false;
         foreach ($workers as $worker) {
-            $first = $worker->batches[0] ?? null;
+            $first = $worker->first();
             if ($first === null) {
                 $idle = $idle || $worker->isIdle();
             } elseif ($worker->mark !== null && $this->waitingAt($worker)) {
@@ -394,14 +376,14 @@ final class Dispatcher
                 }
             }
         }
-        if ($waiting && $idle && $this->returned === [] && $this->looking === null) {
-            $this->looking = EventLoop::unreference(EventLoop::delay(self::OVERDUE / 1e9, weakClosure(function (): void {
-                $this->looking = null;
-                $this->fill();
-            })));
+        if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
+            $this->looking = WeakTimer::after(self::OVERDUE / 1e9, $this, static function (self $dispatcher): void {
+                $dispatcher->looking = null;
+                $dispatcher->fill();
+            });
         }
 
-        return $this->returned !== [];
+        return $this->backlog->count() > 0;
     }
 
     /** Whether the worker has tasks that it has probably not started. */
@@ -420,96 +402,24 @@ final class Dispatcher
             if ($started < $batch->limit) {
                 $rest = $batch->slice($started, $batch->limit);
                 $batch->limit = $started;
-                $this->giveBack($rest);
+                $this->backlog->add($rest);
             }
-        }
-    }
-
-    /** What was not started goes to another worker, unless nobody wants it any more. */
-    private function giveBack(Batch $batch): void
-    {
-        if ($batch->source->isLeft()) {
-            return;
-        }
-        foreach ($batch->tasks as $index => $task) {
-            if ($task instanceof Submission && $task->cancelled !== null) {
-                $batch->source->failed($batch, $index, $task->cancelled);
-                $this->giveBack($batch->slice(0, $index));
-                $this->giveBack($batch->slice($index + 1, \count($batch->tasks)));
-
-                return;
-            }
-        }
-        if ($batch->tasks !== []) {
-            $this->returned[] = $batch;
         }
     }
 
     private function heard(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === Protocol::RESULTS) {
-            $this->results($worker, $bytes, $at, $length);
+            $done = $this->results->take($worker, $bytes, $at, $length);
+            if ($done === null) {
+                $this->workers->distrust($worker);
+            } elseif ($done) {
+                $this->done($worker, $worker->batches[0]);
+            }
         } elseif ($type === Protocol::ITEMS) {
-            $this->item($worker, substr($bytes, $at, $length));
+            $this->results->takeItem($worker, substr($bytes, $at, $length));
         } elseif ($type === Protocol::REPORT && $this->options->onReport !== null) {
             ($this->options->onReport)(unserialize(substr($bytes, $at, $length)));
-        }
-    }
-
-    private function results(WorkerHandle $worker, string $bytes, int $at, int $length): void
-    {
-        $batch = $worker->batches[0] ?? null;
-        /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
-        $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
-        [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
-        if ($batch === null || $from !== $batch->arrived || $from + $count > \count($batch->tasks)) {
-            $this->workers->distrust($worker);
-
-            return;
-        }
-        $worker->memory = $head['memory'];
-        $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
-        $batch->elapsed += $head['elapsed'];
-        $batch->longest = max($batch->longest, $head['longest']);
-        $done = ($flags & Protocol::DONE) !== 0;
-        if ($count > 0) {
-            $batch->arrived = $from + $count;
-            $worker->tasks += $count;
-            $results = substr($bytes, $at + 41, $length - 41);
-            $packed = ($flags & Protocol::PACKED) !== 0;
-            if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
-                $batch->source->succeeded($batch, $from, $count, $packed, $results);
-            } else {
-                $this->eachResult($worker, $batch, $from, $packed ? $results : Packing::ofList($results));
-            }
-        }
-        if ($done) {
-            $this->done($worker, $batch);
-        }
-    }
-
-    private function eachResult(WorkerHandle $worker, Batch $batch, int $from, string $results): void
-    {
-        [$kinds, $values] = Packing::split($results);
-        foreach ($values as $i => $value) {
-            $index = $from + $i;
-            $kind = \ord($kinds[$i]);
-            $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
-                ? ($worker->ending)($batch, $index) // it has ended by itself, but too late
-                : null;
-            $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
-                ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
-                : null;
-            if ($worker->streaming === $index) {
-                $stream = $this->endOfStream($worker);
-                $failure === null ? $stream?->ended(Outcome::value($kind, $value, $batch->attempt, null)) : $stream?->failed($failure);
-            } elseif ($failure !== null) {
-                $this->failed($batch, $index, $failure, false);
-            } else {
-                $one = new Packing();
-                $one->add($kind, $value);
-                $batch->source->succeeded($batch, $index, 1, true, $one->head() . $one->bytes());
-            }
         }
     }
 
@@ -519,12 +429,12 @@ final class Dispatcher
         $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
         if ($batch->arrived < $batch->limit) {
             // It saw the limit when the pool had already counted the task as started.
-            $this->giveBack($batch->slice($batch->arrived, $batch->limit));
+            $this->backlog->add($batch->slice($batch->arrived, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
             $this->endedIfGone($batch->source);
         }
-        $next = $worker->batches[0] ?? null;
+        $next = $worker->first();
         if ($next === null) {
             $this->workers->idle($worker);
         } else {
@@ -532,62 +442,6 @@ final class Dispatcher
         }
         $this->fill();
         $this->checkDrained();
-    }
-
-    private function item(WorkerHandle $worker, string $payload): void
-    {
-        $batch = $worker->batches[0];
-        /** @var array{1: int} $index */
-        $index = unpack('V', $payload);
-        if ($worker->streaming !== $index[1]) {
-            $worker->streaming = $index[1];
-            $tell = static function (int $type, string $payload) use ($worker, $batch): void {
-                if (($worker->batches[0] ?? null) === $batch) {
-                    $worker->link?->send(Protocol::frame($type, $batch->id, $payload));
-                }
-            };
-            $stream = new Stream(
-                static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VV', $items, $size)),
-                static fn() => $tell(Protocol::UNWANTED, ''),
-            );
-            $worker->stream = \WeakReference::create($stream);
-            ++$this->streams;
-            $this->keepLoop();
-            $batch->source->streams($batch, $index[1], $stream);
-        } else {
-            $worker->stream?->get()?->arrived(substr($payload, 4));
-        }
-    }
-
-    private function endOfStream(WorkerHandle $worker): ?Stream
-    {
-        $stream = $worker->stream?->get();
-        $worker->streaming = -1;
-        $worker->stream = null;
-        --$this->streams;
-        $this->settled();
-
-        return $stream;
-    }
-
-    /** A task has no result: it is tried again, or this is its outcome. */
-    private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
-    {
-        $task = $batch->tasks[$index];
-        $again = $failure instanceof TaskException && !$batch->source->isLeft() && !($task instanceof Submission && $task->cancelled !== null)
-            && $this->retry->wants($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
-        if (!$again) {
-            $batch->source->failed($batch, $index, $failure);
-
-            return;
-        }
-        $batch = $batch->again($index, $crashed);
-        $timer = EventLoop::delay($this->retry->delayAfter($batch->attempt - 1), weakClosure(function () use (&$timer): void {
-            $this->returned[] = $this->pauses[$timer];
-            unset($this->pauses[$timer]);
-            $this->fill();
-        }));
-        $this->pauses[EventLoop::unreference($timer)] = $batch;
     }
 
     /** A worker is no more: what it had is given to others, but for what it had started. */
@@ -602,45 +456,18 @@ final class Dispatcher
             }
             $rest = $batch->slice($started, max($started, $batch->limit));
             $batch->limit = $started;
-            $this->giveBack($rest);
+            $this->backlog->add($rest);
         }
         $worker->batches = [];
         foreach ($batches as $batch) {
             for ($index = $batch->arrived; $index < $batch->limit; ++$index) {
-                $this->lost($worker, $batch, $index, [$batch, $index] === $running);
+                $this->results->lost($worker, $batch, $index, [$batch, $index] === $running);
             }
             if ($batch->source instanceof MapRun) {
                 $this->endedIfGone($batch->source);
             }
         }
         $this->checkDrained();
-    }
-
-    /** A task had been started and its result has not come. */
-    private function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
-    {
-        $failure = $ran && $worker->ending !== null ? ($worker->ending)($batch, $index) : $this->crash($worker, $batch, $index);
-        if ($worker->streaming === $index && $ran) {
-            $this->endOfStream($worker)?->failed($failure);
-        } else {
-            $this->failed($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
-        }
-    }
-
-    private function crash(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException
-    {
-        [$exitCode, $signal, $peak] = $worker->exit ?? [null, null, 0];
-
-        return WorkerCrashedException::died(
-            $exitCode,
-            $signal,
-            $worker->lastWords === '' ? null : $worker->lastWords,
-            $worker->lastWords === '',
-            $worker->stderr,
-            max($peak, $worker->memoryPeak),
-            $batch->attempt,
-            $batch->key($index),
-        );
     }
 
     private function cannotStart(WorkerStartException $reason): void
@@ -652,39 +479,10 @@ final class Dispatcher
     /** What no worker has fails. */
     private function giveUp(\Throwable $reason): void
     {
-        foreach ([...$this->returned, ...$this->pauses] as $batch) {
-            foreach ($batch->tasks as $index => $_) {
-                $batch->source->failed($batch, $index, $reason);
-            }
-        }
-        array_map(EventLoop::cancel(...), array_keys($this->pauses));
-        $this->returned = $this->pauses = [];
+        $this->backlog->fail($reason);
         foreach ($this->sources as $source) {
             $source->abort($reason);
         }
-    }
-
-    /** @return bool whether it was among those that no worker has; it has its outcome then */
-    private function withdrawReturned(Submission $submission): bool
-    {
-        foreach ([...$this->returned, ...$this->pauses] as $key => $batch) {
-            $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
-            if ($index === false) {
-                continue;
-            }
-            if (\is_string($key)) {
-                EventLoop::cancel($key);
-                unset($this->pauses[$key]);
-            } else {
-                $count = \count($batch->tasks);
-                array_splice($this->returned, $key, 1, array_filter([$batch->slice(0, $index), $batch->slice($index + 1, $count)], static fn(Batch $part): bool => $part->tasks !== []));
-            }
-            $batch->source->failed($batch, $index, $submission->cancelled ?? PoolClosedException::killed());
-
-            return true;
-        }
-
-        return false;
     }
 
     private function has(WorkerHandle $worker, MapRun $run): bool
@@ -729,7 +527,7 @@ final class Dispatcher
     private function keepLoop(): void
     {
         if (!$this->over) {
-            $this->submissions->open() > 0 || \count($this->sources) > 1 || $this->streams > 0 || $this->drained !== null
+            $this->submissions->open() > 0 || \count($this->sources) > 1 || $this->results->streams() > 0 || $this->drained !== null
                 ? EventLoop::reference($this->alive)
                 : EventLoop::unreference($this->alive);
         }
@@ -737,7 +535,7 @@ final class Dispatcher
 
     private function checkDrained(): void
     {
-        if ($this->drained === null || $this->stopping || $this->submissions->open() > 0 || $this->streams > 0) {
+        if ($this->drained === null || $this->stopping || $this->submissions->open() > 0 || $this->results->streams() > 0) {
             return;
         }
         foreach ($this->sources as $source) {

@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
-
-use function Amp\weakClosure;
 
 /**
  * The workers are forks or threads of one process, the host, which is started as a worker is and has loaded what they need.
@@ -76,9 +75,9 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
-        $this->timers[$id] ??= EventLoop::unreference(EventLoop::delay($this->grace, weakClosure(function () use ($id): void {
-            $this->force($id);
-        })));
+        $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
+            $context->force($id);
+        });
     }
 
     private function force(int $id): void
@@ -123,7 +122,7 @@ final class HostedContext implements Context, ContextEvents
     {
         $this->link?->drain();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
-        $this->gone($how, $this->failure ?? WorkerStartException::ended($how, $this->stderr));
+        $this->gone($how, $this->failure ?? WorkerStartException::ended($how, $this->stderr), [$exitCode, $signal, $peak]);
     }
 
     public function notStarted(int $id, WorkerStartException $why): void
@@ -144,10 +143,15 @@ final class HostedContext implements Context, ContextEvents
         $this->gone($how, WorkerStartException::ended($how, $this->stderr));
     }
 
-    /** All workers go with the host. */
-    private function gone(string $how, WorkerStartException $failure): void
+    /**
+     * All workers go with the host.
+     *
+     * @param array{int|null, int|null, int}|null $exit of its process, if that is known
+     */
+    private function gone(string $how, WorkerStartException $failure, ?array $exit = null): void
     {
         $waiting = $this->waiting;
+        $workers = array_diff_key($this->workers, $waiting);
         $dismissed = $this->dismissed;
         $this->close(); // what it leaves behind ends with what started it
         foreach ($waiting as $id => $settings) {
@@ -156,7 +160,14 @@ final class HostedContext implements Context, ContextEvents
         if ($dismissed) {
             return; // it had no workers
         }
-        $this->events->lost($how);
+        if ($this->kind !== 'thread' || $exit === null) {
+            $this->events->lost($how);
+
+            return;
+        }
+        foreach ($workers as $id => $_) {
+            $this->events->ended($id, ...$exit); // threads end as their process does
+        }
     }
 
     /** @param array<string, mixed> $settings */

@@ -67,6 +67,12 @@ final class WorkerHandle
 
     public function __construct(public readonly int $id, public readonly int $markKey) {}
 
+    /** What it works on. */
+    public function first(): ?Batch
+    {
+        return $this->batches[0] ?? null;
+    }
+
     public function isIdle(): bool
     {
         return $this->ready && $this->batches === [] && !$this->retiring && $this->ending === null;

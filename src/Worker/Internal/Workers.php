@@ -5,11 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
-
-use function Amp\weakClosure;
 
 /**
  * The workers of a pool: starts them when there is work, replaces them when they are due, ends them.
@@ -111,6 +110,7 @@ final class Workers implements ContextEvents
             $this->leaving += $worker->retiring ? 0 : 1;
             $worker->ending = $reason;
             $this->context->end($worker->id);
+            $worker->link?->send(Protocol::frame(Protocol::STOP, 0)); // a thread that waits for a frame is not ended before it has one
         }
     }
 
@@ -128,7 +128,7 @@ final class Workers implements ContextEvents
         if ($worker->retiring || $this->isDue($worker) || $this->surplus() > 0) {
             $this->stop($worker);
         } elseif ($this->idling === null && is_finite($this->options->idleTimeout)) {
-            $this->idling = EventLoop::unreference(EventLoop::delay(min($this->options->idleTimeout, 1e9), weakClosure($this->stopIdle(...))));
+            $this->idling = WeakTimer::after($this->options->idleTimeout, $this, static fn(self $workers) => $workers->stopIdle());
         }
     }
 
@@ -265,12 +265,12 @@ final class Workers implements ContextEvents
         $this->context->start($id, $this->settings->forWorker($this->reception, $id, $worker->markKey));
         $this->workers[$id] = $worker;
         $seconds = $this->options->startTimeout;
-        $worker->timers[] = EventLoop::unreference(EventLoop::delay(min($seconds, 1e9), weakClosure(function () use ($worker, $seconds): void {
+        $worker->timers[] = WeakTimer::after($seconds, $this, static function (self $workers) use ($worker, $seconds): void {
             if (!$worker->ready) {
                 $worker->startFailure = WorkerStartException::late($seconds);
-                $this->end($worker, static fn(): \Throwable => WorkerStartException::late($seconds));
+                $workers->end($worker, static fn(): \Throwable => WorkerStartException::late($seconds));
             }
-        })));
+        });
         $this->log('Worker {id} is started', ['id' => $id]);
     }
 
@@ -358,9 +358,9 @@ final class Workers implements ContextEvents
             return; // it is being buried
         }
         $this->context->disconnected($worker->id);
-        $worker->timers[] = EventLoop::unreference(EventLoop::delay($wrong === null ? self::TELLING : 0, weakClosure(function () use ($worker): void {
-            $this->context->end($worker->id);
-        })));
+        $worker->timers[] = WeakTimer::after($wrong === null ? self::TELLING : 0.0, $this, static function (self $workers) use ($worker): void {
+            $workers->context->end($worker->id);
+        });
     }
 
     private function bury(WorkerHandle $worker): void
@@ -439,7 +439,7 @@ final class Workers implements ContextEvents
             }
         }
         if (is_finite($next)) {
-            $this->idling = EventLoop::unreference(EventLoop::delay($next, weakClosure($this->stopIdle(...))));
+            $this->idling = WeakTimer::after($next, $this, static fn(self $workers) => $workers->stopIdle());
         }
     }
 

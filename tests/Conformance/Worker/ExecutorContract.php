@@ -50,6 +50,19 @@ abstract class ExecutorContract extends TestCase
     /** Items of a generator that may be made before they are asked for. */
     abstract protected function itemsAhead(): int;
 
+    /** Whether a task may ask for its cancellation, and is told of it. */
+    protected function tellsTasksOfTheirCancellation(): bool
+    {
+        return true;
+    }
+
+    protected function needsCancellationInTasks(): void
+    {
+        if (!$this->tellsTasksOfTheirCancellation()) {
+            self::markTestSkipped('A thread is ended at once: its tasks are not told of their cancellation');
+        }
+    }
+
     #[After]
     protected function dropExecutors(): void
     {
@@ -60,7 +73,7 @@ abstract class ExecutorContract extends TestCase
     #[After(-5)]
     protected function renewTheLoop(): void
     {
-        if (!$this->status()->isSuccess()) {
+        if ($this->status()->isFailure() || $this->status()->isError()) {
             EventLoop::setDriver((new DriverFactory())->create());
             gc_collect_cycles();
         }

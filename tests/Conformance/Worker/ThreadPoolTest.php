@@ -19,4 +19,14 @@ final class ThreadPoolTest extends WorkerPoolContract
     {
         return WorkerContext::Thread;
     }
+
+    protected function hasAProcessForEachWorker(): bool
+    {
+        return false;
+    }
+
+    protected function tellsTasksOfTheirCancellation(): bool
+    {
+        return false;
+    }
 }

@@ -24,6 +24,19 @@ abstract class WorkerPoolContract extends ExecutorContract
 
     abstract protected function context(): WorkerContext;
 
+    /** Or they share one, with its standard error and its signals; and of how a thread ends its exit code is not known. */
+    protected function hasAProcessForEachWorker(): bool
+    {
+        return true;
+    }
+
+    protected function needsAProcessForEachWorker(string $why): void
+    {
+        if (!$this->hasAProcessForEachWorker()) {
+            self::markTestSkipped("Threads share a process: {$why}");
+        }
+    }
+
     protected function make(?\Closure $onReport): Executor
     {
         return $this->pool(onReport: $onReport);

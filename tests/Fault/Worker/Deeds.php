@@ -57,7 +57,7 @@ final class Deeds
     /** @return resource|\Closure what can't travel */
     public static function unserializable(bool $closure): mixed
     {
-        return $closure ? static fn(): int => 1 : \STDIN;
+        return $closure ? static fn(): int => 1 : tmpfile();
     }
 
     /** At USR1 this ending happens, whatever the worker does then. */

@@ -60,7 +60,7 @@ trait ExhaustionFaults
         self::assertIsString($without[0]);
 
         self::assertStringStartsWith(WorkerStartException::class, $without[0]);
-        self::assertMatchesRegularExpression('/processes are allowed|could not be forked/', $without[0]);
+        self::assertMatchesRegularExpression('/processes are allowed|could not be (forked|started)/', $without[0]);
         self::assertSame(['done', 'done', 'done'], $with);
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal\Process;
 
 use parallel\Runtime;
+use Spindle\Worker\Internal\Mark;
 use Spindle\Worker\Internal\Protocol;
 
 /**
@@ -24,6 +25,9 @@ final class ThreadHost
 
     /** @var array<int, array{resource, resource}> by worker: this end of the socket that tells of its end, and the thread's */
     private array $ends = [];
+
+    /** @var array<int, int> the key of its {@see Mark}, by worker */
+    private array $marks = [];
 
     public function __construct(private readonly Wire $wire) {}
 
@@ -66,13 +70,18 @@ final class ThreadHost
 
     private function start(int $id, string $settings): void
     {
-        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
-        if ($pair === false) {
+        $pair = @stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        try {
+            $thread = $pair === false ? throw new \RuntimeException(error_get_last()['message'] ?? 'no socket') : new Runtime();
+        } catch (\Throwable $failure) {
+            $this->wire->send(Protocol::PRINTED, $id, "The thread could not be started: {$failure->getMessage()}\n");
             $this->wire->send(Protocol::ENDED, $id, pack('llP', 255, 0, 0));
 
             return;
         }
-        $thread = new Runtime();
+        /** @var array{mark: int} $words */
+        $words = unserialize($settings, ['allowed_classes' => false]);
+        $this->marks[$id] = $words['mark'];
         // The bodies below are compiled anew in the thread, which forbids much in them; what they call may be anything.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
@@ -96,9 +105,10 @@ final class ThreadHost
         $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, 0, 0));
     }
 
-    /** To end in the usual way would wait for each thread. */
+    /** To end in the usual way would wait for each thread; and none of them comes to remove anything. */
     private function vanish(): never
     {
+        array_map(Mark::remove(...), $this->marks);
         posix_kill((int) getmypid(), self::KILL);
         exit(255);
     }
@@ -106,6 +116,6 @@ final class ThreadHost
     private function forget(int $id): void
     {
         array_map(fclose(...), $this->ends[$id]);
-        unset($this->threads[$id], $this->ends[$id]);
+        unset($this->threads[$id], $this->ends[$id], $this->marks[$id]);
     }
 }

@@ -26,7 +26,7 @@ trait Closes
     public function testCloseReturnsWhenAllTasksHaveTheirOutcomes(): void
     {
         $pool = $this->pool();
-        $pid = $pool->submit(Deed::pid(...))->await();
+        $pid = $pool->submit(Deed::worker(...))->await();
         $futures = [];
         for ($i = 0; $i < 50; ++$i) {
             $futures[] = $pool->submit(new Number($i));
@@ -104,7 +104,7 @@ trait Closes
     public function testKillEndsTheWorkersAtOnce(): void
     {
         $pool = $this->pool(1);
-        $pid = $pool->submit(Deed::pid(...))->await();
+        $pid = $pool->submit(Deed::worker(...))->await();
         $pool->submit(static fn() => Deed::hang())->ignore();
         $pool->kill();
 
@@ -127,7 +127,7 @@ trait Closes
 
     public function testAPoolThatIsDroppedIsGoneWithTheOutcomeOfItsLastTask(): void
     {
-        $future = $this->pool(1)->submit(Deed::pid(...));
+        $future = $this->pool(1)->submit(Deed::worker(...));
         $this->dropExecutors();
         $pid = $future->await();
 

@@ -62,6 +62,7 @@ trait IsCancelled
 
     public function testACancelledTaskFailsWhenItHasEndedWhateverItReturns(): void
     {
+        $this->needsCancellationInTasks();
         $gate = $this->gate();
         $ended = $this->path('ended');
         $cancellation = new DeferredCancellation();

@@ -76,6 +76,7 @@ trait LimitsTime
 
     public function testATaskThatLooksForItsCancellationMayEndByItself(): void
     {
+        $this->needsCancellationInTasks();
         $ended = $this->path('ended');
         $pool = $this->pool(1, timeout: 0.2, grace: 10.0);
         $late = self::failure(TaskTimeoutException::class, $pool->submit(static function () use ($ended): void {

@@ -21,10 +21,10 @@ trait ReplacesWorkers
     public function testWorkersLiveForManyTasks(): void
     {
         $pool = $this->pool(1);
-        $pids = iterator_to_array($pool->map(range(1, 50), static fn(int $i): int => Deed::pid()));
+        $workers = iterator_to_array($pool->map(range(1, 50), static fn(int $i): int => Deed::worker()));
 
-        self::assertCount(1, array_unique($pids));
-        self::assertNotSame(getmypid(), $pids[0]);
+        self::assertCount(1, array_unique($workers));
+        self::assertNotSame(getmypid(), $workers[0]);
     }
 
     public function testThereAreAsManyAsWereAskedFor(): void
@@ -36,14 +36,14 @@ trait ReplacesWorkers
             $futures[] = $pool->submit(static function () use ($gate, $i): int {
                 $gate->pass("{$i}");
 
-                return Deed::pid();
+                return Deed::worker();
             });
         }
         $gate->awaitTasks(3);
         $gate->open();
-        $pids = array_map(static fn(Future $future): int => $future->await(), $futures);
+        $workers = array_map(static fn(Future $future): int => $future->await(), $futures);
 
-        self::assertCount(3, array_unique($pids));
+        self::assertCount(3, array_unique($workers));
     }
 
     public function testOneTaskNeedsOneWorker(): void
@@ -58,30 +58,30 @@ trait ReplacesWorkers
     public function testAWorkerIsReplacedAfterSoManyTasks(): void
     {
         $pool = $this->pool(1, maxTasks: 2);
-        $pids = [];
+        $workers = [];
         for ($i = 0; $i < 6; ++$i) {
-            $pids[] = $pool->submit(Deed::pid(...))->await();
+            $workers[] = $pool->submit(Deed::worker(...))->await();
         }
 
-        self::assertSame([2, 2, 2], array_values(array_count_values($pids)));
+        self::assertSame([2, 2, 2], array_values(array_count_values($workers)));
     }
 
     public function testNoTaskIsLostWhenWorkersAreReplaced(): void
     {
         $pool = $this->pool(maxTasks: 20);
-        $pids = iterator_to_array($pool->map(range(1, 200), static fn(int $i): int => Deed::pid()));
+        $workers = iterator_to_array($pool->map(range(1, 200), static fn(int $i): int => Deed::worker()));
 
-        self::assertCount(200, $pids);
-        self::assertLessThanOrEqual(20, max(array_count_values($pids)));
-        self::assertGreaterThanOrEqual(10, \count(array_unique($pids)));
+        self::assertCount(200, $workers);
+        self::assertLessThanOrEqual(20, max(array_count_values($workers)));
+        self::assertGreaterThanOrEqual(10, \count(array_unique($workers)));
     }
 
     public function testAWorkerIsReplacedAtItsAge(): void
     {
         $pool = $this->pool(1, maxAge: 0.2);
-        $first = $pool->submit(Deed::pid(...))->await();
+        $first = $pool->submit(Deed::worker(...))->await();
 
-        Eventually::holds(static fn(): bool => $pool->submit(Deed::pid(...))->await() !== $first, 'another one has taken its place');
+        Eventually::holds(static fn(): bool => $pool->submit(Deed::worker(...))->await() !== $first, 'another one has taken its place');
     }
 
     public function testNoTaskIsLostWhenWorkersAreReplacedAtTheirAge(): void
@@ -99,12 +99,12 @@ trait ReplacesWorkers
     public function testAWorkerThatHasGrownIsReplaced(): void
     {
         $pool = $this->pool(1, maxGrowth: 12 << 20);
-        $pids = [];
+        $workers = [];
         for ($i = 0; $i < 6; ++$i) {
-            $pids[] = $pool->submit(static fn(): int => Deed::keep(8 << 20))->await();
+            $workers[] = $pool->submit(static fn(): int => Deed::keep(8 << 20))->await();
         }
 
-        self::assertSame([2, 2, 2], array_values(array_count_values($pids)));
+        self::assertSame([2, 2, 2], array_values(array_count_values($workers)));
     }
 
     public function testNoTaskIsLostWhenWorkersThatHaveGrownAreReplaced(): void
@@ -114,19 +114,19 @@ trait ReplacesWorkers
             usleep(3000); // so that each is a batch of its own, after which the pool looks
             return Deed::keep($bytes);
         };
-        $pids = iterator_to_array($pool->map(array_fill(0, 30, 3 << 20), $task));
+        $workers = iterator_to_array($pool->map(array_fill(0, 30, 3 << 20), $task));
 
-        self::assertCount(30, $pids);
-        self::assertGreaterThan(2, \count(array_unique($pids)));
+        self::assertCount(30, $workers);
+        self::assertGreaterThan(2, \count(array_unique($workers)));
     }
 
     public function testAWorkerWithNothingToDoEnds(): void
     {
         $pool = $this->pool(1, idleTimeout: 0.1);
-        $pid = $pool->submit(Deed::pid(...))->await();
-        Eventually::holds(static fn(): bool => !Processes::isAlive($pid), 'it is gone');
+        $worker = $pool->submit(Deed::worker(...))->await();
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
 
-        self::assertNotSame($pid, $pool->submit(Deed::pid(...))->await());
+        self::assertNotSame($worker, $pool->submit(Deed::worker(...))->await());
     }
 
     public function testAPoolGrowsWhileTasksWait(): void
@@ -155,16 +155,16 @@ trait ReplacesWorkers
             $futures[] = $pool->submit(static function () use ($gate, $i): int {
                 $gate->pass("{$i}");
 
-                return Deed::pid();
+                return Deed::worker();
             });
         }
         $gate->awaitTasks(3);
         $pool->resize(1);
         $gate->open();
-        $pids = array_map(static fn(Future $future): int => $future->await(), $futures);
-        self::assertCount(3, array_unique($pids));
+        $workers = array_map(static fn(Future $future): int => $future->await(), $futures);
+        self::assertCount(3, array_unique($workers));
 
-        Eventually::holds(static fn(): bool => \count(array_filter($pids, Processes::isAlive(...))) === 1, 'one is left');
+        Eventually::holds(static fn(): bool => \count(array_filter($workers, Processes::isAlive(...))) === 1, 'one is left');
         self::assertUsable($pool);
     }
 

@@ -37,6 +37,10 @@ trait SurvivesCrashes
     {
         $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
         $crashed = self::failure(WorkerCrashedException::class, $pool->submit($task));
+        if (!$this->hasAProcessForEachWorker()) {
+            $message = str_replace("exit({$exitCode})", 'exit()', $message);
+            $exitCode = null;
+        }
 
         self::assertSame([$exitCode, $signal], [$crashed->exitCode, $crashed->signal]);
         self::assertStringContainsString($message, $crashed->getMessage());
@@ -65,6 +69,7 @@ trait SurvivesCrashes
 
     public function testTheLastOfTheStandardErrorIsKept(): void
     {
+        $this->needsAProcessForEachWorker('they have one standard error');
         $pool = $this->pool(1, onOutput: static function (): void {});
         $crashed = self::failure(WorkerCrashedException::class, $pool->submit(static function (): never {
             file_put_contents('php://stderr', str_repeat('x', 20_000) . 'the last words');
@@ -96,6 +101,9 @@ trait SurvivesCrashes
     #[DataProvider('waysToDie')]
     public function testOnlyTheTaskThatRanFails(\Closure $death): void
     {
+        if ($this->dataName() === 'KILL') {
+            $this->needsAProcessForEachWorker('a signal ends all of them');
+        }
         $pool = $this->pool(memoryLimit: '32M', onOutput: static function (): void {});
         $futures = [];
         for ($i = 0; $i < 60; ++$i) {
@@ -142,16 +150,17 @@ trait SurvivesCrashes
         self::assertSame(['a'], $results->keys);
         self::assertInstanceOf(WorkerCrashedException::class, $results->thrown);
         self::assertSame('b', $results->thrown->key);
-        self::assertStringStartsWith('The task for "b" called exit(3)', $results->thrown->getMessage());
+        $code = $this->hasAProcessForEachWorker() ? '3' : '';
+        self::assertStringStartsWith("The task for \"b\" called exit({$code})", $results->thrown->getMessage());
     }
 
     public function testAWorkerThatCrashedIsReplaced(): void
     {
         $pool = $this->pool(1);
-        $before = $pool->submit(Deed::pid(...))->await();
+        $before = $pool->submit(Deed::worker(...))->await();
         self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(0)));
 
-        self::assertNotSame($before, $pool->submit(Deed::pid(...))->await());
+        self::assertNotSame($before, $pool->submit(Deed::worker(...))->await());
     }
 
     public function testACrashOfAGeneratorComesAfterItsItems(): void
@@ -165,7 +174,7 @@ trait SurvivesCrashes
 
         self::assertSame([1, 2], $items->values);
         self::assertInstanceOf(WorkerCrashedException::class, $items->thrown);
-        self::assertSame(3, $items->thrown->exitCode);
+        self::assertSame($this->hasAProcessForEachWorker() ? 3 : null, $items->thrown->exitCode);
         self::assertUsable($pool);
     }
 
@@ -177,7 +186,7 @@ trait SurvivesCrashes
             $futures[] = $pool->submit(static fn() => exit(7));
         }
         foreach ($futures as $future) {
-            self::assertSame(7, self::failure(WorkerCrashedException::class, $future)->exitCode);
+            self::assertSame($this->hasAProcessForEachWorker() ? 7 : null, self::failure(WorkerCrashedException::class, $future)->exitCode);
         }
         self::assertUsable($pool);
     }

@@ -14,9 +14,10 @@ final class Deed
     /** @var list<string> */
     public static array $kept = [];
 
-    public static function pid(): int
+    /** The system's number of the process, or of the thread, that is the worker. */
+    public static function worker(): int
     {
-        return (int) getmypid();
+        return (int) basename((string) readlink('/proc/thread-self'));
     }
 
     /** How often it was called in this worker. */
@@ -30,12 +31,12 @@ final class Deed
     {
         self::$kept[] = str_repeat('x', $bytes);
 
-        return self::pid();
+        return self::worker();
     }
 
     public static function dieOf(int $signal): never
     {
-        posix_kill(self::pid(), $signal);
+        posix_kill((int) getmypid(), $signal);
         // A signal comes to the process before the call returns, or nearly.
         while (true) {
             usleep(1000);
@@ -46,7 +47,7 @@ final class Deed
     public static function hang(string $started = ''): never
     {
         if ($started !== '') {
-            file_put_contents($started, self::pid());
+            file_put_contents($started, self::worker());
         }
         while (true) {
             usleep(1000);

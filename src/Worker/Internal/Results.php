@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\TaskException;
+use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\WorkerCrashedException;
+
+/**
+ * What becomes of tasks that a worker has started: a result, items, a failure, or another attempt.
+ */
+final class Results
+{
+    /** Bytes of the payload of RESULTS before the results. */
+    private const HEAD = 41;
+
+    /** Tasks whose items are under way. */
+    private int $streams = 0;
+
+    /** @param \Closure(): void $streaming called when there is one more or less of those */
+    public function __construct(
+        private readonly TaskRetryPolicy $retry,
+        private readonly Backlog $backlog,
+        private readonly \Closure $streaming,
+    ) {}
+
+    public function streams(): int
+    {
+        return $this->streams;
+    }
+
+    /** @return bool|null whether the batch is done with these; null when they are results of tasks that the worker does not have */
+    public function take(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
+    {
+        $batch = $worker->first();
+        /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
+        $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
+        [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
+        if ($batch === null || $from !== $batch->arrived || $from + $count > \count($batch->tasks)) {
+            return null;
+        }
+        $worker->memory = $head['memory'];
+        $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
+        $batch->elapsed += $head['elapsed'];
+        $batch->longest = max($batch->longest, $head['longest']);
+        if ($count > 0) {
+            $batch->arrived = $from + $count;
+            $worker->tasks += $count;
+            $results = substr($bytes, $at + self::HEAD, $length - self::HEAD);
+            $packed = ($flags & Protocol::PACKED) !== 0;
+            if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
+                $batch->source->succeeded($batch, $from, $count, $packed, $results);
+            } else {
+                $this->takeEach($worker, $batch, $from, $packed ? $results : Packing::ofList($results));
+            }
+        }
+
+        return ($flags & Protocol::DONE) !== 0;
+    }
+
+    /** Takes an item of the task that runs, or the news that it has items. */
+    public function takeItem(WorkerHandle $worker, string $payload): void
+    {
+        $batch = $worker->first();
+        if ($batch === null) {
+            return;
+        }
+        /** @var array{1: int} $index */
+        $index = unpack('V', $payload);
+        if ($worker->streaming !== $index[1]) {
+            $worker->streaming = $index[1];
+            $tell = static function (int $type, string $payload) use ($worker, $batch): void {
+                if ($worker->first() === $batch) {
+                    $worker->link?->send(Protocol::frame($type, $batch->id, $payload));
+                }
+            };
+            $stream = new Stream(
+                static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VV', $items, $size)),
+                static fn() => $tell(Protocol::UNWANTED, ''),
+            );
+            $worker->stream = \WeakReference::create($stream);
+            ++$this->streams;
+            ($this->streaming)();
+            $batch->source->streams($batch, $index[1], $stream);
+        } else {
+            $worker->stream?->get()?->arrived(substr($payload, 4));
+        }
+    }
+
+    /**
+     * A task had been started and its result has not come, and won't.
+     *
+     * @param bool $ran whether it was the one that ran when the worker ended
+     */
+    public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
+    {
+        $failure = $ran && $worker->ending !== null ? ($worker->ending)($batch, $index) : $this->crash($worker, $batch, $index);
+        if ($worker->streaming === $index && $ran) {
+            $this->endOfStream($worker)?->failed($failure);
+        } else {
+            $this->failed($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
+        }
+    }
+
+    /** A task that runs will have no outcome of its own. */
+    public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
+    {
+        if ($worker->streaming === $index && $batch === $worker->first()) {
+            $this->endOfStream($worker)?->failed($reason);
+        } else {
+            $batch->source->failed($batch, $index, $reason);
+        }
+    }
+
+    private function takeEach(WorkerHandle $worker, Batch $batch, int $from, string $results): void
+    {
+        [$kinds, $values] = Packing::split($results);
+        foreach ($values as $i => $value) {
+            $index = $from + $i;
+            $kind = \ord($kinds[$i]);
+            $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
+                ? ($worker->ending)($batch, $index) // it has ended by itself, but too late
+                : null;
+            $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
+                ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
+                : null;
+            if ($worker->streaming === $index) {
+                $stream = $this->endOfStream($worker);
+                try {
+                    $failure === null ? $stream?->ended(Outcome::value($kind, $value, $batch->attempt, null)) : $stream?->failed($failure);
+                } catch (TaskException $refused) {
+                    $stream->failed($refused);
+                }
+            } elseif ($failure !== null) {
+                $this->failed($batch, $index, $failure, false);
+            } else {
+                $one = new Packing();
+                $one->add($kind, $value);
+                $batch->source->succeeded($batch, $index, 1, true, $one->head() . $one->bytes());
+            }
+        }
+    }
+
+    private function endOfStream(WorkerHandle $worker): ?Stream
+    {
+        $stream = $worker->stream?->get();
+        $worker->streaming = -1;
+        $worker->stream = null;
+        --$this->streams;
+        ($this->streaming)();
+
+        return $stream;
+    }
+
+    /** A task has no result: it is tried again, or this is its outcome. */
+    private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
+    {
+        $task = $batch->tasks[$index];
+        $again = $failure instanceof TaskException && !$batch->source->isLeft() && !($task instanceof Submission && $task->cancelled !== null)
+            && $this->retry->wants($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
+        if (!$again) {
+            $batch->source->failed($batch, $index, $failure);
+
+            return;
+        }
+        $this->backlog->addLater($batch->again($index, $crashed), $this->retry->delayAfter($batch->attempt));
+    }
+
+    private function crash(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException
+    {
+        [$exitCode, $signal, $peak] = $worker->exit ?? [null, null, 0];
+
+        return WorkerCrashedException::died(
+            $exitCode,
+            $signal,
+            $worker->lastWords === '' ? null : $worker->lastWords,
+            $worker->lastWords === '',
+            $worker->stderr,
+            max($peak, $worker->memoryPeak),
+            $batch->attempt,
+            $batch->key($index),
+        );
+    }
+}

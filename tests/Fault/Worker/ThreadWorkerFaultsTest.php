@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Worker\WorkerContext;
+
+final class ThreadWorkerFaultsTest extends WorkerPoolFaults
+{
+    public static function setUpBeforeClass(): void
+    {
+        if (!class_exists('parallel\\Runtime')) {
+            self::markTestSkipped('It needs a thread-safe PHP with ext-parallel, see docs/how-to/run-callables.md');
+        }
+    }
+
+    protected function context(): WorkerContext
+    {
+        return WorkerContext::Thread;
+    }
+
+    protected function hasAProcessForEachWorker(): bool
+    {
+        return false;
+    }
+}
