@@ -54,7 +54,7 @@ trait RunsCallables
         yield 'a closure of a method that uses its object' => [(new Number(8))->bound(), 8];
         yield 'a closure that uses its class' => [Number::scoped(), 'private ' . Number::class];
         yield 'a closure with imported names' => [static fn(): array => TextOfTests::numbers(upper('a1 b2')), [1, 2]];
-        yield 'a closure with constants of its place' => [static fn(): array => [__NAMESPACE__, __CLASS__], [__NAMESPACE__, __CLASS__]];
+        yield 'a closure with the class of its place' => [static fn(): string => __CLASS__, ExecutorContract::class];
     }
 
     /** @param callable(): mixed $task */
