@@ -92,17 +92,16 @@ final class Mark
     /**
      * Takes back what has not been started of a batch.
      *
-     * @param int $count tasks in the batch
+     * @param int $limit tasks in the batch, without those that were taken back before: they are not given again
      *
      * @return int how many were started; none of the others will be
      */
-    public function revoke(int $batch, int $count): int
+    public function revoke(int $batch, int $limit): int
     {
-        $limit = min($count, $this->started($batch, $count));
-        shmop_write($this->memory, pack('P', ($batch << 32) | $limit), 16 + 8 * ($batch & 1));
+        shmop_write($this->memory, pack('P', ($batch << 32) | min($limit, $this->started($batch, $limit))), 16 + 8 * ($batch & 1));
         usleep(self::SETTLING);
 
-        return min($count, $this->started($batch, $count));
+        return min($limit, $this->started($batch, $limit));
     }
 
     /** @return int how many of a batch's tasks were started, the one that runs included */

@@ -38,7 +38,7 @@ final class Results
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
-        if ($batch === null || $from !== $batch->arrived || $from + $count > \count($batch->tasks)) {
+        if ($batch === null || $from !== $batch->arrived || $from + $count > $batch->limit) {
             return null;
         }
         $worker->memory = $head['memory'];

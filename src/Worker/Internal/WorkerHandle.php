@@ -111,7 +111,7 @@ final class WorkerHandle
     /** Takes back what it has not started of a batch; of what was taken back before, nothing. */
     public function revoke(Batch $batch): int
     {
-        $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, \count($batch->tasks)));
+        $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
     }

@@ -54,7 +54,7 @@ final class Deeds
         return 'slept';
     }
 
-    /** @return resource|\Closure what can't travel */
+    /** @return resource|\Closure|false what can't travel */
     public static function unserializable(bool $closure): mixed
     {
         return $closure ? static fn(): int => 1 : tmpfile();
