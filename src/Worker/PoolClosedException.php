@@ -24,6 +24,11 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
         return new self('The pool was killed before the task had an outcome; it was ended');
     }
 
+    public static function left(): self
+    {
+        return new self('The loop that the task belongs to was left or cancelled before the task had ended; it was ended');
+    }
+
     public static function unread(): self
     {
         return new self('The pool was closed before all of the input was read; the results of what had been read came before this');

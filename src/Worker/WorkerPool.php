@@ -110,10 +110,12 @@ final class WorkerPool implements Executor
     /**
      * Changes how many workers there are. When it is lowered, tasks that run finish first.
      *
-     * @throws \ValueError when it is below 1
+     * @throws \ValueError          when it is below 1
+     * @throws PoolClosedException in a fork of the process that made the pool
      */
     public function resize(int $workers): void
     {
+        $this->mustBeOurs();
         $this->dispatcher->resize(self::atLeastOne($workers));
     }
 

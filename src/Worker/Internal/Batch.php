@@ -30,6 +30,7 @@ final class Batch
      * @param bool                                        $packed  whether any of the tasks is an {@see Encoded}
      * @param int                                         $attempt of its tasks, 1 at first
      * @param int                                         $crashes of workers that its only task has ended; 0 for more tasks
+     * @param float                                       $bytesEach of an argument, in the mean
      */
     public function __construct(
         public readonly Source $source,
@@ -39,6 +40,7 @@ final class Batch
         public readonly bool $packed,
         public readonly int $attempt = 1,
         public readonly int $crashes = 0,
+        public readonly float $bytesEach = 0.0,
     ) {
         $this->limit = \count($tasks);
     }
@@ -54,6 +56,7 @@ final class Batch
             $this->packed,
             $this->attempt,
             $this->crashes,
+            $this->bytesEach,
         );
     }
 
@@ -68,6 +71,7 @@ final class Batch
             $this->packed,
             $this->attempt + 1,
             $this->crashes + ($crashed ? 1 : 0),
+            $this->bytesEach,
         );
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
+use Spindle\Internal\Aside;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskRetryPolicy;
@@ -24,6 +25,9 @@ final class Dispatcher
 
     /** A batch that takes longer than this, in nanoseconds, has a long task in it: those behind it are taken back. */
     private const OVERDUE = 3_000_000;
+
+    /** Seconds until another look at a worker that is between two tasks, or sends the result of one. */
+    private const BETWEEN = 0.1;
 
     /** Batches that a worker has at most. */
     private const DEPTH = 2;
@@ -47,6 +51,7 @@ final class Dispatcher
     private bool $closed = false;
     private bool $stopping = false;
     private bool $over = false;
+    private readonly int $owner;
 
     /** @var DeferredFuture<null>|null completed when nothing is open any more */
     private ?DeferredFuture $drained = null;
@@ -64,6 +69,7 @@ final class Dispatcher
         \Closure $context,
     ) {
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
+        $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
         $this->results = new Results($retry, $this->backlog, $this->settled(...));
         $this->submissions = new Submissions($this->settled(...));
@@ -103,7 +109,7 @@ final class Dispatcher
     /** The task is not wanted any more: it fails with this as soon as it can do nothing more. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if ($submission->isSettled()) {
+        if ($submission->isSettled() || $this->isElsewhere()) {
             return;
         }
         $submission->cancelled = $reason;
@@ -137,6 +143,9 @@ final class Dispatcher
     /** Nobody wants the run's results any more: what waits is dropped, what runs has so many seconds. */
     public function leave(MapRun $run, float $patience): void
     {
+        if ($this->isElsewhere()) {
+            return;
+        }
         $this->backlog->drop($run);
         foreach ($this->workers->all() as $worker) {
             if (!$this->has($worker, $run)) {
@@ -158,6 +167,9 @@ final class Dispatcher
 
     public function forget(MapRun $run): void
     {
+        if ($this->isElsewhere()) {
+            return;
+        }
         unset($this->sources[$run->id()]);
         foreach ($this->workers->all() as $worker) {
             if (isset($worker->codes[$run->id()])) {
@@ -338,10 +350,13 @@ final class Dispatcher
             return;
         }
         $since = max($batch->since, $worker->batches[0]->since);
+        $left = null;
         if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
-            $since = max($since, $worker->mark->startedAt());
+            $startedAt = $worker->mark->startedAt();
+            $since = max($since, $startedAt);
+            $left = $startedAt === 0 ? min($timeout, self::BETWEEN) : null;
         }
-        $left = $timeout - (hrtime(true) - $since) / 1e9;
+        $left ??= $timeout - (hrtime(true) - $since) / 1e9;
         if ($left > 0) {
             $this->limitTime($worker, $left);
 
@@ -419,7 +434,9 @@ final class Dispatcher
         } elseif ($type === Protocol::ITEMS) {
             $this->results->takeItem($worker, substr($bytes, $at, $length));
         } elseif ($type === Protocol::REPORT && $this->options->onReport !== null) {
-            ($this->options->onReport)(unserialize(substr($bytes, $at, $length)));
+            $report = substr($bytes, $at, $length);
+            $onReport = $this->options->onReport;
+            Aside::call(static fn() => $onReport(unserialize($report)));
         }
     }
 
@@ -488,7 +505,7 @@ final class Dispatcher
     private function has(WorkerHandle $worker, MapRun $run): bool
     {
         foreach ($worker->batches as $batch) {
-            if ($batch->source === $run) {
+            if ($batch->source === $run && $batch->arrived < $batch->limit) {
                 return true;
             }
         }
@@ -496,11 +513,17 @@ final class Dispatcher
         return false;
     }
 
+    /** In a fork of the pool's process, which shares its sockets and marks, and is not to touch them. */
+    private function isElsewhere(): bool
+    {
+        return $this->owner !== getmypid();
+    }
+
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->running() ?? [null, 0];
         if ($batch?->source === $run && $worker->ending === null && $index >= $batch->arrived) {
-            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::killed());
+            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::left());
         }
     }
 

@@ -27,6 +27,9 @@ final class Link
     private int $sent = 0;
     private bool $closed = false;
 
+    /** A fork of this process shares the socket, and is not to send anything. */
+    private readonly int $owner;
+
     /** @var (\Closure(int, int, string, int, int): void)|null type, id, and where the payload lies: bytes, offset, length */
     private ?\Closure $frame = null;
 
@@ -39,6 +42,7 @@ final class Link
      */
     public function __construct(private readonly mixed $stream, int $longest)
     {
+        $this->owner = (int) getmypid();
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
@@ -82,7 +86,7 @@ final class Link
     /** Sends this; what the socket does not take now follows as soon as it does. */
     public function send(string $frames): void
     {
-        if ($this->closed) {
+        if ($this->closed || $this->owner !== getmypid()) {
             return;
         }
         $sent = $this->unsent === [] ? (int) @fwrite($this->stream, $frames) : 0;

@@ -53,11 +53,14 @@ final class MapRun implements Source
     private ?Batch $ready = null;
 
     /**
-     * @var array<int, array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int}> what the
-     *      caller's loop has not taken: count, keys, what it is, results, attempt; by the number of the first task, or as it came
+     * @var array<int, array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int, float}> what the
+     *      caller's loop has not taken: count, keys, what it is, results, attempt, bytes of the arguments; by the number of the first task, or as it came
      */
     private array $done = [];
     private int $doneBytes = 0;
+
+    /** Bytes of arguments whose outcomes the caller's loop has not taken. */
+    private float $aheadBytes = 0.0;
     private int $next = 0;
     private int $came = 0;
 
@@ -103,6 +106,7 @@ final class MapRun implements Source
     public function results(?Cancellation $cancellation, object $owner): \Generator
     {
         $cancellation?->throwIfRequested();
+        $this->dispatcher->mustBeOpen();
         $subscription = $cancellation?->subscribe(function (CancelledException $exception): void {
             $this->aborted ??= $exception;
             $this->leave(0.0);
@@ -111,7 +115,7 @@ final class MapRun implements Source
         try {
             $this->pullSoon();
             while (($chunk = $this->chunk()) !== null) {
-                [$count, $keys, $what, $results, $attempt] = $chunk;
+                [$count, $keys, $what, $results, $attempt, $bytes] = $chunk;
                 $chunk = null;
                 if ($what === false) {
                     /** @var list<bool|int|float|string|null> $values */
@@ -134,6 +138,7 @@ final class MapRun implements Source
                     throw $what;
                 }
                 $this->delivered += $count;
+                $this->aheadBytes -= $bytes;
                 $this->pullSoon();
             }
             $this->left = $this->ended = true; // whatever still yields items is its reader's
@@ -258,7 +263,7 @@ final class MapRun implements Source
     /**
      * Waits for what the caller's loop gets next.
      *
-     * @return array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int}|null
+     * @return array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int, float}|null
      */
     private function chunk(): ?array
     {
@@ -310,7 +315,7 @@ final class MapRun implements Source
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [$count, $keys, $what, $results, $batch->attempt];
+        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [$count, $keys, $what, $results, $batch->attempt, $batch->bytesEach * $count];
         $this->doneBytes += \strlen($results);
         if ($this->consumer !== null && isset($this->done[$this->next])) {
             $this->wake();
@@ -321,7 +326,7 @@ final class MapRun implements Source
     {
         $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
 
-        return $this->pulled - $this->delivered < $window && $this->doneBytes + $this->bytes < self::ROOM;
+        return $this->pulled - $this->delivered < $window && $this->doneBytes + $this->aheadBytes < self::ROOM;
     }
 
     /** The input is pulled in a callback of the loop, for it may suspend. */
@@ -373,7 +378,8 @@ final class MapRun implements Source
         }
         $first = $this->pulled;
         $this->pulled += \count($this->tasks);
-        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed);
+        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed, bytesEach: $this->bytes / \count($this->tasks));
+        $this->aheadBytes += $this->bytes;
         $this->tasks = $this->keys = [];
         $this->packed = false;
         $this->bytes = 0;

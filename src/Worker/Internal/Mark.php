@@ -9,7 +9,7 @@ namespace Spindle\Worker\Internal;
  *
  *     0   u32  index of the task that runs, or of the last one that did
  *     4   u32  its batch
- *     8   u64  when it was started, in nanoseconds of the monotonic clock, where there is a time limit
+ *     8   u64  when it was started, in nanoseconds of the monotonic clock, 0 when it has ended; where there is a time limit
  *     16  u64  batch << 32 | limit: of the last batch with an even number, tasks from this index on are not to be started
  *     24  u64  the same for odd numbers
  *
@@ -80,7 +80,7 @@ final class Mark
         return [$words['batch'], $words['index']];
     }
 
-    /** When that task was started, in nanoseconds of {@see hrtime()}. */
+    /** When that task was started, in nanoseconds of {@see hrtime()}; 0 once it has ended, or before it starts. */
     public function startedAt(): int
     {
         /** @var array{1: int} $words */

@@ -32,7 +32,7 @@ final class Portable
      * Finds what serialize() would lose or what no other process could make anew: resources and anonymous classes.
      *
      * @param (\Closure(\Closure, string): void)|null $closures called for each closure with its path; null refuses them
-     * @param array<int, true>                         $seen     objects by id
+     * @param array<int|string, true>                  $seen     objects and references by id
      *
      * @throws UnserializableException
      */
@@ -40,9 +40,15 @@ final class Portable
     {
         if (\is_array($value)) {
             foreach ($value as $key => $item) {
-                if (!\is_scalar($item) && $item !== null) {
-                    self::check($item, self::inArray($path, $key), $closures, $seen);
+                if (\is_scalar($item) || $item === null) {
+                    continue;
                 }
+                $reference = \is_array($item) ? \ReflectionReference::fromArrayElement($value, $key)?->getId() : null;
+                if ($reference !== null && isset($seen[$reference])) {
+                    continue; // an array may hold itself
+                }
+                $seen[$reference ?? ''] = true;
+                self::check($item, self::inArray($path, $key), $closures, $seen);
             }
         } elseif (\is_object($value)) {
             self::checkObject($value, $path, $closures, $seen);
@@ -55,7 +61,7 @@ final class Portable
 
     /**
      * @param (\Closure(\Closure, string): void)|null $closures
-     * @param array<int, true>                         $seen
+     * @param array<int|string, true>                  $seen
      */
     private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen): void
     {

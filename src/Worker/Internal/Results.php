@@ -43,6 +43,9 @@ final class Results
         }
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
+        if ($worker->mark === null) {
+            $batch->since = hrtime(true); // when its next task starts, as far as can be known
+        }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
         if ($count > 0) {
@@ -71,14 +74,15 @@ final class Results
         $index = unpack('V', $payload);
         if ($worker->streaming !== $index[1]) {
             $worker->streaming = $index[1];
+            $worker->streamOf = $batch;
             $tell = static function (int $type, string $payload) use ($worker, $batch): void {
                 if ($worker->first() === $batch) {
                     $worker->link?->send(Protocol::frame($type, $batch->id, $payload));
                 }
             };
             $stream = new Stream(
-                static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VV', $items, $size)),
-                static fn() => $tell(Protocol::UNWANTED, ''),
+                static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VVV', $index[1], $items, $size)),
+                static fn() => $tell(Protocol::UNWANTED, pack('V', $index[1])),
             );
             $worker->stream = \WeakReference::create($stream);
             ++$this->streams;
@@ -97,7 +101,7 @@ final class Results
     public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
         $failure = $ran && $worker->ending !== null ? ($worker->ending)($batch, $index) : $this->crash($worker, $batch, $index);
-        if ($worker->streaming === $index && $ran) {
+        if ($worker->streaming === $index && $worker->streamOf === $batch) {
             $this->endOfStream($worker)?->failed($failure);
         } else {
             $this->failed($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
@@ -107,7 +111,7 @@ final class Results
     /** A task that runs will have no outcome of its own. */
     public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
-        if ($worker->streaming === $index && $batch === $worker->first()) {
+        if ($worker->streaming === $index && $worker->streamOf === $batch) {
             $this->endOfStream($worker)?->failed($reason);
         } else {
             $batch->source->failed($batch, $index, $reason);
@@ -147,7 +151,7 @@ final class Results
     {
         $stream = $worker->stream?->get();
         $worker->streaming = -1;
-        $worker->stream = null;
+        $worker->stream = $worker->streamOf = null;
         --$this->streams;
         ($this->streaming)();
 

@@ -44,7 +44,7 @@ final class TaskCode
      *
      * @param-out bool $isPure
      */
-    public static function encode(callable $task, string $key, ?bool &$isPure = null): string
+    public static function encode(callable $task, #[\SensitiveParameter] string $key, ?bool &$isPure = null): string
     {
         $isPure = false;
         if ($task instanceof \Closure) {
@@ -68,7 +68,7 @@ final class TaskCode
      *
      * @throws \UnexpectedValueException when there is no such function or method here
      */
-    public static function decode(string $code, string $key): \Closure
+    public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
         /** @var array{string, string|object, 2?: string, 3?: int} $parts */
         $parts = self::signing($key, static fn(): mixed => unserialize($code));
@@ -97,7 +97,7 @@ final class TaskCode
     }
 
     /** @throws UnserializableException */
-    private static function encodeClosure(\Closure $task, string $key, bool &$isPure): string
+    private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string
     {
         $function = new \ReflectionFunction($task);
         if (!$function->isAnonymous()) {
@@ -128,7 +128,7 @@ final class TaskCode
     private static function encodeNamed(\ReflectionFunction $function): string
     {
         $object = $function->getClosureThis();
-        $class = $function->getClosureScopeClass();
+        $class = $function->getClosureCalledClass() ?? $function->getClosureScopeClass(); // the first is what static:: means
         if ($object !== null) {
             return Portable::serialize([self::METHOD, $object, $function->getName()], self::PATH);
         }
@@ -232,7 +232,7 @@ final class TaskCode
      *
      * @return T
      */
-    private static function signing(string $key, \Closure $work): mixed
+    private static function signing(#[\SensitiveParameter] string $key, \Closure $work): mixed
     {
         $signer = Signed::$signer;
         SerializableClosure::setSecretKey($key);
@@ -246,13 +246,13 @@ final class TaskCode
     /** Also a private one, which a class may have made a callable of with $this->method(...). */
     private static function method(string|object $class, string $name): \Closure
     {
-        if (!method_exists($class, $name)) {
-            $task = [$class, $name]; // one of __call() or __callStatic()
-
-            return \is_callable($task) ? $task(...) : throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
+        $task = [$class, $name];
+        $method = method_exists($class, $name) ? new \ReflectionMethod($class, $name) : null; // or one of __call() or __callStatic()
+        if (($method === null || $method->isPublic()) && \is_callable($task)) {
+            return $task(...); // a closure of the method itself would not know which class was called
         }
 
-        return (new \ReflectionMethod($class, $name))->getClosure(\is_object($class) ? $class : null);
+        return $method?->getClosure(\is_object($class) ? $class : null) ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
     }
 
     private static function missing(string $what): \UnexpectedValueException

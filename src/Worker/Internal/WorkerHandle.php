@@ -17,8 +17,9 @@ final class WorkerHandle
     /** It may be given tasks. */
     public bool $ready = false;
 
-    /** It is told to stop when it has nothing left to do, or has been told to. */
+    /** It is told to stop when it has nothing left to do; and has been told. */
     public bool $retiring = false;
+    public bool $stopping = false;
 
     /** @var (\Closure(Batch, int): \Throwable)|null what becomes of the task that runs, once it was made to end */
     public ?\Closure $ending = null;
@@ -54,9 +55,10 @@ final class WorkerHandle
     /** Its socket is closed, so that nothing more will come. */
     public bool $silent = false;
 
-    /** @var \WeakReference<Stream>|null of the task that runs; and its index */
+    /** @var \WeakReference<Stream>|null of the task that runs; its index, and its batch */
     public ?\WeakReference $stream = null;
     public int $streaming = -1;
+    public ?Batch $streamOf = null;
 
     /** When it had nothing more to do. */
     public float $idleSince = 0.0;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Aside;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -24,7 +25,7 @@ final class Workers implements ContextEvents
     /** Seconds that the system has to tell how a worker ended whose socket is closed, before it is made to end. */
     private const TELLING = 1.0;
 
-    /** Seconds that workers have to end by themselves when the pool is closed. */
+    /** Seconds that a worker has to end by itself once it is told to. */
     private const FAREWELL = 2.0;
 
     private readonly Context $context;
@@ -37,7 +38,7 @@ final class Workers implements ContextEvents
     /** Those of them that get no more tasks. */
     private int $leaving = 0;
     private int $vain = 0;
-    private float $pausedUntil = 0.0;
+    private ?string $pausing = null;
     private ?string $idling = null;
     private bool $closed = false;
 
@@ -78,7 +79,7 @@ final class Workers implements ContextEvents
     /** Starts as many more as could be given tasks, up to the pool's size. */
     public function startFor(int $demand): void
     {
-        if ($demand < 1 || $this->closed || microtime(true) < $this->pausedUntil) {
+        if ($demand < 1 || $this->closed || $this->pausing !== null) {
             return;
         }
         $room = $this->size;
@@ -195,8 +196,10 @@ final class Workers implements ContextEvents
     public function close(): void
     {
         $this->closed = true;
-        if ($this->idling !== null) {
-            EventLoop::cancel($this->idling);
+        foreach ([$this->idling, $this->pausing] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
         }
         $workers = $this->workers;
         $this->workers = [];
@@ -237,8 +240,9 @@ final class Workers implements ContextEvents
         if ($isError && isset($this->workers[$id])) {
             $this->workers[$id]->wrote($bytes);
         }
-        if ($this->options->onOutput !== null) {
-            ($this->options->onOutput)($bytes, $isError);
+        $onOutput = $this->options->onOutput;
+        if ($onOutput !== null) {
+            Aside::call(static fn() => $onOutput($bytes, $isError));
         } elseif (!$isError) {
             echo $bytes;
         } elseif (\defined('STDERR')) {
@@ -379,10 +383,14 @@ final class Workers implements ContextEvents
         $this->vain = $failed ? $this->vain + 1 : 0;
         ($this->gone)($worker);
         if ($failed && ($worker->ending === null || $worker->startFailure !== null)) {
-            $this->pausedUntil = microtime(true) + self::PAUSE;
+            $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $workers): void {
+                $workers->pausing = null;
+                ($workers->ready)();
+            });
             $others = array_filter($this->workers, static fn(WorkerHandle $other): bool => $other->ending === null && !$other->retiring);
             if ($others === [] && (!$worker->ready || $this->vain >= self::VAIN)) {
-                $this->pausedUntil = 0.0;
+                EventLoop::cancel($this->pausing);
+                $this->pausing = null;
                 ($this->failed)($worker->startFailure ?? WorkerStartException::ended($worker->lastWords === '' ? "exit({$exitCode})" : ($worker->lastWords ?? $how), $worker->stderr));
             }
         }
@@ -409,8 +417,12 @@ final class Workers implements ContextEvents
             $this->leaving += $worker->ending === null ? 1 : 0;
             $worker->retiring = true;
         }
-        if ($worker->batches === []) {
-            $worker->link?->send(Protocol::frame(Protocol::STOP, 0));
+        if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
+            $worker->stopping = true;
+            $worker->link->send(Protocol::frame(Protocol::STOP, 0));
+            $worker->timers[] = WeakTimer::after(self::FAREWELL, $this, static function (self $workers) use ($worker): void {
+                $workers->context->end($worker->id); // what it does at its end takes too long
+            });
         }
     }
 
@@ -455,6 +467,9 @@ final class Workers implements ContextEvents
     /** @param array<string, mixed> $context */
     private function log(string $message, array $context): void
     {
-        $this->options->logger?->debug($message, $context);
+        $logger = $this->options->logger;
+        if ($logger !== null) {
+            Aside::call(static fn() => $logger->debug($message, $context));
+        }
     }
 }

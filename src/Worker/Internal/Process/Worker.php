@@ -92,6 +92,7 @@ final class Worker
      */
     public function __construct(
         private readonly Wire $wire,
+        #[\SensitiveParameter]
         private readonly string $key,
         private readonly int $markKey,
         private readonly bool $timed,
@@ -110,7 +111,7 @@ final class Worker
             register_shutdown_function($this->lastWords(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                pcntl_signal(self::TERM, $this->terminate(...));
+                pcntl_signal(self::TERM, $this->terminate(...), false); // or it would be answered only when something comes
             }
         }
         $this->mark = Mark::make($this->markKey); // however this ends from here on, its name is taken away
@@ -251,6 +252,9 @@ final class Worker
                 $this->state = self::BUSY;
                 $this->packThrown($thrown);
                 $thrown = null;
+            }
+            if ($this->timed && $mark !== null) {
+                shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
             }
             if ($this->cancellation !== null) {
                 $this->leaveIfTold();
@@ -426,24 +430,31 @@ final class Worker
             ++$ahead;
             $size += \strlen($bytes);
             while ($ahead >= Protocol::WINDOW || $size >= Protocol::WINDOW_SIZE || $this->wire->isReadable()) {
-                $frame = $this->wire->receive() ?? $this->vanish();
+                $frame = $this->receive() ?? $this->vanish();
                 if ($frame[1] !== $this->batch || ($frame[0] !== Protocol::WANTED && $frame[0] !== Protocol::UNWANTED)) {
                     $this->frames[] = $frame;
                     continue;
                 }
+                /** @var array{index: int} $of */
+                $of = unpack('Vindex', $frame[2]);
+                if ($of['index'] !== $index) {
+                    continue; // it came too late for a generator before this one
+                }
                 if ($frame[0] === Protocol::UNWANTED) {
                     $this->pack(null);
+                    $this->full = true; // nobody is to wait for its end
 
                     return;
                 }
                 /** @var array{items: int, size: int} $taken */
-                $taken = unpack('Vitems/Vsize', $frame[2]);
+                $taken = unpack('Vitems/Vsize', $frame[2], 4);
                 $ahead -= $taken['items'];
                 $size -= $taken['size'];
             }
         }
         $this->state = self::BUSY;
         $this->pack($items->getReturn());
+        $this->full = true;
     }
 
     private function report(mixed $value): void
