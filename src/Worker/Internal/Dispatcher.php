@@ -239,7 +239,8 @@ final class Dispatcher
         if ($this->closed) {
             return;
         }
-        if ($this->submissions->open() === 0 && $this->results->streams() === 0) {
+        $isRead = array_filter($this->workers->all(), static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null) !== [];
+        if ($this->submissions->open() === 0 && !$isRead) {
             $this->kill();
 
             return;

@@ -22,6 +22,14 @@ final class PortableTest extends TestCase
         yield 'a circle' => [$circle];
     }
 
+    public function testAnArrayMayHoldItself(): void
+    {
+        $array = [1];
+        $array['itself'] = &$array;
+
+        self::assertSame(serialize($array), Portable::serialize($array, '$array'));
+    }
+
     #[DataProvider('values')]
     public function testWhatIsWholeComesBackEqual(mixed $value): void
     {

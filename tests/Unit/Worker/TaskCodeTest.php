@@ -44,6 +44,35 @@ final class TaskCodeTest extends TestCase
         self::assertSame($task(4), TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)(4));
     }
 
+    /** @return iterable<string, array{callable}> */
+    public static function calledClasses(): iterable
+    {
+        yield 'an array' => [[Filial::class, 'called']];
+        yield 'a string' => [Filial::class . '::called'];
+        yield 'a first-class callable' => [Filial::called(...)];
+    }
+
+    #[DataProvider('calledClasses')]
+    public function testItIsTheClassThatWasCalled(callable $task): void
+    {
+        self::assertSame(Filial::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
+    }
+
+    public function testItsKeyIsInNoTrace(): void
+    {
+        $key = bin2hex(random_bytes(8));
+        $before = ini_set('zend.exception_ignore_args', '0');
+        $file = fopen('php://memory', 'r');
+        try {
+            TaskCode::encode(static fn(): mixed => $file, $key);
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertStringNotContainsString($key, print_r($refused->getTrace(), true));
+        } finally {
+            ini_set('zend.exception_ignore_args', (string) $before);
+        }
+    }
+
     /** @return iterable<string, array{callable, string}> */
     public static function refused(): iterable
     {

@@ -4,9 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Tests\Eventually;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\WorkerPool;
+
+use function Amp\delay;
 
 /**
  * What tasks print.
@@ -15,6 +20,50 @@ use Spindle\Tests\Eventually;
  */
 trait CarriesOutput
 {
+    public function testACallbackThatThrowsLosesNoOutcome(): void
+    {
+        $thrown = [];
+        $before = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$thrown): void {
+            $thrown[] = $failure->getMessage();
+        });
+        try {
+            $pool = $this->pool(1, onOutput: static fn() => throw new \DomainException('output'), onReport: static fn() => throw new \DomainException('report'));
+            $result = $pool->submit(static function (): int {
+                echo 'something';
+                TaskContext::current()->report(1);
+
+                return 5;
+            })->await();
+            delay(0);
+        } finally {
+            EventLoop::setErrorHandler($before);
+        }
+
+        self::assertSame(5, $result);
+        self::assertSame(['output', 'report'], $thrown);
+    }
+
+    public function testACallbackMayWaitForThePool(): void
+    {
+        $answers = [];
+        $pool = null;
+        $pool = $this->pool(1, onReport: static function (mixed $number) use (&$pool, &$answers): void {
+            self::assertInstanceOf(WorkerPool::class, $pool);
+            self::assertIsInt($number);
+            $answers[] = $pool->submit(new Number($number))->await();
+        });
+        $result = $pool->submit(static function (): int {
+            TaskContext::current()->report(7);
+
+            return 5;
+        })->await();
+        self::assertUsable($pool);
+
+        self::assertSame([5, [7]], [$result, $answers]);
+        $pool = null; // the callback holds it, too
+    }
+
     public function testWhatATaskPrintsArrivesInItsOrderBeforeTheResult(): void
     {
         $output = '';

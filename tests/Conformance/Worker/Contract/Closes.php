@@ -23,6 +23,16 @@ use Spindle\Worker\PoolClosedException;
  */
 trait Closes
 {
+    public function testALoopThatIsBegunAfterTheEndIsToldSo(): void
+    {
+        $pool = $this->pool();
+        $loops = [$pool->map([1], abs(...)), $pool->mapUnordered([1], abs(...))];
+        $pool->close();
+        foreach ($loops as $loop) {
+            self::thrown(PoolClosedException::class, static fn() => iterator_to_array($loop));
+        }
+    }
+
     public function testCloseReturnsWhenAllTasksHaveTheirOutcomes(): void
     {
         $pool = $this->pool();

@@ -165,6 +165,36 @@ trait StreamsItems
         self::assertSame(1000, $count());
     }
 
+    public function testAGeneratorThatIsLeftEndsNoOtherBehindIt(): void
+    {
+        $executor = $this->executor();
+        $task = static function (int $i): \Generator {
+            yield 0;
+            $end = hrtime(true) + ($i === 0 ? 5_000_000 : 0);
+            do {
+                $now = hrtime(true);
+            } while ($now < $end);
+            yield from [1, 2, 3];
+        };
+        for ($round = 0; $round < 20; ++$round) {
+            $left = $executor->submit(static function () use ($task): \Generator {
+                yield from $task(0);
+            });
+            $others = [];
+            for ($i = 0; $i < 10; ++$i) {
+                $others[] = $executor->submit(static function () use ($task): \Generator {
+                    yield from $task(1);
+                });
+            }
+            $items = $left->await();
+            $items->current();
+            unset($items, $left);
+            foreach ($others as $other) {
+                self::assertCount(4, iterator_to_array($other->await(), false));
+            }
+        }
+    }
+
     public function testAGeneratorThatIsLeftEnds(): void
     {
         $executor = $this->executor();

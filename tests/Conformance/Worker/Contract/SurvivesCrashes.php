@@ -130,6 +130,28 @@ trait SurvivesCrashes
     }
 
     /** @param \Closure(): mixed $death */
+    #[DataProvider('waysToDie')]
+    public function testACrashAfterAGeneratorLeavesNothingWaiting(\Closure $death): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $task = static fn(int $i): mixed => $i === 2001 ? $death() : (static function () use ($i): \Generator {
+            yield $i;
+        })();
+        $taken = 0;
+        try {
+            foreach ($pool->map(range(0, 3000), $task) as $items) {
+                self::assertInstanceOf(\Generator::class, $items);
+                $taken += \count(iterator_to_array($items, false));
+            }
+            self::fail('Nothing was thrown');
+        } catch (WorkerCrashedException) {
+            self::assertLessThanOrEqual(2001, $taken);
+        }
+        self::assertUsable($pool);
+        $pool->close();
+    }
+
+    /** @param \Closure(): mixed $death */
     #[DataProvider('waysToDieThatPhpNotices')]
     public function testALoopEndsWithTheCrashOfItsTaskAfterAllResultsBeforeIt(\Closure $death): void
     {
