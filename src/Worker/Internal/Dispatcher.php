@@ -65,7 +65,7 @@ final class Dispatcher
         int $size,
         TaskRetryPolicy $retry,
         private readonly WorkerPoolOptions $options,
-        private readonly Settings $settings,
+        Settings $settings,
         \Closure $context,
     ) {
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));

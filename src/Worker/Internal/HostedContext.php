@@ -133,7 +133,7 @@ final class HostedContext implements Context, ContextEvents
     public function printed(int $id, string $bytes, bool $isError): void
     {
         if ($isError) {
-            $this->stderr = substr($this->stderr . $bytes, -8192);
+            $this->stderr = substr($this->stderr . $bytes, -WorkerHandle::STDERR_TAIL);
         }
         $this->events->printed(self::HOST, $bytes, $isError);
     }

@@ -39,7 +39,7 @@ final class InlineMap
         $cancellation?->throwIfRequested();
         while (($pulled = $this->pull()->await($cancellation)) !== null) {
             [$key, $value] = $pulled;
-            $argument = Portable::serialize($value, 'The argument' . InlineTask::ofInput($key));
+            $argument = Portable::serialize($value, 'The argument' . Portable::forKey($key));
             $pulled = $value = null;
             $work = fn(): mixed => $this->call()(unserialize($argument));
             yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();

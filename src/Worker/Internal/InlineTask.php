@@ -58,12 +58,6 @@ final class InlineTask
         return $task->deferred?->getFuture() ?? throw new \LogicException('It has not run yet');
     }
 
-    /** How what belongs to one input of a map is called. */
-    public static function ofInput(mixed $key): string
-    {
-        return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
-    }
-
     private function run(): void
     {
         if ($this->isCancelled()) {
@@ -101,7 +95,7 @@ final class InlineTask
     private function returned(mixed $result): void
     {
         try {
-            $bytes = Portable::serialize($result, 'The result' . self::ofInput($this->key));
+            $bytes = Portable::serialize($result, 'The result' . Portable::forKey($this->key));
             $copy = Outcome::value(Protocol::SERIALIZED, $bytes, 1, $this->key);
         } catch (UnserializableException|TaskException $refused) {
             $this->failed($refused);
@@ -115,7 +109,7 @@ final class InlineTask
     private function stream(\Generator $items): void
     {
         $key = $this->key;
-        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), self::ofInput($key));
+        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), Portable::forKey($key));
         $this->completed($stream->reader());
         $stream->run();
     }

@@ -133,7 +133,7 @@ final class MapRun implements Source
                     $items = $what;
                     $what = null;
                     yield $keys[0] => $items;
-                    $items = null; // it goes on only while somebody reads it
+                    $items = null;
                 } else {
                     throw $what;
                 }
@@ -429,8 +429,6 @@ final class MapRun implements Source
         if (\is_string($value)) {
             return new Encoded($value, Protocol::STRING);
         }
-        $name = \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
-
-        return new Encoded(Portable::serialize($value, "The argument{$name}"), Protocol::SERIALIZED);
+        return new Encoded(Portable::serialize($value, 'The argument' . Portable::forKey($key)), Protocol::SERIALIZED);
     }
 }

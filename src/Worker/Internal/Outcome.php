@@ -51,7 +51,7 @@ final class Outcome
             $where = unserialize($bytes, ['allowed_classes' => false]);
 
             [$path, $what] = $where;
-            $name = \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
+            $name = Portable::forKey($key);
 
             return UnserializableException::at((string) preg_replace_callback('/^The (result|item)/', static fn(array $match): string => "{$match[0]}{$name}", $path), $what);
         }

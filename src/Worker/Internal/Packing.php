@@ -24,6 +24,14 @@ final class Packing
         $this->bytes = $this->bytes === '' ? $bytes : $this->bytes . $bytes;
     }
 
+    /** @param list<bool|int|float|string|null> $values */
+    public function addPlain(array $values): void
+    {
+        foreach ($values as $value) {
+            \is_string($value) ? $this->add(Protocol::STRING, $value) : $this->add(Protocol::SERIALIZED, serialize($value));
+        }
+    }
+
     public function count(): int
     {
         return \strlen($this->kinds);
@@ -57,9 +65,7 @@ final class Packing
         $packing = new self();
         /** @var list<bool|int|float|string|null> $values */
         $values = unserialize($list, ['allowed_classes' => false]);
-        foreach ($values as $value) {
-            $packing->add(Protocol::SERIALIZED, serialize($value));
-        }
+        $packing->addPlain($values);
 
         return $packing->head() . $packing->bytes();
     }

@@ -88,6 +88,12 @@ final class Portable
         }
     }
 
+    /** What follows the name of an argument or result, to say which input it is of; nothing where that can't be said. */
+    public static function forKey(mixed $key): string
+    {
+        return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
+    }
+
     /** Which part of it serialize() has refused. */
     private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
     {

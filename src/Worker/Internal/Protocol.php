@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
+
 /**
  * The wire format between a pool and its workers: over a Unix socket, frames as {@see \Spindle\Internal\FrameReader}
  * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian.
@@ -43,7 +45,6 @@ final class Protocol
     public const STRING = 1;
     public const THROWN = 2;
     public const UNSERIALIZABLE = 3;
-    public const STREAM = 4;
 
     // Flags of RESULTS, and of TASKS.
     public const DONE = 1;
@@ -65,6 +66,6 @@ final class Protocol
 
     public static function frame(int $type, int $id, string $payload = ''): string
     {
-        return pack('VCV', \strlen($payload) + 5, $type, $id) . $payload;
+        return LauncherProtocol::frame($type, $id, $payload);
     }
 }

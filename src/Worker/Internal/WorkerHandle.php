@@ -9,7 +9,8 @@ use Spindle\Worker\WorkerStartException;
 /** What the pool knows of a worker. */
 final class WorkerHandle
 {
-    private const STDERR_TAIL = 8192;
+    /** Bytes of what was written to a standard error that are kept. */
+    public const STDERR_TAIL = 8192;
 
     public ?Link $link = null;
     public ?Mark $mark = null;
@@ -51,9 +52,6 @@ final class WorkerHandle
 
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
     public ?array $exit = null;
-
-    /** Its socket is closed, so that nothing more will come. */
-    public bool $silent = false;
 
     /** @var \WeakReference<Stream>|null of the task that runs; its index, and its batch */
     public ?\WeakReference $stream = null;

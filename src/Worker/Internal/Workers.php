@@ -178,7 +178,6 @@ final class Workers implements ContextEvents
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;
-        $this->empty = $empty;
         $timer = EventLoop::delay(self::FAREWELL, $this->isEmpty(...));
         $this->empty = static function () use ($timer, $empty): void {
             EventLoop::cancel($timer);
@@ -354,7 +353,6 @@ final class Workers implements ContextEvents
 
     private function disconnected(WorkerHandle $worker, ?string $wrong): void
     {
-        $worker->silent = true;
         if ($wrong !== null) {
             $worker->wrote("{$wrong}\n");
         }

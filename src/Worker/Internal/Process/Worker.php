@@ -85,6 +85,7 @@ final class Worker
 
     /** @var string|null given back to PHP when it has no memory left and there is something to tell */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
+
     /**
      * @param int         $markKey for the shared memory, see {@see Mark}; 0 for none
      * @param bool        $timed whether the pool wants to know when a task was started
@@ -357,22 +358,22 @@ final class Worker
 
     private function add(int $kind, string $bytes): void
     {
-        foreach ($this->values as $value) {
-            \is_string($value) ? $this->packed->add(Protocol::STRING, $value) : $this->packed->add(Protocol::SERIALIZED, serialize($value));
-        }
-        $this->values = [];
+        $this->packValues(); // they came before it
         $this->packed->add($kind, $bytes);
         $this->full = $this->packed->size() > self::GATHERED;
+    }
+
+    private function packValues(): void
+    {
+        $this->packed->addPlain($this->values);
+        $this->values = [];
     }
 
     /** Sends the results that wait. Whatever ends this process, it does between two frames. */
     private function flush(int $flags): void
     {
-        if ($this->packed->count() > 0 && $this->values !== []) {
-            foreach ($this->values as $value) {
-                $this->packed->add(\is_string($value) ? Protocol::STRING : Protocol::SERIALIZED, \is_string($value) ? $value : serialize($value));
-            }
-            $this->values = [];
+        if ($this->packed->count() > 0) {
+            $this->packValues();
         }
         $packed = $this->packed;
         $isPacked = $packed->count() > 0;
