@@ -84,7 +84,7 @@ final readonly class Measure
         \assert(\is_callable($name));
         $begin = hrtime(true);
         $pool->each($this->numbers(), $name, static function (mixed $number) use (&$results, &$sum): void {
-            \assert(\is_int($number));
+            /** @var int $number */
             ++$results;
             $sum += $number;
         });

@@ -31,6 +31,7 @@ final class Batch
      * @param int                                         $attempt of its tasks, 1 at first
      * @param int                                         $crashes of workers that its only task has ended; 0 for more tasks
      * @param float                                       $bytesEach of an argument, in the mean
+     * @param bool                                        $integers  whether all tasks are
      */
     public function __construct(
         public readonly Source $source,
@@ -41,6 +42,7 @@ final class Batch
         public readonly int $attempt = 1,
         public readonly int $crashes = 0,
         public readonly float $bytesEach = 0.0,
+        public readonly bool $integers = false,
     ) {
         $this->limit = \count($tasks);
     }
@@ -57,6 +59,7 @@ final class Batch
             $this->attempt,
             $this->crashes,
             $this->bytesEach,
+            $this->integers,
         );
     }
 
@@ -72,6 +75,7 @@ final class Batch
             $this->attempt + 1,
             $this->crashes + ($crashed ? 1 : 0),
             $this->bytesEach,
+            $this->integers,
         );
     }
 
@@ -90,7 +94,10 @@ final class Batch
     {
         $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? Protocol::PACKED : 0) | ($this->source->pace()->isEager() ? Protocol::EAGER : 0));
         if (!$this->packed) {
-            return [$head, serialize($this->tasks)];
+            /** @var list<bool|int|float|string|null> $tasks */
+            $tasks = $this->tasks;
+
+            return [$head, Packing::list($tasks, $this->integers)];
         }
         $packing = new Packing();
         foreach ($this->tasks as $task) {

@@ -47,6 +47,7 @@ final class MapRun implements Source
     /** @var list<mixed> */
     private array $keys = [];
     private bool $packed = false;
+    private bool $integers = true;
     private int $bytes = 0;
 
     /** Batches that nobody has taken yet: one, so that it is there when a worker gets free. */
@@ -118,9 +119,7 @@ final class MapRun implements Source
                 [$count, $keys, $what, $results, $attempt, $bytes] = $chunk;
                 $chunk = null;
                 if ($what === false) {
-                    /** @var list<bool|int|float|string|null> $values */
-                    $values = unserialize($results, ['allowed_classes' => false]);
-                    foreach ($values as $i => $value) {
+                    foreach (Packing::values($results) as $i => $value) {
                         yield $keys[$i] => $value;
                     }
                 } elseif ($what === true) {
@@ -378,10 +377,11 @@ final class MapRun implements Source
         }
         $first = $this->pulled;
         $this->pulled += \count($this->tasks);
-        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed, bytesEach: $this->bytes / \count($this->tasks));
+        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed, bytesEach: $this->bytes / \count($this->tasks), integers: $this->integers);
         $this->aheadBytes += $this->bytes;
         $this->tasks = $this->keys = [];
         $this->packed = false;
+        $this->integers = true;
         $this->bytes = 0;
     }
 
@@ -394,32 +394,46 @@ final class MapRun implements Source
         $size = $this->pace->size();
         $until = hrtime(true) + self::PATIENCE;
         $n = 0;
+        $look = min($size, 16); // at whether it is enough
         foreach ($this->input as $key => $value) {
-            if ($this->left) {
-                return;
-            }
             if (\is_int($value)) {
                 $tasks[] = $value; // of the tiniest tasks there are the most
-            } elseif ($value === null || \is_bool($value) || \is_float($value)) {
-                $tasks[] = $value;
-            } elseif (\is_string($value) && \strlen($value) < Protocol::LONG) {
-                $tasks[] = $value;
-                $this->bytes += \strlen($value);
             } else {
-                $tasks[] = $encoded = self::encode($key, $value);
-                $this->bytes += \strlen($encoded->bytes);
-                $this->packed = true;
+                $this->integers = false;
+                if ($value === null || \is_bool($value) || \is_float($value)) {
+                    $tasks[] = $value;
+                } elseif (\is_string($value) && \strlen($value) < Protocol::LONG) {
+                    $tasks[] = $value;
+                    $this->bytes += \strlen($value);
+                } else {
+                    $tasks[] = $encoded = self::encode($key, $value);
+                    $this->bytes += \strlen($encoded->bytes);
+                    $this->packed = true;
+                }
+                $look = $this->bytes < self::BATCH_ROOM ? $look : 0;
             }
             $keys[] = $key;
             if ($this->suspended) {
+                if ($this->left) {
+                    return;
+                }
                 $this->dispatcher->fill();
             }
-            if (++$n >= $size || $this->bytes >= self::BATCH_ROOM || (($n & 15) === 0 && hrtime(true) > $until)) {
-                yield;
-                $size = $this->pace->size();
-                $until = hrtime(true) + self::PATIENCE;
-                $n = 0;
+            if (++$n < $look) {
+                continue;
             }
+            if ($n < $size && $this->bytes < self::BATCH_ROOM && hrtime(true) < $until) {
+                $look = min($size, $n + 16);
+                continue;
+            }
+            yield;
+            if ($this->left) {
+                return;
+            }
+            $size = $this->pace->size();
+            $until = hrtime(true) + self::PATIENCE;
+            $n = 0;
+            $look = min($size, 16);
         }
     }
 

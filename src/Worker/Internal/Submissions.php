@@ -92,8 +92,7 @@ final class Submissions implements Source
             [$kinds, $values] = Packing::split($results);
         } else {
             $kinds = '';
-            /** @var list<bool|int|float|string|null> $values */
-            $values = unserialize($results, ['allowed_classes' => false]);
+            $values = Packing::values($results);
         }
         foreach ($values as $i => $value) {
             /** @var Submission $submission */

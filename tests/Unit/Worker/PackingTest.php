@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Scale;
 use Spindle\Worker\Internal\Packing;
+use Spindle\Worker\Internal\Protocol;
 
 final class PackingTest extends TestCase
 {
@@ -39,12 +41,31 @@ final class PackingTest extends TestCase
         self::assertSame([0, 0, '', pack('V', 0)], [$packing->count(), $packing->size(), $packing->bytes(), $packing->head()]);
     }
 
-    public function testItKnowsWhichKindsItHas(): void
+    /**
+     * @param list<bool|int|float|string|null> $values
+     */
+    #[DataProvider('lists')]
+    public function testAListIsTheSameAfterwards(array $values, bool $integers): void
     {
-        $packing = new Packing();
-        $packing->add(3, 'x');
+        $bytes = Packing::list($values, $integers);
 
-        self::assertTrue($packing->has(3));
-        self::assertFalse($packing->has(2));
+        self::assertSame($values, Packing::values($bytes));
+        self::assertSame($values, Packing::values("before{$bytes}", 6));
+        [$kinds, $each] = Packing::split(Packing::ofList($bytes));
+        self::assertSame($values, array_map(
+            static fn(string $kind, string $one): mixed => \ord($kind) === Protocol::STRING ? $one : unserialize($one),
+            $values === [] ? [] : str_split($kinds),
+            $each,
+        ));
+    }
+
+    /** @return iterable<string, array{list<bool|int|float|string|null>, bool}> */
+    public static function lists(): iterable
+    {
+        yield 'nothing' => [[], true];
+        yield 'nothing, serialized' => [[], false];
+        yield 'one integer' => [[7], true];
+        yield 'integers' => [[0, -1, \PHP_INT_MAX, \PHP_INT_MIN, 255, 1 << 40], true];
+        yield 'of all kinds' => [[1, 'q', '', null, true, false, -0.5, \INF, "\0a:0:{}"], false];
     }
 }

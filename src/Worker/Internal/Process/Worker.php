@@ -64,6 +64,9 @@ final class Worker
     /** @var list<bool|int|float|string|null> results that wait, while all of them are plain */
     private array $values = [];
 
+    /** Whether all of those are. */
+    private bool $integers = true;
+
     private Packing $packed;
     private bool $failures = false;
     private bool $full = false;
@@ -165,8 +168,7 @@ final class Worker
             [$kinds, $items] = Packing::split($payload, 9);
         } else {
             $kinds = '';
-            /** @var list<bool|int|float|string|null> $items */
-            $items = unserialize(substr($payload, 9), ['allowed_classes' => false]);
+            $items = Packing::values($payload, 9);
         }
         unset($payload);
         TaskContext::enter(new TaskContext($head['attempt'], $this->cancellation(...), $this->report(...)));
@@ -184,87 +186,139 @@ final class Worker
     }
 
     /**
-     * The loop that every task goes through: tiny tasks take less than what is done here for each.
+     * The loop that every task goes through: tiny tasks take less than what is done here for each. What need not be done
+     * for each is done when {@see Mark::LOOK} is over, and so after every task that took longer.
      *
-     * @param string                                 $kinds of packed items, a byte for each; '' of plain ones
-     * @param list<bool|int|float|string|null>       $items
-     * @param int                                    $gather how long results may wait, in nanoseconds
+     * @param string                           $kinds of packed items, a byte for each; '' of plain ones
+     * @param list<bool|int|float|string|null> $items
+     * @param int                              $gather how long results may wait, in nanoseconds
      */
     private function performEach(int $code, string $kinds, array $items, int $gather): void
     {
         $mark = $this->mark;
-        $batch = $this->batch;
-        $slot = 16 + 8 * ($batch & 1);
-        $limit = $count = \count($items);
+        $words = self::words(\count($items));
+        $limit = \count($items);
         $task = null;
         $values = &$this->values; // what has run is told even if a task ends the process
-        $start = $looked = $this->flushed;
-        for ($i = 0; $i < $count; ++$i) {
+        $plain = $code !== 0 && $kinds === '';
+        $timed = $this->timed && $mark !== null;
+        $careful = !$plain || $timed || $gather === 0; // whether there is something to do after a task
+        $before = $this->flushed;
+        $due = 0;
+        $this->enter(self::TASK);
+        for ($i = 0; $i < $limit; ++$i) {
             if ($mark !== null) {
-                // First the mark, then the clock, then the limit: see Mark for why it need not be read each time.
-                shmop_write($mark, self::$words[$i] ??= pack('V', $i), 0);
+                shmop_write($mark, $words[$i], 0); // first the mark, then the clock, then the limit, see Mark
             }
             $now = hrtime(true);
-            $took = $now - $start;
-            $start = $now;
-            if ($took > $this->longest) {
-                $this->longest = $took;
-            }
-            if ($took > self::FORK_TIME) {
-                $this->afterLongTask();
-            }
-            if ($now - $this->flushed > $gather || $this->full) {
-                $this->flush(0);
-            }
-            if ($mark !== null) {
-                if ($this->timed) {
-                    shmop_write($mark, pack('P', $now), 8);
+            if ($now > $due) {
+                $this->took($now - $before);
+                if ($now - $this->flushed > $gather && $i > 0) {
+                    $now = $this->flushBefore($i);
                 }
-                if ($now - $looked > Mark::LOOK || $i === 0) {
-                    $looked = $now;
-                    /** @var array{limit: int, batch: int} $words */
-                    $words = unpack('Vlimit/Vbatch', shmop_read($mark, $slot, 8));
-                    $limit = $words['batch'] === $batch ? $words['limit'] : $count;
-                }
+                $limit = $this->limit($limit);
                 if ($i >= $limit) {
                     break;
                 }
+                $due = $timed ? 0 : $now + Mark::LOOK;
+                if ($timed) {
+                    shmop_write($mark, pack('P', $now), 8);
+                }
             }
-            $this->state = self::TASK;
-            if ($this->terminating) {
-                $this->terminate();
-            }
+            $before = $now;
             try {
-                if ($code === 0) {
+                if ($plain) {
+                    $value = ($task ??= $this->decoded($code))($items[$i]);
+                } elseif ($code === 0) {
                     $value = $this->callable((string) $items[$i], \ord($kinds[$i]))();
                 } else {
-                    $task ??= $this->callables[$code] ??= TaskCode::decode($this->codes[$code], $this->key);
-                    $value = $task($kinds === '' ? $items[$i] : self::unpack(\ord($kinds[$i]), (string) $items[$i]));
+                    $value = ($task ??= $this->decoded($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
                 }
-                $this->state = self::BUSY;
-                if (\is_int($value) || $value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
+                if (\is_int($value)) {
+                    $values[] = $value; // of the tiniest results there are the most
+                } elseif ($value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
+                    $this->integers = false;
                     $values[] = $value;
-                } elseif ($value instanceof \Generator) {
-                    $this->stream($i, $value);
                 } else {
-                    $this->pack($value);
+                    $careful = true;
+                    $this->state = self::BUSY;
+                    $value instanceof \Generator ? $this->stream($i, $value) : $this->pack($value);
+                    $this->enter(self::TASK);
                 }
             } catch (\Throwable $thrown) {
+                $careful = true;
                 $this->state = self::BUSY;
                 $this->packThrown($thrown);
                 $thrown = null;
+                $this->enter(self::TASK);
             }
-            if ($this->timed && $mark !== null) {
-                shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
-            }
-            if ($this->cancellation !== null) {
+            if ($careful || $this->cancellation !== null) {
+                if ($timed) {
+                    shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
+                }
                 $this->leaveIfTold();
-            }
-            if ($kinds !== '') {
                 $items[$i] = $value = null; // they may be large
+                if (($this->full || $gather === 0) && $i + 1 < $limit) {
+                    $this->took(hrtime(true) - $before);
+                    $this->flush(0);
+                }
             }
         }
-        $this->longest = max($this->longest, hrtime(true) - $start);
+        $this->state = self::BUSY;
+        $this->took(hrtime(true) - $before);
+    }
+
+    /**
+     * Numbers as {@see Mark} has them.
+     *
+     * @return array<int, string> at least so many
+     */
+    private static function words(int $count): array
+    {
+        for ($i = \count(self::$words); $i < $count; ++$i) {
+            self::$words[] = pack('V', $i);
+        }
+
+        return self::$words;
+    }
+
+    /** A task took so many nanoseconds; or it, and tiny ones before it. */
+    private function took(int $nanoseconds): void
+    {
+        $this->longest = max($this->longest, $nanoseconds);
+        if ($nanoseconds > self::FORK_TIME) {
+            $this->afterLongTask();
+        }
+    }
+
+    /**
+     * Sends the results that wait, while the next task, though marked, has not started.
+     *
+     * @return int when it starts
+     */
+    private function flushBefore(int $index): int
+    {
+        if ($this->mark !== null) {
+            shmop_write($this->mark, self::$words[$index - 1], 0);
+        }
+        $this->flush(0);
+        if ($this->mark !== null) {
+            shmop_write($this->mark, self::$words[$index], 0);
+        }
+
+        return hrtime(true);
+    }
+
+    /** From which task on the batch was taken back. */
+    private function limit(int $count): int
+    {
+        if ($this->mark === null) {
+            return $count;
+        }
+        /** @var array{limit: int, batch: int} $words */
+        $words = unpack('Vlimit/Vbatch', shmop_read($this->mark, 16 + 8 * ($this->batch & 1), 8));
+
+        return $words['batch'] === $this->batch ? min($count, $words['limit']) : $count;
     }
 
     /** A task that had asked for its cancellation has ended. */
@@ -308,6 +362,12 @@ final class Worker
         if ($this->terminating) {
             $this->terminate();
         }
+    }
+
+    /** What all tasks of a batch call. */
+    private function decoded(int $code): \Closure
+    {
+        return $this->callables[$code] ??= TaskCode::decode($this->codes[$code], $this->key);
     }
 
     private function callable(string $code, int $kind): \Closure
@@ -372,6 +432,8 @@ final class Worker
     /** Sends the results that wait. Whatever ends this process, it does between two frames. */
     private function flush(int $flags): void
     {
+        $state = $this->state;
+        $this->state = self::BUSY;
         if ($this->packed->count() > 0) {
             $this->packValues();
         }
@@ -379,6 +441,8 @@ final class Worker
         $isPacked = $packed->count() > 0;
         $count = $isPacked ? $packed->count() : \count($this->values);
         if ($count === 0 && $flags === 0) {
+            $this->enter($state);
+
             return;
         }
         $now = hrtime(true);
@@ -396,12 +460,14 @@ final class Worker
             $this->packed = new Packing();
             $head .= $packed->head();
         }
-        $body = $isPacked ? $packed->bytes() : serialize($this->values);
+        $body = $isPacked ? $packed->bytes() : Packing::list($this->values, $this->integers);
         $this->values = [];
         $this->failures = $this->full = false;
+        $this->integers = true;
         $this->from += $count;
         $this->flushed = $now;
         $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body) || $this->vanish();
+        $this->enter($state);
     }
 
     /**
