@@ -56,7 +56,7 @@ final class WorkerPool implements Executor
             throw WorkerStartException::impossible('this task runs in a pool that was made by a task that runs in a pool, and so on: ' . self::DEPTH . ' is as deep as it may be');
         }
         $this->owner = (int) getmypid();
-        $this->settings = $settings = new Settings($options, $size);
+        $this->settings = $settings = new Settings($options);
         $this->dispatcher = new Dispatcher(
             $size,
             \is_int($retries) ? new TaskRetryPolicy($retries) : $retries,
@@ -165,7 +165,7 @@ final class WorkerPool implements Executor
                 $dispatcher->get()?->cancel($submission, $cancelled);
             }
         });
-        $submission->settled = static fn() => $cancellation->unsubscribe($id);
+        $submission->ended = static fn() => $cancellation->unsubscribe($id);
     }
 
     private function mustBeUsable(): void

@@ -8,59 +8,94 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Tasks that a source has given away and no worker has: taken back from one, or to be tried again. They go before others.
+ * Tasks that a source has given away and no worker has: taken back from one, or to be tried again. They go before others,
+ * in the order they came here.
+ *
+ * What is done to some tasks takes as long as there are of them, however many others are here: a task that is withdrawn
+ * keeps its place until its turn comes.
  */
 final class Backlog
 {
-    /** @var list<Batch> */
-    private array $batches = [];
+    /** @var \SplQueue<Batch> of which the first one has a task that waits, at {@see $passed} */
+    private \SplQueue $batches;
+
+    /** So many tasks of the first one were given away or withdrawn. */
+    private int $passed = 0;
+
+    /** @var array<int, positive-int> how many tasks of a batch wait, by its {@see spl_object_id()}; none for a batch of which none does */
+    private array $waiting = [];
+
+    /** @var array<int, array{Batch, int, string|null}> where a submission is that waits, by its {@see spl_object_id()}: batch, index and timer */
+    private array $places = [];
 
     /** @var array<string, Batch> that wait for another attempt, by the timer */
     private array $pauses = [];
 
     /** @param \Closure(): void $ready one more can be given to a worker, because its time has come */
-    public function __construct(private readonly \Closure $ready) {}
+    public function __construct(private readonly \Closure $ready)
+    {
+        $this->batches = new \SplQueue();
+    }
 
     /** Batches that can be given to a worker now. */
     public function count(): int
     {
-        return \count($this->batches);
+        return \count($this->waiting);
     }
 
     /** The next one, of no more tasks than this. */
     public function shift(int $most): ?Batch
     {
-        $batch = array_shift($this->batches);
-        if ($batch !== null && \count($batch->tasks) > $most) {
-            array_unshift($this->batches, $batch->slice($most, \count($batch->tasks)));
-
-            return $batch->slice(0, $most);
+        if ($this->batches->isEmpty()) {
+            return null;
         }
+        $batch = $this->batches->bottom();
+        $count = \count($batch->tasks);
+        $from = $to = $this->passed;
+        $end = $most < $count - $from ? $from + $most : $count;
+        if ($batch->tasks[$from] instanceof Submission) {
+            for (; $to < $end && $this->waits($batch->tasks[$to]); ++$to) {
+                $this->forget($batch->tasks[$to]);
+            }
+        } else {
+            $to = $end;
+        }
+        $this->passed = $to;
+        $this->remove($batch, $to - $from);
 
-        return $batch;
+        return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
     /** Tasks that were not started. Those that nobody wants any more have their outcomes now. */
     public function add(Batch $batch): void
     {
-        if ($batch->source->isLeft()) {
+        if ($batch->tasks === [] || $batch->source->isLeft()) {
             return;
         }
-        foreach ($batch->tasks as $index => $task) {
-            if ($task instanceof Submission && $task->cancelled !== null) {
-                $batch->source->failed($batch, $index, $task->cancelled);
-                $this->add($batch->slice(0, $index));
-                $this->add($batch->slice($index + 1, \count($batch->tasks)));
-
-                return;
+        $cancelled = [];
+        foreach ($batch->tasks[0] instanceof Submission ? $batch->tasks : [] as $index => $task) {
+            /** @var Submission $task */
+            if ($task->cancelled === null) {
+                $this->places[spl_object_id($task)] = [$batch, $index, null];
+            } else {
+                $cancelled[$index] = $task->cancelled;
             }
         }
-        if ($batch->tasks !== []) {
-            $this->batches[] = $batch;
+        $waiting = \count($batch->tasks) - \count($cancelled);
+        if ($waiting > 0) {
+            $this->waiting[spl_object_id($batch)] = $waiting;
+            $this->batches->enqueue($batch);
+            $this->pass();
+        }
+        foreach ($cancelled as $index => $reason) {
+            $batch->source->failed($batch, $index, $reason);
         }
     }
 
-    /** @param float $delay in seconds, before it can be given to a worker */
+    /**
+     * @param Batch $batch of one task
+     * @param float $delay in seconds, before it can be given to a worker
+     */
     public function addLater(Batch $batch, float $delay): void
     {
         $timer = '';
@@ -71,35 +106,45 @@ final class Backlog
             ($backlog->ready)();
         });
         $this->pauses[$timer] = $batch;
+        if ($batch->tasks[0] instanceof Submission) {
+            $this->places[spl_object_id($batch->tasks[0])] = [$batch, 0, $timer];
+        }
     }
 
     /** @return bool whether the task was here; it has its outcome then */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
-        foreach ([...$this->batches, ...$this->pauses] as $key => $batch) {
-            $index = array_search($submission, $batch->keys, true);
-            if ($index === false) {
-                continue;
-            }
-            if (\is_string($key)) {
-                EventLoop::cancel($key);
-                unset($this->pauses[$key]);
-            } else {
-                $rest = [$batch->slice(0, $index), $batch->slice($index + 1, \count($batch->tasks))];
-                array_splice($this->batches, $key, 1, array_filter($rest, static fn(Batch $part): bool => $part->tasks !== []));
-            }
-            $batch->source->failed($batch, $index, $reason);
-
-            return true;
+        $id = spl_object_id($submission);
+        if (!isset($this->places[$id])) {
+            return false;
         }
+        [$batch, $index, $timer] = $this->places[$id];
+        unset($this->places[$id]);
+        if ($timer === null) {
+            $this->remove($batch, 1);
+        } else {
+            EventLoop::cancel($timer);
+            unset($this->pauses[$timer]);
+        }
+        $batch->source->failed($batch, $index, $reason);
 
-        return false;
+        return true;
     }
 
-    /** Nobody wants the outcomes of its tasks any more. */
+    /** Nobody wants the outcomes of its tasks any more, which are no submissions. */
     public function drop(Source $source): void
     {
-        $this->batches = array_values(array_filter($this->batches, static fn(Batch $batch): bool => $batch->source !== $source));
+        $batches = $this->batches;
+        $this->batches = new \SplQueue();
+        foreach ($batches as $number => $batch) {
+            if ($batch->source !== $source) {
+                $this->batches->enqueue($batch);
+                continue;
+            }
+            unset($this->waiting[spl_object_id($batch)]);
+            $this->passed = $number === 0 ? 0 : $this->passed;
+        }
+        $this->pass();
         foreach ($this->pauses as $timer => $batch) {
             if ($batch->source === $source) {
                 EventLoop::cancel($timer);
@@ -111,13 +156,61 @@ final class Backlog
     /** All of them fail. */
     public function fail(\Throwable $reason): void
     {
-        $batches = [...$this->batches, ...array_values($this->pauses)];
-        array_map(EventLoop::cancel(...), array_keys($this->pauses));
-        $this->batches = $this->pauses = [];
-        foreach ($batches as $batch) {
-            foreach ($batch->tasks as $index => $_) {
-                $batch->source->failed($batch, $index, $reason);
+        $tasks = [];
+        foreach ([...$this->batches, ...array_values($this->pauses)] as $number => $batch) {
+            foreach ($batch->tasks as $index => $task) {
+                if (($number > 0 || $index >= $this->passed) && $this->waits($task)) {
+                    $tasks[] = [$batch, $index];
+                }
             }
         }
+        array_map(EventLoop::cancel(...), array_keys($this->pauses));
+        $this->batches = new \SplQueue();
+        $this->passed = 0;
+        $this->waiting = $this->places = $this->pauses = [];
+        foreach ($tasks as [$batch, $index]) {
+            $batch->source->failed($batch, $index, $reason);
+        }
+    }
+
+    /** So many of its tasks wait no more. */
+    private function remove(Batch $batch, int $count): void
+    {
+        $left = $this->waiting[spl_object_id($batch)] - $count;
+        if ($left > 0) {
+            $this->waiting[spl_object_id($batch)] = $left;
+        } else {
+            unset($this->waiting[spl_object_id($batch)]);
+        }
+        $this->pass();
+    }
+
+    /** Goes to the first task that waits. */
+    private function pass(): void
+    {
+        while (!$this->batches->isEmpty()) {
+            $batch = $this->batches->bottom();
+            if (isset($this->waiting[spl_object_id($batch)])) {
+                while (!$this->waits($batch->tasks[$this->passed])) {
+                    ++$this->passed;
+                }
+
+                return;
+            }
+            $this->batches->dequeue();
+            $this->passed = 0;
+        }
+    }
+
+    private function forget(mixed $task): void
+    {
+        if ($task instanceof Submission) {
+            unset($this->places[spl_object_id($task)]);
+        }
+    }
+
+    private function waits(mixed $task): bool
+    {
+        return !$task instanceof Submission || isset($this->places[spl_object_id($task)]);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Spindle\LauncherException;
+use Spindle\Worker\WorkerStartException;
 
 /** What starts workers, ends them, and tells {@see ContextEvents} how they ended: processes, forks or threads. */
 interface Context
@@ -14,7 +15,7 @@ interface Context
      *
      * @param array<string, mixed> $settings of {@see Process\Boot}
      *
-     * @throws LauncherException
+     * @throws LauncherException|WorkerStartException
      */
     public function start(int $id, array $settings): void;
 

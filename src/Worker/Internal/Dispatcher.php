@@ -4,13 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Amp\DeferredFuture;
-use Revolt\EventLoop;
 use Spindle\Internal\Aside;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskRetryPolicy;
-use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
@@ -23,42 +20,21 @@ final class Dispatcher
     /** Seconds that a task of a loop that was left may still take, before its worker is ended for it. */
     public const LEAVING = 0.02;
 
-    /** A batch that takes longer than this, in nanoseconds, has a long task in it: those behind it are taken back. */
-    private const OVERDUE = 3_000_000;
-
-    /** Seconds until another look at a worker that is between two tasks, or sends the result of one. */
-    private const BETWEEN = 0.1;
-
     /** Batches that a worker has at most. */
     private const DEPTH = 2;
 
     /** A payload from this size on, in bytes, is not copied behind its header. */
     private const LARGE = 1 << 16;
 
-    /** @var array<int, self> those of pools that are no more, but for the tasks that they were given */
-    private static array $released = [];
-
     private readonly Workers $workers;
     private readonly Submissions $submissions;
-
-    /** @var array<int, Source> by number; the first one is asked first, and the last one was asked last */
-    private array $sources;
-
+    private readonly Sources $sources;
     private readonly Backlog $backlog;
     private readonly Results $results;
+    private readonly Overdue $overdue;
+    private readonly Drain $drain;
 
-    /** It takes no more tasks; its workers are told to stop; they have. */
-    private bool $closed = false;
-    private bool $stopping = false;
-    private bool $over = false;
     private readonly int $owner;
-
-    /** @var DeferredFuture<null>|null completed when nothing is open any more */
-    private ?DeferredFuture $drained = null;
-
-    /** The loop goes on while this timer is referenced. */
-    private readonly string $alive;
-    private ?string $looking = null;
 
     /** @param \Closure(ContextEvents): Context $context */
     public function __construct(
@@ -71,10 +47,11 @@ final class Dispatcher
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
+        $this->overdue = new Overdue($this->workers, $this->backlog, $options->timeout, $this->fill(...));
         $this->results = new Results($retry, $this->backlog, $this->settled(...));
         $this->submissions = new Submissions($this->settled(...));
-        $this->sources = [0 => $this->submissions];
-        $this->alive = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
+        $this->sources = new Sources($this->submissions);
+        $this->drain = new Drain($this->workers, $this->sources, $this->results, $this->overdue);
     }
 
     public function size(): int
@@ -92,7 +69,7 @@ final class Dispatcher
     /** @throws PoolClosedException */
     public function mustBeOpen(): void
     {
-        if ($this->closed) {
+        if ($this->drain->isClosed()) {
             throw PoolClosedException::forNew();
         }
     }
@@ -101,7 +78,7 @@ final class Dispatcher
     {
         $this->submissions->add($submission);
         if ($this->submissions->open() === 1) {
-            $this->keepLoop();
+            $this->drain->keepLoop();
         }
         $this->fill();
     }
@@ -109,7 +86,7 @@ final class Dispatcher
     /** The task is not wanted any more: it fails with this as soon as it can do nothing more. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if ($submission->isSettled() || $this->isElsewhere()) {
+        if ($submission->isOver() || $this->isElsewhere()) {
             return;
         }
         $submission->cancelled = $reason;
@@ -122,8 +99,8 @@ final class Dispatcher
                 if ($index === false) {
                     continue;
                 }
-                $this->takeBack($worker);
-                if (!$submission->isSettled() && $worker->running() === [$batch, $index]) {
+                $this->overdue->takeBack($worker);
+                if (!$submission->isOver() && $worker->running() === [$batch, $index]) {
                     $worker->condemned = [$batch, $index];
                     $this->workers->end($worker, static fn(): \Throwable => $reason);
                 }
@@ -136,8 +113,8 @@ final class Dispatcher
 
     public function open(MapRun $run): void
     {
-        $this->sources[$run->id()] = $run;
-        $this->keepLoop();
+        $this->sources->add($run);
+        $this->drain->keepLoop();
     }
 
     /** Nobody wants the run's results any more: what waits is dropped, what runs has so many seconds. */
@@ -151,7 +128,7 @@ final class Dispatcher
             if (!$this->has($worker, $run)) {
                 continue;
             }
-            $this->takeBack($worker);
+            $this->overdue->takeBack($worker);
             if ($patience === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
@@ -170,7 +147,7 @@ final class Dispatcher
         if ($this->isElsewhere()) {
             return;
         }
-        unset($this->sources[$run->id()]);
+        $this->sources->remove($run);
         foreach ($this->workers->all() as $worker) {
             if (isset($worker->codes[$run->id()])) {
                 unset($worker->codes[$run->id()]);
@@ -184,15 +161,11 @@ final class Dispatcher
     public function fill(): void
     {
         $workers = $this->workers->all();
-        if ($this->hand($workers) && $this->relieve($workers)) {
+        if (($this->hand($workers) || $this->workers->mayGrow()) && $this->overdue->relieve($workers)) {
             $this->hand($workers);
         }
         if ($this->workers->mayGrow()) {
-            $demand = $this->backlog->count();
-            foreach ($this->sources as $source) {
-                $demand = min(\PHP_INT_MAX >> 1, $demand + min(\PHP_INT_MAX >> 2, $source->demand()));
-            }
-            $this->workers->startFor($demand);
+            $this->workers->startFor($this->backlog->count() + $this->sources->demand());
         }
     }
 
@@ -201,23 +174,12 @@ final class Dispatcher
      */
     public function close(): void
     {
-        $this->closed = true;
-        foreach ($this->sources as $source) {
-            $source->close();
-        }
-        if ($this->over) {
-            return;
-        }
-        $future = ($this->drained ??= new DeferredFuture())->getFuture();
-        $this->keepLoop();
-        $this->checkDrained();
-        $future->await();
+        $this->drain->close();
     }
 
     /** Ends everything at once. */
     public function kill(): void
     {
-        $this->closed = true;
         $reason = PoolClosedException::killed();
         $workers = $this->workers->all();
         $this->workers->close();
@@ -230,25 +192,17 @@ final class Dispatcher
             $worker->batches = [];
         }
         $this->giveUp($reason);
-        $this->finish();
+        $this->drain->end();
     }
 
     /** Nobody can give it more tasks: it ends when those that it has have their outcomes. */
     public function release(): void
     {
-        if ($this->closed) {
+        if ($this->drain->isClosed()) {
             return;
         }
         $isRead = array_filter($this->workers->all(), static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null) !== [];
-        if ($this->submissions->open() === 0 && !$isRead) {
-            $this->kill();
-
-            return;
-        }
-        $this->closed = true;
-        $this->drained = new DeferredFuture();
-        $this->drained->getFuture()->ignore();
-        self::$released[spl_object_id($this)] = $this;
+        $this->submissions->open() > 0 || $isRead ? $this->drain->release() : $this->kill();
     }
 
     /**
@@ -260,14 +214,14 @@ final class Dispatcher
     {
         for ($depth = 1; $depth <= self::DEPTH; ++$depth) {
             foreach ($workers as $worker) {
-                if (\count($worker->batches) >= $depth) {
+                if (\count($worker->batches) >= $depth || ($depth > 1 && $this->overdue->isLate($worker))) {
                     continue;
                 }
                 $most = $this->workers->allowance($worker);
                 if ($most === 0) {
                     continue;
                 }
-                $batch = $this->next($most, $depth > 1);
+                $batch = $this->backlog->shift($most) ?? $this->sources->next($most, $this->workers->size, $depth > 1);
                 if ($batch === null) {
                     return true;
                 }
@@ -276,31 +230,6 @@ final class Dispatcher
         }
 
         return false;
-    }
-
-    /** @param bool $quick only of sources whose tasks take little time */
-    private function next(int $most, bool $quick): ?Batch
-    {
-        $batch = $this->backlog->shift($most);
-        if ($batch !== null) {
-            return $batch;
-        }
-        foreach ($this->sources as $id => $source) {
-            if ($quick && !$source->pace()->isQuick()) {
-                continue;
-            }
-            $batch = $source->take($most, $this->workers->size);
-            if ($batch !== null) {
-                if (\count($this->sources) > 1) {
-                    unset($this->sources[$id]);
-                    $this->sources[$id] = $source;
-                }
-
-                return $batch;
-            }
-        }
-
-        return null;
     }
 
     private function send(WorkerHandle $worker, Batch $batch): void
@@ -314,7 +243,7 @@ final class Dispatcher
         }
         $worker->batches[] = $batch;
         if (\count($worker->batches) === 1) {
-            $this->isFirst($worker, $batch);
+            $this->overdue->isFirst($worker, $batch);
         }
         [$head, $body] = $batch->payload();
         $head = $code . pack('VCV', \strlen($head) + \strlen($body) + 5, Protocol::TASKS, $batch->id) . $head;
@@ -323,103 +252,6 @@ final class Dispatcher
         } else {
             $worker->link?->send($head);
             $worker->link?->send($body);
-        }
-    }
-
-    /** The worker works on this batch now, or is about to. */
-    private function isFirst(WorkerHandle $worker, Batch $batch): void
-    {
-        $batch->since = hrtime(true);
-        if ($this->options->timeout !== null && !$worker->timed) {
-            $this->limitTime($worker, $this->options->timeout);
-        }
-    }
-
-    private function limitTime(WorkerHandle $worker, float $seconds): void
-    {
-        $worker->timed = true;
-        $worker->timers['timeout'] = WeakTimer::after(max(0.001, $seconds), $this, static function (self $dispatcher) use ($worker): void {
-            $worker->timed = false;
-            $dispatcher->lookAtTime($worker, (float) $dispatcher->options->timeout);
-        });
-    }
-
-    private function lookAtTime(WorkerHandle $worker, float $timeout): void
-    {
-        $batch = $worker->running()[0] ?? $worker->first();
-        if ($batch === null || $worker->ending !== null) {
-            return;
-        }
-        $since = max($batch->since, $worker->batches[0]->since);
-        $left = null;
-        if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
-            $startedAt = $worker->mark->startedAt();
-            $since = max($since, $startedAt);
-            $left = $startedAt === 0 ? min($timeout, self::BETWEEN) : null;
-        }
-        $left ??= $timeout - (hrtime(true) - $since) / 1e9;
-        if ($left > 0) {
-            $this->limitTime($worker, $left);
-
-            return;
-        }
-        $this->takeBack($worker);
-        $worker->condemned = $worker->running();
-        $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
-        $this->fill();
-    }
-
-    /**
-     * Where a long task holds up others, these are given to somebody else.
-     *
-     * @param array<int, WorkerHandle> $workers
-     *
-     * @return bool whether something was taken back
-     */
-    private function relieve(array $workers): bool
-    {
-        $now = hrtime(true);
-        $waiting = $idle = false;
-        foreach ($workers as $worker) {
-            $first = $worker->first();
-            if ($first === null) {
-                $idle = $idle || $worker->isIdle();
-            } elseif ($worker->mark !== null && $this->waitingAt($worker)) {
-                if ($now - $first->since > self::OVERDUE) {
-                    $this->takeBack($worker);
-                } else {
-                    $waiting = true;
-                }
-            }
-        }
-        if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
-            $this->looking = WeakTimer::after(self::OVERDUE / 1e9, $this, static function (self $dispatcher): void {
-                $dispatcher->looking = null;
-                $dispatcher->fill();
-            });
-        }
-
-        return $this->backlog->count() > 0;
-    }
-
-    /** Whether the worker has tasks that it has probably not started. */
-    private function waitingAt(WorkerHandle $worker): bool
-    {
-        $first = $worker->batches[0];
-
-        return $first->limit - $first->arrived > 1 || (isset($worker->batches[1]) && $worker->batches[1]->limit > 0);
-    }
-
-    /** Takes back what a worker has not started. */
-    private function takeBack(WorkerHandle $worker): void
-    {
-        foreach ($worker->batches as $batch) {
-            $started = $worker->revoke($batch);
-            if ($started < $batch->limit) {
-                $rest = $batch->slice($started, $batch->limit);
-                $batch->limit = $started;
-                $this->backlog->add($rest);
-            }
         }
     }
 
@@ -437,7 +269,7 @@ final class Dispatcher
         } elseif ($type === Protocol::REPORT && $this->options->onReport !== null) {
             $report = substr($bytes, $at, $length);
             $onReport = $this->options->onReport;
-            Aside::call(static fn() => $onReport(unserialize($report)));
+            Aside::call(static fn() => $onReport(Outcome::value(Protocol::SERIALIZED, $report, 1, null)));
         }
     }
 
@@ -456,10 +288,10 @@ final class Dispatcher
         if ($next === null) {
             $this->workers->idle($worker);
         } else {
-            $this->isFirst($worker, $next);
+            $this->overdue->isFirst($worker, $next);
         }
         $this->fill();
-        $this->checkDrained();
+        $this->drain->checkDrained();
     }
 
     /** A worker is no more: what it had is given to others, but for what it had started. */
@@ -485,22 +317,20 @@ final class Dispatcher
                 $this->endedIfGone($batch->source);
             }
         }
-        $this->checkDrained();
+        $this->drain->checkDrained();
     }
 
     private function cannotStart(WorkerStartException $reason): void
     {
         $this->giveUp($reason);
-        $this->checkDrained();
+        $this->drain->checkDrained();
     }
 
     /** What no worker has fails. */
     private function giveUp(\Throwable $reason): void
     {
         $this->backlog->fail($reason);
-        foreach ($this->sources as $source) {
-            $source->abort($reason);
-        }
+        $this->sources->abort($reason);
     }
 
     private function has(WorkerHandle $worker, MapRun $run): bool
@@ -543,54 +373,6 @@ final class Dispatcher
 
     private function settled(): void
     {
-        $this->keepLoop();
-        $this->checkDrained();
-    }
-
-    /** The loop goes on while somebody may wait for something that comes from here. */
-    private function keepLoop(): void
-    {
-        if (!$this->over) {
-            $this->submissions->open() > 0 || \count($this->sources) > 1 || $this->results->streams() > 0 || $this->drained !== null
-                ? EventLoop::reference($this->alive)
-                : EventLoop::unreference($this->alive);
-        }
-    }
-
-    private function checkDrained(): void
-    {
-        if ($this->drained === null || $this->stopping || $this->submissions->open() > 0 || $this->results->streams() > 0) {
-            return;
-        }
-        foreach ($this->sources as $source) {
-            if ($source instanceof MapRun && !$source->isSettled()) {
-                return;
-            }
-        }
-        $this->stopping = true;
-        if (isset(self::$released[spl_object_id($this)])) {
-            $this->workers->close(); // at once, for nobody may turn the loop from here on
-            $this->finish();
-
-            return;
-        }
-        $this->workers->stopAll(function (): void {
-            $this->workers->close();
-            $this->finish();
-        });
-    }
-
-    private function finish(): void
-    {
-        if ($this->over) {
-            return;
-        }
-        $this->over = true;
-        EventLoop::cancel($this->alive);
-        if ($this->looking !== null) {
-            EventLoop::cancel($this->looking);
-        }
-        unset(self::$released[spl_object_id($this)]);
-        $this->drained?->complete();
+        $this->drain->settled();
     }
 }

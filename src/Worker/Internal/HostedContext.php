@@ -32,6 +32,7 @@ final class HostedContext implements Context, ContextEvents
 
     /** @var array<int, true> workers that the host has */
     private array $workers = [];
+
     /** @var array<int, string> of the grace of those that are to end, by worker */
     private array $timers = [];
     private ?WorkerStartException $failure = null;
@@ -50,9 +51,9 @@ final class HostedContext implements Context, ContextEvents
     public function start(int $id, array $settings): void
     {
         if (!$this->started) {
-            $this->started = true;
             $this->failure = null;
             $this->processes->start(self::HOST, ['host' => $this->kind] + $settings);
+            $this->started = true;
         }
         $this->workers[$id] = true;
         if ($this->ready) {

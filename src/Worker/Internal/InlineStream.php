@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
@@ -36,7 +37,7 @@ final class InlineStream
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function reader(): \Generator
     {
-        $stream = new Stream($this->goOn(...), $this->left(...));
+        $stream = new Stream($this->decode(...), $this->goOn(...), $this->left(...));
         $this->reader = \WeakReference::create($stream);
 
         return $stream->items();
@@ -45,6 +46,10 @@ final class InlineStream
     /** Returns when there are no more items, or nobody wants them. */
     public function run(): void
     {
+        $this->ending->getCancellation()->subscribe(function (CancelledException $cancelled): void {
+            $this->reader?->get()?->failed($cancelled);
+            $this->goOn();
+        });
         try {
             while ($this->isRead() && $this->items->valid()) {
                 $item = [$this->items->key(), $this->items->current()];
@@ -98,13 +103,21 @@ final class InlineStream
 
     private function isRead(): bool
     {
-        return $this->reader?->get() !== null;
+        return !$this->ending->isCancelled() && $this->reader?->get() !== null;
     }
 
     private function left(): void
     {
         $this->ending->cancel();
-        $this->goOn();
+    }
+
+    private function decode(string $item): mixed
+    {
+        try {
+            return unserialize($item);
+        } catch (\Throwable $refused) {
+            throw ($this->failure)($refused);
+        }
     }
 
     private function goOn(): void

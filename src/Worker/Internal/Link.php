@@ -27,7 +27,7 @@ final class Link
     private int $sent = 0;
     private bool $closed = false;
 
-    /** A fork of this process shares the socket, and is not to send anything. */
+    /** A fork of this process shares the socket, and is neither to send nor to take anything. */
     private readonly int $owner;
 
     /** @var (\Closure(int, int, string, int, int): void)|null type, id, and where the payload lies: bytes, offset, length */
@@ -123,6 +123,11 @@ final class Link
     /** @return bool whether something came */
     private function read(): bool
     {
+        if ($this->owner !== getmypid()) {
+            EventLoop::disable($this->reading);
+
+            return false;
+        }
         $bytes = @fread($this->stream, max(self::READ_SIZE, min(self::PIECE, $this->frames->missing())));
         if ($bytes === '' || $bytes === false) {
             if (feof($this->stream)) {

@@ -9,7 +9,6 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Worker\PoolClosedException;
-use Spindle\Worker\UnserializableException;
 
 /**
  * One call of map() or mapUnordered(): pulls the input in batches, keeps results until the caller's loop takes them.
@@ -25,12 +24,8 @@ final class MapRun implements Source
     private const WINDOW = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Bytes that may be; and in one batch. */
+    /** Bytes that may be. */
     private const ROOM = 16 << 20;
-    private const BATCH_ROOM = 1 << 18;
-
-    /** An input may take this long for a batch, in nanoseconds, before what there is of it is sent. */
-    private const PATIENCE = 1_000_000;
 
     /** The loop turns at least this often while there are results, in nanoseconds. */
     private const TURN = 500_000;
@@ -38,20 +33,7 @@ final class MapRun implements Source
     private readonly int $id;
     private readonly Pace $pace;
 
-    /** @var \Generator<int, null, mixed, void> pulls, and pauses whenever there is a batch */
-    private readonly \Generator $puller;
-
-    /** @var list<bool|int|float|string|null|Encoded> pulled and not in a batch yet */
-    private array $tasks = [];
-
-    /** @var list<mixed> */
-    private array $keys = [];
-    private bool $packed = false;
-    private bool $integers = true;
-    private int $bytes = 0;
-
-    /** Batches that nobody has taken yet: one, so that it is there when a worker gets free. */
-    private ?Batch $ready = null;
+    private readonly MapInput $input;
 
     /**
      * @var array<int, array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int, float}> what the
@@ -60,23 +42,16 @@ final class MapRun implements Source
     private array $done = [];
     private int $doneBytes = 0;
 
-    /** Bytes of arguments whose outcomes the caller's loop has not taken. */
-    private float $aheadBytes = 0.0;
     private int $next = 0;
     private int $came = 0;
 
-    private int $pulled = 0;
+    /** Tasks that have their outcomes; and those that the caller's loop has taken, with the bytes of their arguments. */
     private int $settled = 0;
     private int $delivered = 0;
+    private float $deliveredBytes = 0.0;
 
-    private bool $pulling = false;
-    private bool $suspended = false;
-    private bool $exhausted = false;
     private bool $left = false;
     private bool $ended = false;
-
-    /** What is thrown when all results have been taken. */
-    private ?\Throwable $inputFailure = null;
 
     /** What is thrown at once. */
     private ?\Throwable $aborted = null;
@@ -90,13 +65,13 @@ final class MapRun implements Source
      */
     public function __construct(
         private readonly Dispatcher $dispatcher,
-        private readonly iterable $input,
+        iterable $input,
         private readonly string $code,
         private readonly bool $inOrder,
     ) {
         $this->id = ++self::$last;
         $this->pace = new Pace();
-        $this->puller = $this->batches();
+        $this->input = new MapInput($dispatcher, $this, $this->pace, $input);
     }
 
     /**
@@ -114,7 +89,7 @@ final class MapRun implements Source
         });
         $this->dispatcher->open($this);
         try {
-            $this->pullSoon();
+            $this->input->pullSoon();
             while (($chunk = $this->chunk()) !== null) {
                 [$count, $keys, $what, $results, $attempt, $bytes] = $chunk;
                 $chunk = null;
@@ -129,16 +104,14 @@ final class MapRun implements Source
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                     }
                 } elseif ($what instanceof \Generator) {
-                    $items = $what;
-                    $what = null;
-                    yield $keys[0] => $items;
-                    $items = null;
+                    yield from self::once($keys[0], $what);
+                    yield from self::nothing();
                 } else {
                     throw $what;
                 }
                 $this->delivered += $count;
-                $this->aheadBytes -= $bytes;
-                $this->pullSoon();
+                $this->deliveredBytes += $bytes;
+                $this->input->pullSoon();
             }
             $this->left = $this->ended = true; // whatever still yields items is its reader's
         } finally {
@@ -167,35 +140,29 @@ final class MapRun implements Source
 
     public function demand(): int
     {
-        if ($this->left) {
-            return 0;
-        }
-        $ready = $this->ready === null ? 0 : 1;
-        if ($this->exhausted || !$this->hasRoom()) {
-            return $ready + ($this->tasks === [] ? 0 : 1);
-        }
-
-        return \is_array($this->input) || $this->input instanceof \Countable
-            ? $ready + max(0, \count($this->input) - $this->pulled)
-            : \PHP_INT_MAX;
+        return $this->input->demand();
     }
 
     public function take(int $most, int $workers): ?Batch
     {
-        if ($this->ready === null && ($this->suspended || !$this->pulling)) {
-            $this->seal(); // what there is, for the input takes its time
-        }
-        $batch = $this->ready;
-        $this->ready = null;
-        if ($batch !== null && \count($batch->tasks) > $most) {
-            $this->ready = $batch->slice($most, \count($batch->tasks));
-            $batch = $batch->slice(0, $most);
-        }
-        if ($this->ready === null) {
-            $this->pullSoon();
-        }
+        return $this->input->take($most);
+    }
 
-        return $batch;
+    /** Whether more of the input may be pulled. */
+    public function hasRoom(): bool
+    {
+        $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
+
+        return $this->input->pulled - $this->delivered < $window
+            && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::ROOM;
+    }
+
+    /** More of the input was, or it has ended. */
+    public function pulled(): void
+    {
+        if ($this->isSettled()) {
+            $this->wake();
+        }
     }
 
     public function succeeded(Batch $batch, int $from, int $count, bool $packed, string $results): void
@@ -220,10 +187,7 @@ final class MapRun implements Source
 
     public function close(): void
     {
-        if (!$this->exhausted) {
-            $this->exhausted = true;
-            $this->inputFailure = PoolClosedException::unread();
-        }
+        $this->input->close(PoolClosedException::unread());
         $this->wake();
     }
 
@@ -231,13 +195,14 @@ final class MapRun implements Source
     {
         $this->aborted ??= $reason;
         $this->ended = $this->left = true;
+        $this->input->drop();
         $this->wake();
     }
 
     /** Whether all that was pulled has its outcome, and no more will be. */
     public function isSettled(): bool
     {
-        return $this->left ? $this->ended : $this->exhausted && !$this->pulling && $this->tasks === [] && $this->settled === $this->pulled;
+        return $this->left ? $this->ended : $this->input->isOver() && $this->settled === $this->input->pulled;
     }
 
     /** After it was left: none of its tasks is with a worker any more. */
@@ -247,14 +212,36 @@ final class MapRun implements Source
         $this->wake();
     }
 
+    /**
+     * A generator holds what it has yielded until it yields again. What this one has yielded is let go when it ends and
+     * the one that delegates goes on to another, empty one: a stream that nobody reads does not hold up its worker then.
+     *
+     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     *
+     * @param-out null $items
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    private static function once(mixed $key, ?\Generator &$items): \Generator
+    {
+        [$only, $items] = [$items, null];
+        yield $key => $only;
+    }
+
+    /** @return \Generator<mixed, mixed> */
+    private static function nothing(): \Generator
+    {
+        yield from [];
+    }
+
     private function leave(float $patience): void
     {
         if ($this->left) {
             return;
         }
         $this->left = true;
-        $this->ready = null;
-        $this->tasks = $this->keys = $this->done = [];
+        $this->input->drop();
+        $this->done = [];
         $this->dispatcher->leave($this, $patience);
         $this->wake();
     }
@@ -282,7 +269,7 @@ final class MapRun implements Source
 
                 return $chunk;
             } elseif ($this->isSettled()) {
-                return $this->inputFailure === null ? null : throw $this->inputFailure;
+                return $this->input->failure === null ? null : throw $this->input->failure;
             }
             $this->consumer = EventLoop::getSuspension();
             $this->consumer->suspend();
@@ -319,130 +306,5 @@ final class MapRun implements Source
         if ($this->consumer !== null && isset($this->done[$this->next])) {
             $this->wake();
         }
-    }
-
-    private function hasRoom(): bool
-    {
-        $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
-
-        return $this->pulled - $this->delivered < $window && $this->doneBytes + $this->aheadBytes < self::ROOM;
-    }
-
-    /** The input is pulled in a callback of the loop, for it may suspend. */
-    private function pullSoon(): void
-    {
-        if ($this->pulling || $this->exhausted || $this->left || $this->ready !== null || $this->tasks !== [] || !$this->hasRoom()) {
-            return;
-        }
-        $this->pulling = true;
-        EventLoop::queue($this->pull(...));
-    }
-
-    private function pull(): void
-    {
-        if ($this->isLeft()) {
-            return;
-        }
-        $turn = \is_array($this->input) ? null : EventLoop::unreference(EventLoop::defer(function (): void {
-            $this->suspended = true; // still pulling at the loop's next turn
-            $this->dispatcher->fill();
-        }));
-        try {
-            $this->puller->next();
-        } catch (\Throwable $failure) {
-            $this->inputFailure ??= $failure;
-        }
-        if ($turn !== null) {
-            EventLoop::cancel($turn);
-        }
-        $this->pulling = $this->suspended = false;
-        if (!$this->puller->valid()) {
-            $this->exhausted = true;
-        }
-        if ($this->isLeft()) {
-            return;
-        }
-        $this->seal();
-        $this->dispatcher->fill();
-        if ($this->isSettled()) {
-            $this->wake();
-        }
-    }
-
-    /** Makes a batch of what was pulled. */
-    private function seal(): void
-    {
-        if ($this->tasks === [] || $this->ready !== null || $this->left) {
-            return;
-        }
-        $first = $this->pulled;
-        $this->pulled += \count($this->tasks);
-        $this->ready = new Batch($this, $first, $this->tasks, $this->keys, $this->packed, bytesEach: $this->bytes / \count($this->tasks), integers: $this->integers);
-        $this->aheadBytes += $this->bytes;
-        $this->tasks = $this->keys = [];
-        $this->packed = false;
-        $this->integers = true;
-        $this->bytes = 0;
-    }
-
-    /** @return \Generator<int, null, mixed, void> */
-    private function batches(): \Generator
-    {
-        yield; // so that the first pull is like the others
-        $tasks = &$this->tasks;
-        $keys = &$this->keys;
-        $size = $this->pace->size();
-        $until = hrtime(true) + self::PATIENCE;
-        $n = 0;
-        $look = min($size, 16); // at whether it is enough
-        foreach ($this->input as $key => $value) {
-            if (\is_int($value)) {
-                $tasks[] = $value; // of the tiniest tasks there are the most
-            } else {
-                $this->integers = false;
-                if ($value === null || \is_bool($value) || \is_float($value)) {
-                    $tasks[] = $value;
-                } elseif (\is_string($value) && \strlen($value) < Protocol::LONG) {
-                    $tasks[] = $value;
-                    $this->bytes += \strlen($value);
-                } else {
-                    $tasks[] = $encoded = self::encode($key, $value);
-                    $this->bytes += \strlen($encoded->bytes);
-                    $this->packed = true;
-                }
-                $look = $this->bytes < self::BATCH_ROOM ? $look : 0;
-            }
-            $keys[] = $key;
-            if ($this->suspended) {
-                if ($this->left) {
-                    return;
-                }
-                $this->dispatcher->fill();
-            }
-            if (++$n < $look) {
-                continue;
-            }
-            if ($n < $size && $this->bytes < self::BATCH_ROOM && hrtime(true) < $until) {
-                $look = min($size, $n + 16);
-                continue;
-            }
-            yield;
-            if ($this->left) {
-                return;
-            }
-            $size = $this->pace->size();
-            $until = hrtime(true) + self::PATIENCE;
-            $n = 0;
-            $look = min($size, 16);
-        }
-    }
-
-    /** @throws UnserializableException */
-    private static function encode(mixed $key, mixed $value): Encoded
-    {
-        if (\is_string($value)) {
-            return new Encoded($value, Protocol::STRING);
-        }
-        return new Encoded(Portable::serialize($value, 'The argument' . Portable::forKey($key)), Protocol::SERIALIZED);
     }
 }

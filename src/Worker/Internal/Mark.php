@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * What a pool and a worker tell each other without a word: 32 bytes of shared memory.
+ * What a pool and a worker tell each other without a word: shared memory, of which 32 bytes are used.
  *
  *     0   u32  index of the task that runs, or of the last one that did
  *     4   u32  its batch
@@ -26,6 +26,13 @@ final class Mark
     /** Nanoseconds after which a worker reads the limit again. */
     public const LOOK = 20_000;
 
+    /**
+     * A key is the name of the memory, and above it how many bytes more than needed it has. So memory of somebody else that
+     * has the same name by chance is told by its size, which is there as soon as the name is.
+     */
+    private const NAME = 0x7FFF_FFFF;
+    private const SPARE = 4000;
+
     /** Microseconds that the pool waits. */
     private const SETTLING = 50;
 
@@ -34,7 +41,7 @@ final class Mark
     /** A number that a worker may make its shared memory under; 0 without ext-shmop. */
     public static function newKey(): int
     {
-        return \function_exists('shmop_open') ? random_int(1, 0x7FFF_FFFF) : 0;
+        return \function_exists('shmop_open') ? random_int(1, self::NAME) | (random_int(1, self::SPARE) << 31) : 0;
     }
 
     /** In a worker, and not in the pool, which removes the name as soon as it has opened it: so no kill leaves it behind. */
@@ -43,12 +50,12 @@ final class Mark
         if ($key === 0 || !\function_exists('shmop_open')) {
             return null;
         }
-        $memory = @shmop_open($key, 'n', 0o600, Protocol::MARK_SIZE);
+        $memory = @shmop_open($key & self::NAME, 'n', 0o600, self::size($key));
 
         return $memory === false ? null : $memory;
     }
 
-    /** In a worker that ends: the pool may not have come to it. */
+    /** Of what a worker may have made: the pool may not have come to it. */
     public static function remove(int $key): void
     {
         if (\function_exists('shmop_open')) {
@@ -56,14 +63,14 @@ final class Mark
         }
     }
 
-    /** Takes what a worker has made, and its name away. */
+    /** Takes what a worker has made, and its name away; of what somebody else has under that name, nothing. */
     public static function take(int $key): ?self
     {
         if ($key === 0) {
             return null;
         }
-        $memory = @shmop_open($key, 'w', 0, 0);
-        if ($memory === false) {
+        $memory = @shmop_open($key & self::NAME, 'w', 0, 0);
+        if ($memory === false || shmop_size($memory) !== self::size($key)) {
             return null;
         }
         shmop_delete($memory);
@@ -98,10 +105,12 @@ final class Mark
      */
     public function revoke(int $batch, int $limit): int
     {
-        shmop_write($this->memory, pack('P', ($batch << 32) | min($limit, $this->started($batch, $limit))), 16 + 8 * ($batch & 1));
+        $started = min($limit, $this->started($batch, $limit));
+        shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::SETTLING);
 
-        return min($limit, $this->started($batch, $limit));
+        // A worker that sends results before a task takes that one's mark back meanwhile; it starts all the same where the limit allows it.
+        return max($started, min($limit, $this->started($batch, $limit)));
     }
 
     /** @return int how many of a batch's tasks were started, the one that runs included */
@@ -114,5 +123,10 @@ final class Mark
             $current > $batch => $count,
             default => $index + 1,
         };
+    }
+
+    private static function size(int $key): int
+    {
+        return Protocol::MARK_SIZE + ($key >> 31);
     }
 }

@@ -13,10 +13,12 @@ use Spindle\Worker\WorkerStartException;
 /** What came back of a task: its result, or why it has none. */
 final class Outcome
 {
+    private const MISSING = self::class . '::missing';
+
     /**
      * @param int $kind {@see Protocol::SERIALIZED} or {@see Protocol::STRING}
      *
-     * @throws TaskFailedException when a class of this process refuses what it is given
+     * @throws TaskFailedException when a class of this process refuses what it is given, or is missing
      */
     public static function value(int $kind, string $bytes, int $attempts, mixed $key): mixed
     {
@@ -24,10 +26,20 @@ final class Outcome
             return $bytes;
         }
         try {
-            return unserialize($bytes);
+            return Portable::unserialize($bytes, self::MISSING);
         } catch (\Throwable $refused) {
             throw TaskFailedException::threw(Thrown::of($refused), $refused, $attempts, $key);
         }
+    }
+
+    /**
+     * For {@see Portable::unserialize()}.
+     *
+     * @throws \UnexpectedValueException
+     */
+    public static function missing(string $class): never
+    {
+        throw new \UnexpectedValueException("The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it");
     }
 
     /** Of a worker, or of what its workers are part of. */
@@ -61,7 +73,7 @@ final class Outcome
         $original = null;
         if (isset($parts[1]) && class_exists($thrown->class)) {
             try {
-                $original = unserialize($parts[1]);
+                $original = Portable::unserialize($parts[1], self::MISSING);
             } catch (\Throwable) {
                 // It has come through as data.
             }

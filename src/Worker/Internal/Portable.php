@@ -14,6 +14,9 @@ use Spindle\Worker\UnserializableException;
  */
 final class Portable
 {
+    /** A case of an enum as serialize() has it; or a string that looks like one. */
+    private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
@@ -25,6 +28,29 @@ final class Portable
             return serialize($value);
         } catch (\Throwable $refused) {
             throw self::explain($value, $path, $refused);
+        }
+    }
+
+    /**
+     * The value again. PHP makes something else of an object whose class it does not find.
+     *
+     * @param callable-string $missing called with the name of a class or enum that is not there, to throw
+     *
+     * @throws \Throwable by that, or by a class that refuses what it is given
+     */
+    public static function unserialize(string $bytes, string $missing): mixed
+    {
+        if (!\in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true)) {
+            return unserialize($bytes); // no object is in it
+        }
+        $before = (string) \ini_get('unserialize_callback_func');
+        if ($before === '') { // or the application finds classes in a way of its own
+            ini_set('unserialize_callback_func', $missing);
+        }
+        try {
+            return str_contains($bytes, 'E:') ? self::unserializeEnums($bytes, $missing) : unserialize($bytes);
+        } finally {
+            ini_set('unserialize_callback_func', $before);
         }
     }
 
@@ -94,26 +120,90 @@ final class Portable
         return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
     }
 
-    /** Which part of it serialize() has refused. */
-    private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
+    /**
+     * An enum that is not there makes false of the whole, with a warning.
+     *
+     * @param callable-string $missing
+     */
+    private static function unserializeEnums(string $bytes, string $missing): mixed
     {
-        $parts = match (true) {
-            \is_array($value) => $value,
-            \is_object($value) => (array) $value,
-            default => [],
-        };
-        foreach ($parts as $name => $part) {
-            if (\is_scalar($part) || $part === null) {
-                continue;
-            }
-            try {
-                serialize($part);
-            } catch (\Throwable $refusedPart) {
-                return self::explain($part, \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name), $refusedPart);
+        if (preg_match_all(self::ENUM, $bytes, $cases, \PREG_SET_ORDER) === 0) {
+            return unserialize($bytes);
+        }
+        $value = @unserialize($bytes);
+        if ($value === false) {
+            foreach ($cases as [, $enum, $case]) {
+                if (!enum_exists($enum) || !\defined("{$enum}::{$case}")) {
+                    $missing(enum_exists($enum) ? "{$enum}::{$case}" : $enum);
+                }
             }
         }
 
-        return UnserializableException::at($path, self::describe($value, $refused), $refused);
+        return $value;
+    }
+
+    /** Which part of it serialize() has refused. */
+    private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
+    {
+        $seen = [];
+        $circle = null;
+
+        return self::culprit($value, $path, $refused, $seen, $circle)
+            ?? $circle
+            ?? UnserializableException::at($path, self::describe($value, $refused), $refused);
+    }
+
+    /**
+     * The first part that is refused and has no such part itself. In a circle there may be none.
+     *
+     * @param array<int|string, true>      $seen   objects and references by id
+     * @param UnserializableException|null $circle the first part of which nothing else is refused than what it is itself a part of
+     */
+    private static function culprit(mixed $value, string $path, \Throwable $refused, array &$seen, ?UnserializableException &$circle): ?UnserializableException
+    {
+        if (\is_object($value)) {
+            $seen[spl_object_id($value)] = true;
+        }
+        $parts = \is_array($value) ? $value : (array) $value;
+        $isWhole = $isCircle = true;
+        foreach ($parts as $name => $part) {
+            $refusedPart = self::refusal($part);
+            if ($refusedPart === null) {
+                continue;
+            }
+            $isWhole = false;
+            $id = \is_object($part) ? spl_object_id($part) : \ReflectionReference::fromArrayElement($parts, $name)?->getId();
+            if ($id !== null && isset($seen[$id])) {
+                continue;
+            }
+            $isCircle = false;
+            $seen[$id ?? ''] = true;
+            $culprit = self::culprit($part, \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name), $refusedPart, $seen, $circle);
+            if ($culprit !== null) {
+                return $culprit;
+            }
+        }
+        $failure = UnserializableException::at($path, self::describe($value, $refused), $refused);
+        if ($isWhole) {
+            return $failure;
+        }
+        $circle ??= $isCircle ? $failure : null;
+
+        return null;
+    }
+
+    private static function refusal(mixed $value): ?\Throwable
+    {
+        if (\is_scalar($value) || $value === null) {
+            return null;
+        }
+        try {
+            serialize($value);
+
+            return null;
+        } catch (\Throwable $refused) {
+            return $refused;
+        }
     }
 
     private static function describe(mixed $value, \Throwable $refused): string

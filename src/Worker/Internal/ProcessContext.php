@@ -40,9 +40,14 @@ final class ProcessContext implements Context
 
     public function start(int $id, array $settings): void
     {
+        clearstatcache();
+        $directory = getcwd();
+        if ($directory === false || !is_dir($directory)) {
+            throw WorkerStartException::impossible('the working directory of this process, which would be theirs, is not there any more: chdir() to one that is');
+        }
         $this->launcher ??= $this->launch();
         $this->launcher->useEnvironment(Environment::variables());
-        $strings = implode("\0", [(string) getcwd(), '', ...$this->command]);
+        $strings = implode("\0", [$directory, '', ...$this->command]);
         $flags = LauncherProtocol::STREAM_STDOUT | LauncherProtocol::STREAM_STDERR | LauncherProtocol::INPUT_INLINE;
         $this->launcher->send(LauncherProtocol::frame(
             LauncherProtocol::RUN,
@@ -53,7 +58,9 @@ final class ProcessContext implements Context
 
     public function end(int $id): void
     {
-        $this->launcher?->send(LauncherProtocol::frame(LauncherProtocol::CANCEL, $id));
+        if ($this->launcher?->isOurs() === true) { // a fork of this process shares its pipes
+            $this->launcher->send(LauncherProtocol::frame(LauncherProtocol::CANCEL, $id));
+        }
     }
 
     public function disconnected(int $id): void {}

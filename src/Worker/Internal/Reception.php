@@ -5,16 +5,39 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
-/** Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret. */
+/**
+ * Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret.
+ *
+ * Anybody on the machine can connect. Who has not said the secret is a stranger, and costs a descriptor: of those there is
+ * a bounded number, for a bounded time, of whom a bounded number of bytes is read.
+ */
 final class Reception
 {
     /** Nobody needs longer for a greeting, in seconds. */
     private const PATIENCE = 10.0;
-    /** Seconds until it is tried again, when there are too few descriptors. */
-    private const PAUSE = 0.05;
+
+    /** Longer than a greeting, in bytes. */
     private const GREETING = Protocol::TOKEN_SIZE + 64;
+
+    /** So many strangers at once. Who comes then takes the place of the one who has been silent the longest. */
+    private const STRANGERS = 128;
+
+    /** For this long nobody has to give way, in nanoseconds: a worker greets as soon as it has connected. */
+    private const TURN = 100_000_000;
+
+    /** Let in one after the other, before the loop goes on with something else. */
+    private const AT_ONCE = 64;
+
+    /** Seconds until it is tried again, when nobody can be let in. */
+    private const PAUSE = 0.05;
+
+    /** What is told when that has been so for a second. */
+    private const NO_DESCRIPTOR = 'this process has too few descriptors left for the socket of another one (see ulimit -n)';
+
+    private const HIGH_DESCRIPTOR = 'this process has so many descriptors open that stream_select() can not watch the socket of another one: have fewer workers, or install an extension from https://revolt.run/extensions';
 
     public readonly string $name;
     public readonly string $token;
@@ -23,16 +46,21 @@ final class Reception
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /** @var array<int, array{Link, string}> who has not said the secret, and the timer */
+    /** @var array<int, array{Link, string, int}> who has not said the secret, in the order they came: the timer, and since when it is here */
     private array $strangers = [];
     private int $last = 0;
 
-    /** How often in a row nobody could be let in. */
+    private ?string $pausing = null;
+
+    /** How often in a row there was no descriptor for somebody. */
     private int $refused = 0;
 
+    /** A fork of this process shares the socket, and is to let nobody in. */
+    private readonly int $owner;
+
     /**
-     * @param \Closure(Link, int, int, string): void $greeted the link, the type and number of its greeting, the rest of it
-     * @param \Closure(): void                         $exhausted for a second there was no descriptor for those who come
+     * @param \Closure(Link, int, int, string): void $greeted   the link, the type and number of its greeting, the rest of it
+     * @param \Closure(string): void                 $exhausted those who come can't be let in, and why
      *
      * @throws WorkerStartException
      */
@@ -40,10 +68,14 @@ final class Reception
     {
         $this->name = 'spindle-' . bin2hex(random_bytes(16));
         $this->token = random_bytes(Protocol::TOKEN_SIZE);
+        $this->owner = (int) getmypid();
         error_clear_last();
         $socket = @stream_socket_server("unix://\0{$this->name}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => ['backlog' => 511]]));
         if ($socket === false) {
             throw WorkerStartException::impossible('no socket for them can be opened: ' . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')));
+        }
+        if (!self::canBeWatched($socket)) {
+            throw WorkerStartException::impossible(self::HIGH_DESCRIPTOR);
         }
         $this->socket = $socket;
         stream_set_blocking($socket, false);
@@ -67,6 +99,10 @@ final class Reception
     public function close(): void
     {
         EventLoop::cancel($this->accepting);
+        if ($this->pausing !== null) {
+            EventLoop::cancel($this->pausing);
+            $this->pausing = null;
+        }
         foreach (array_keys($this->strangers) as $id) {
             $this->dismiss($id)?->close();
         }
@@ -77,41 +113,91 @@ final class Reception
 
     private function accept(): void
     {
-        $before = $this->last;
-        while (($stream = @stream_socket_accept($this->socket, 0)) !== false) {
-            $id = ++$this->last;
-            $weak = \WeakReference::create($this);
-            $link = new Link($stream, self::GREETING);
-            $link->listen(
-                static function (int $type, int $number, string $bytes, int $at, int $length) use ($weak, $id): void {
-                    $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
-                },
-                static function () use ($weak, $id): void {
-                    $weak->get()?->dismiss($id);
-                },
-                self::GREETING,
-            );
-            $timer = EventLoop::unreference(EventLoop::delay(self::PATIENCE, static function () use ($weak, $id): void {
-                $weak->get()?->dismiss($id)?->close();
-            }));
-            $this->strangers[$id] = [$link, $timer];
-        }
-        $this->refused = $this->last === $before ? $this->refused + 1 : 0;
-        if ($this->refused > 0) {
-            if ($this->refused * self::PAUSE >= 1) {
-                $this->refused = 0;
-                ($this->exhausted)();
-            }
-            // No descriptor is left: somebody would wait and be told so again and again.
+        if ($this->owner !== getmypid()) {
             EventLoop::disable($this->accepting);
-            $weak = \WeakReference::create($this);
-            EventLoop::unreference(EventLoop::delay(self::PAUSE, static function () use ($weak): void {
-                $reception = $weak->get();
-                if ($reception !== null && \is_resource($reception->socket)) {
-                    EventLoop::enable($reception->accepting);
-                }
-            }));
+
+            return;
         }
+        for ($i = 0; $i < self::AT_ONCE && \is_resource($this->socket); ++$i) {
+            if (\count($this->strangers) >= self::STRANGERS && !$this->hasOneGiveWay()) {
+                $this->pause();
+
+                return;
+            }
+            $stream = @stream_socket_accept($this->socket, 0);
+            if ($stream === false) {
+                if ($i === 0 && !$this->hasOneGiveWay()) {
+                    $this->refuse();
+                }
+
+                return;
+            }
+            $this->refused = 0;
+            $this->letIn($stream);
+        }
+    }
+
+    /** @param resource $stream */
+    private function letIn(mixed $stream): void
+    {
+        if (!self::canBeWatched($stream)) {
+            fclose($stream);
+            ($this->exhausted)(self::HIGH_DESCRIPTOR);
+
+            return;
+        }
+        $id = ++$this->last;
+        $weak = \WeakReference::create($this);
+        $link = new Link($stream, self::GREETING);
+        $link->listen(
+            static function (int $type, int $number, string $bytes, int $at, int $length) use ($weak, $id): void {
+                $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
+            },
+            static function () use ($weak, $id): void {
+                $weak->get()?->dismiss($id);
+            },
+            self::GREETING,
+        );
+        $timer = WeakTimer::after(self::PATIENCE, $this, static function (self $reception) use ($id): void {
+            $reception->dismiss($id)?->close();
+        });
+        $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
+        $link->drain(); // a worker has mostly said it by now, and is no stranger any more
+    }
+
+    /** @return bool whether a stranger was there who has had its turn; it is sent away */
+    private function hasOneGiveWay(): bool
+    {
+        $id = array_key_first($this->strangers);
+        if ($id === null || hrtime(true) - $this->strangers[$id][2] < self::TURN) {
+            return false;
+        }
+        $this->dismiss($id)?->close();
+
+        return true;
+    }
+
+    /** There is no descriptor for somebody. */
+    private function refuse(): void
+    {
+        if (++$this->refused * self::PAUSE >= 1) {
+            $this->refused = 0;
+            ($this->exhausted)(self::NO_DESCRIPTOR);
+        }
+        $this->pause();
+    }
+
+    /** Somebody waits, and the loop would say so again and again. */
+    private function pause(): void
+    {
+        if (!\is_resource($this->socket)) {
+            return; // what was told has closed it
+        }
+        EventLoop::disable($this->accepting);
+        $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $reception): void {
+            $reception->pausing = null;
+            EventLoop::enable($reception->accepting);
+        });
     }
 
     private function greet(int $id, int $type, int $number, string $payload): void
@@ -138,5 +224,31 @@ final class Reception
         unset($this->strangers[$id]);
 
         return $link;
+    }
+
+    /**
+     * Whether the loop can wait for it. One that uses stream_select() falls into disorder with a descriptor above 1023.
+     *
+     * @param resource $stream
+     */
+    private static function canBeWatched(mixed $stream): bool
+    {
+        if (EventLoop::getDriver()->getHandle() !== null) {
+            return true;
+        }
+        $can = true;
+        set_error_handler(static function (int $level, string $message) use (&$can): bool {
+            $can = !str_contains($message, 'FD_SETSIZE');
+
+            return true;
+        });
+        try {
+            [$reads, $none] = [[$stream], null];
+            stream_select($reads, $none, $none, 0);
+        } finally {
+            restore_error_handler();
+        }
+
+        return $can;
     }
 }

@@ -81,6 +81,7 @@ final class Results
                 }
             };
             $stream = new Stream(
+                static fn(string $item): mixed => Outcome::value(Protocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
                 static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VVV', $index[1], $items, $size)),
                 static fn() => $tell(Protocol::UNWANTED, pack('V', $index[1])),
             );
@@ -150,6 +151,10 @@ final class Results
     private function endOfStream(WorkerHandle $worker): ?Stream
     {
         $stream = $worker->stream?->get();
+        $submission = $worker->streamOf?->tasks[$worker->streaming];
+        if ($submission instanceof Submission) {
+            $submission->streamed();
+        }
         $worker->streaming = -1;
         $worker->stream = $worker->streamOf = null;
         --$this->streams;

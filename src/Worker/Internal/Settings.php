@@ -16,11 +16,13 @@ final class Settings
     public readonly string $key;
 
     private readonly ?string $initialize;
+    private readonly ?string $bootstrap;
 
     /** @throws UnserializableException when the initialiser can't travel */
-    public function __construct(private readonly WorkerPoolOptions $options, private readonly int $size)
+    public function __construct(private readonly WorkerPoolOptions $options)
     {
         $this->key = random_bytes(32);
+        $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
 
@@ -33,9 +35,11 @@ final class Settings
     /**
      * For one worker.
      *
+     * @param int $siblings how many there may be in its pool, with it
+     *
      * @return array<string, mixed>
      */
-    public function forWorker(Reception $reception, int $id, int $markKey): array
+    public function forWorker(Reception $reception, int $id, int $markKey, int $siblings): array
     {
         return [
             'socket' => $reception->name,
@@ -43,10 +47,10 @@ final class Settings
             'key' => $this->key,
             'id' => $id,
             'mark' => $markKey,
-            'files' => self::files($this->options->bootstrap),
+            'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => Boot::depth() + 1,
-            'siblings' => Boot::siblings() * $this->size,
+            'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings), // more than any machine has CPUs
             'timed' => $this->options->timeout !== null,
         ];
     }
@@ -73,16 +77,20 @@ final class Settings
      *
      * @return list<string>
      */
-    private static function files(?string $bootstrap): array
+    private function files(): array
     {
         $files = [];
         foreach (array_keys(class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : []) as $vendor) {
             $files[] = "{$vendor}/autoload.php";
         }
-        if ($bootstrap !== null) {
-            $files[] = (string) realpath($bootstrap);
-        }
+        $files = array_values(array_filter($files, is_file(...)));
 
-        return array_values(array_filter($files, is_file(...)));
+        return $this->bootstrap === null ? $files : [...$files, $this->bootstrap]; // one that is gone since is to be missed
+    }
+
+    /** Where a file is that was named from the present directory, whichever that is later. */
+    private static function absolute(string $path): string
+    {
+        return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";
     }
 }

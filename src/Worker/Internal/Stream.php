@@ -20,10 +20,11 @@ final class Stream
     private ?Suspension $reader = null;
 
     /**
+     * @param \Closure(string): mixed  $decode key and value of an item
      * @param \Closure(int, int): void $taken so many items, of so many bytes, were taken
      * @param \Closure(): void         $left  no more are wanted
      */
-    public function __construct(private readonly \Closure $taken, private readonly \Closure $left)
+    public function __construct(private readonly \Closure $decode, private readonly \Closure $taken, private readonly \Closure $left)
     {
         $this->items = new \SplQueue();
     }
@@ -66,7 +67,7 @@ final class Stream
                     ($this->taken)(1, \strlen($bytes));
                 }
                 /** @var array{mixed, mixed} $item */
-                $item = unserialize($bytes);
+                $item = ($this->decode)($bytes);
                 yield $item[0] => $item[1];
             }
             if ($this->failure !== null) {

@@ -15,8 +15,11 @@ final class Submission extends Encoded
     /** No worker has had it yet. */
     public bool $waits = true;
 
-    /** @var (\Closure(): void)|null called with its outcome */
-    public ?\Closure $settled = null;
+    /** @var (\Closure(): void)|null called when it is over */
+    public ?\Closure $ended = null;
+
+    /** Its outcome is a generator, which has items to come. */
+    private bool $streams = false;
 
     /** @param DeferredFuture<mixed>|null $deferred null once it has its outcome, which may be what keeps a generator going */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
@@ -24,9 +27,23 @@ final class Submission extends Encoded
         parent::__construct($code, $kind);
     }
 
-    public function isSettled(): bool
+    /** Whether it has its outcome and, if that is a generator, all its items: nothing is left to be cancelled. */
+    public function isOver(): bool
     {
-        return $this->deferred === null;
+        return $this->deferred === null && !$this->streams;
+    }
+
+    public function stream(Stream $stream): void
+    {
+        $this->streams = true;
+        $this->settle($stream->items());
+    }
+
+    /** All that its generator has yielded has come. */
+    public function streamed(): void
+    {
+        $this->streams = false;
+        $this->end();
     }
 
     public function settle(mixed $value): void
@@ -35,6 +52,7 @@ final class Submission extends Encoded
             $this->fail($this->cancelled);
         } elseif ($this->deferred !== null) {
             $this->deferred->complete($value);
+            $this->deferred = null;
             $this->end();
         }
     }
@@ -43,15 +61,15 @@ final class Submission extends Encoded
     {
         if ($this->deferred !== null) {
             $this->deferred->error($this->cancelled ?? $failure);
+            $this->deferred = null;
             $this->end();
         }
     }
 
     private function end(): void
     {
-        $this->deferred = null;
-        if ($this->settled !== null) {
-            ($this->settled)();
+        if ($this->isOver() && $this->ended !== null) {
+            ($this->ended)();
         }
     }
 }

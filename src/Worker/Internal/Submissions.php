@@ -118,7 +118,7 @@ final class Submissions implements Source
     {
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
-        $submission->settle($stream->items());
+        $submission->stream($stream);
         $this->settled(1);
     }
 

@@ -17,6 +17,9 @@ use Spindle\Worker\UnserializableException;
  */
 final class TaskCode
 {
+    /** For {@see Portable::unserialize()}. */
+    public const MISSING = self::class . '::missingClass';
+
     private const FUNCTION = 'f';
     private const METHOD = 'm';
     private const INVOKABLE = 'i';
@@ -24,7 +27,7 @@ final class TaskCode
 
     private const PATH = 'The task';
 
-    /** Closures whose code is kept. */
+    /** Closures whose code is kept, and files in which closures were looked for. */
     private const KEPT = 256;
 
     /** @var array<string, array<int, list<string>>> signatures of those that begin on each line, by file and time of its change */
@@ -70,19 +73,27 @@ final class TaskCode
      */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
-        /** @var array{string, string|object, 2?: string, 3?: int} $parts */
-        $parts = self::signing($key, static fn(): mixed => unserialize($code));
+        /** @var array{string, string|object, 2?: string, 3?: int, 4?: class-string|null} $parts */
+        $parts = Portable::unserialize($code, self::MISSING);
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
             return self::method($task, $parts[2] ?? '');
         }
-        if ($task instanceof SerializableClosure) {
-            $task = $task->getClosure();
-            self::$origins = \count(self::$origins) < self::KEPT ? self::$origins : [];
-            self::$origins[(string) (new \ReflectionFunction($task))->getFileName()] = [$parts[2] ?? '', $parts[3] ?? 0];
+        if ($kind === self::CLOSURE && \is_string($task)) {
+            return self::closure($task, $key, $parts[2] ?? '', $parts[3] ?? 0, $parts[4] ?? null);
         }
 
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
+    }
+
+    /**
+     * For {@see Portable::unserialize()} in a worker.
+     *
+     * @throws \UnexpectedValueException
+     */
+    public static function missingClass(string $class): never
+    {
+        throw self::missing("class {$class}");
     }
 
     /**
@@ -112,7 +123,8 @@ final class TaskCode
         }
         self::checkClosure($task, self::PATH);
         try {
-            $code = self::signing($key, static fn(): string => serialize([self::CLOSURE, new SerializableClosure($task), $function->getFileName(), $function->getStartLine()]));
+            $code = self::signing($key, static fn(): string => serialize(new SerializableClosure($task)));
+            $code = serialize([self::CLOSURE, $code, $function->getFileName(), $function->getStartLine(), $function->getClosureScopeClass()?->getName()]);
             if ($isPure) {
                 self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
                 self::$pure[$place] = $code;
@@ -165,7 +177,10 @@ final class TaskCode
     private static function checkPosition(\ReflectionFunction $function, string $file, int $line, string $path): void
     {
         $version = "{$file}\0" . filemtime($file);
-        self::$closures[$version] ??= self::signatures((string) file_get_contents($file));
+        if (!isset(self::$closures[$version])) {
+            self::$closures = \count(self::$closures) < self::KEPT ? self::$closures : [];
+            self::$closures[$version] = self::signatures((string) file_get_contents($file));
+        }
         $beside = self::$closures[$version][$line] ?? [];
         $signature = self::signature($function);
         try {
@@ -241,6 +256,24 @@ final class TaskCode
         } finally {
             Signed::$signer = $signer;
         }
+    }
+
+    /**
+     * @param string            $file  where it stands
+     * @param class-string|null $scope whose private parts it may use
+     */
+    private static function closure(string $code, #[\SensitiveParameter] string $key, string $file, int $line, ?string $scope): \Closure
+    {
+        if ($scope !== null && !class_exists($scope)) {
+            self::missingClass($scope);
+        }
+        /** @var SerializableClosure $serializable */
+        $serializable = self::signing($key, static fn(): mixed => Portable::unserialize($code, self::MISSING));
+        $task = $serializable->getClosure();
+        self::$origins = \count(self::$origins) < self::KEPT ? self::$origins : [];
+        self::$origins[(string) (new \ReflectionFunction($task))->getFileName()] = [$file, $line];
+
+        return $task;
     }
 
     /** Also a private one, which a class may have made a callable of with $this->method(...). */

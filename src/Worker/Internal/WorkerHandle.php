@@ -35,9 +35,9 @@ final class WorkerHandle
     /** @var array<int, true> sources whose code it has */
     public array $codes = [];
 
-    /** Tasks that it has run, since when it is ready, and how much memory it had then and had last, in bytes. */
+    /** Tasks that it has run, since when it is ready, in nanoseconds of {@see hrtime()}, and how much memory it had then and had last, in bytes. */
     public int $tasks = 0;
-    public float $readyAt = 0.0;
+    public int $readyAt = 0;
     public int $memoryAtFirst = 0;
     public int $memory = 0;
     public int $memoryPeak = 0;
@@ -58,8 +58,8 @@ final class WorkerHandle
     public int $streaming = -1;
     public ?Batch $streamOf = null;
 
-    /** When it had nothing more to do. */
-    public float $idleSince = 0.0;
+    /** When it had nothing more to do, in nanoseconds of {@see hrtime()}. */
+    public int $idleSince = 0;
 
     /** @var array<string> identifiers of timers that are about it */
     public array $timers = [];
@@ -67,15 +67,40 @@ final class WorkerHandle
 
     public function __construct(public readonly int $id, public readonly int $markKey) {}
 
+    /** @param string $payload of READY */
+    public function isMadeReady(string $payload): void
+    {
+        /** @var array{memory: int} $words */
+        $words = unpack('Pmemory', $payload);
+        $this->ready = true;
+        $this->readyAt = hrtime(true);
+        $this->memoryAtFirst = $this->memory = $words['memory'];
+    }
+
+    /** @param string $payload of LAST_WORDS */
+    public function spoke(string $payload): void
+    {
+        /** @var array{peak: int, fatal: int} $words */
+        $words = unpack('Ppeak/Cfatal', $payload);
+        $this->memoryPeak = max($this->memoryPeak, $words['peak']);
+        $this->lastWords = substr($payload, 9);
+    }
+
     /** What it works on. */
     public function first(): ?Batch
     {
         return $this->batches[0] ?? null;
     }
 
+    /** It gets no more tasks. */
+    public function isLeaving(): bool
+    {
+        return $this->retiring || $this->ending !== null;
+    }
+
     public function isIdle(): bool
     {
-        return $this->ready && $this->batches === [] && !$this->retiring && $this->ending === null;
+        return $this->ready && $this->batches === [] && !$this->isLeaving();
     }
 
     public function wrote(string $error): void
@@ -114,5 +139,27 @@ final class WorkerHandle
         $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
+    }
+
+    /** Whether it has begun any task at all. */
+    public function hasBegun(): bool
+    {
+        return $this->tasks > 0 || $this->running() !== null;
+    }
+
+    /** How it has ended, as far as that is known. */
+    public function end(): string
+    {
+        [$exitCode, $signal] = $this->exit ?? [null, null];
+
+        return $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
+    }
+
+    /** Why nothing came of it. */
+    public function failure(): WorkerStartException
+    {
+        $said = $this->lastWords === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->lastWords;
+
+        return $this->startFailure ?? WorkerStartException::ended($said ?? $this->end(), $this->stderr);
     }
 }

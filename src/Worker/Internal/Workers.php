@@ -16,29 +16,14 @@ use Spindle\Worker\WorkerStartException;
  */
 final class Workers implements ContextEvents
 {
-    /** So many in a row that end before they have begun a task, and no more are tried for now. */
-    private const VAIN = 3;
-
-    /** Seconds until another worker is started after one could not be, while others work. */
-    private const PAUSE = 0.5;
-
-    /** Seconds that the system has to tell how a worker ended whose socket is closed, before it is made to end. */
-    private const TELLING = 1.0;
-
-    /** Seconds that a worker has to end by itself once it is told to. */
-    private const FAREWELL = 2.0;
-
     private readonly Context $context;
-    private ?Reception $reception = null;
+    private readonly Arrivals $arrivals;
+    private readonly Departures $departures;
+    private readonly Lifespan $lifespan;
+    private readonly Setbacks $setbacks;
 
     /** @var array<int, WorkerHandle> by number */
     private array $workers = [];
-    private int $last = 0;
-
-    /** Those of them that get no more tasks. */
-    private int $leaving = 0;
-    private int $vain = 0;
-    private ?string $pausing = null;
     private ?string $idling = null;
     private bool $closed = false;
 
@@ -46,16 +31,17 @@ final class Workers implements ContextEvents
     private ?\Closure $empty = null;
 
     /**
-     * @param \Closure(ContextEvents): Context                              $context
-     * @param \Closure(): void                                              $ready  one more can be given tasks
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void      $frame  type, id, and where its payload lies: bytes, offset, length
-     * @param \Closure(WorkerHandle): void                                  $gone   it is no more, and all that it sent was heard
-     * @param \Closure(WorkerStartException): void                          $failed there is none, and none can be started
+     * @param int                                                       $size    that can be changed: it counts for what is started from then on
+     * @param \Closure(ContextEvents): Context                          $context
+     * @param \Closure(): void                                          $ready   one more can be given tasks
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void  $frame   type, id, and where its payload lies: bytes, offset, length
+     * @param \Closure(WorkerHandle): void                              $gone    it is no more, and all that it sent was heard
+     * @param \Closure(WorkerStartException): void                      $failed  there is none, and none can be started
      */
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
-        private readonly Settings $settings,
+        Settings $settings,
         \Closure $context,
         private readonly \Closure $ready,
         private readonly \Closure $frame,
@@ -63,6 +49,10 @@ final class Workers implements ContextEvents
         private readonly \Closure $failed,
     ) {
         $this->context = $context($this);
+        $this->departures = new Departures($this->context);
+        $this->arrivals = new Arrivals($this->context, $settings, $options->startTimeout, $this->heard(...), $this->departures->disconnected(...), $this->giveUp(...));
+        $this->lifespan = new Lifespan($options);
+        $this->setbacks = new Setbacks($ready);
     }
 
     /** @return array<int, WorkerHandle> */
@@ -79,24 +69,23 @@ final class Workers implements ContextEvents
     /** Starts as many more as could be given tasks, up to the pool's size. */
     public function startFor(int $demand): void
     {
-        if ($demand < 1 || $this->closed || $this->pausing !== null) {
+        if ($demand < 1 || $this->closed || $this->setbacks->isPausing()) {
             return;
         }
         $room = $this->size;
         foreach ($this->workers as $worker) {
-            if (!$worker->retiring && $worker->ending === null) {
+            if (!$worker->isLeaving()) {
                 --$room;
                 $demand -= $worker->ready ? 0 : 1;
             }
         }
-        for ($i = min($room, $demand); $i > 0; --$i) {
-            try {
+        try {
+            for ($i = min($room, $demand); $i > 0; --$i) {
                 $this->start();
-            } catch (LauncherException|WorkerStartException $failure) {
-                ($this->failed)($failure instanceof WorkerStartException ? $failure : WorkerStartException::impossible($failure->getMessage(), $failure));
-
-                return;
             }
+        } catch (LauncherException|WorkerStartException $failure) {
+            $failure = $failure instanceof WorkerStartException ? $failure : WorkerStartException::impossible($failure->getMessage(), $failure);
+            $this->hasOthers() ? $this->setbacks->pause() : ($this->failed)($failure);
         }
     }
 
@@ -107,27 +96,22 @@ final class Workers implements ContextEvents
      */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
-        if ($worker->ending === null) {
-            $this->leaving += $worker->retiring ? 0 : 1;
-            $worker->ending = $reason;
-            $this->context->end($worker->id);
-            $worker->link?->send(Protocol::frame(Protocol::STOP, 0)); // a thread that waits for a frame is not ended before it has one
-        }
+        $this->departures->end($worker, $reason);
     }
 
     /** It says what it can't: it is ended, and heard no more. */
     public function distrust(WorkerHandle $worker): void
     {
         $worker->link?->close();
-        $this->disconnected($worker, 'It sent results of tasks that it does not have');
+        $this->departures->disconnected($worker, 'It sent results of tasks that it does not have');
     }
 
     /** It has nothing to do now: it stops if it is due, or waits for as long as it may. */
     public function idle(WorkerHandle $worker): void
     {
-        $worker->idleSince = microtime(true);
-        if ($worker->retiring || $this->isDue($worker) || $this->surplus() > 0) {
-            $this->stop($worker);
+        $worker->idleSince = hrtime(true);
+        if ($worker->retiring || $this->lifespan->isOver($worker) || $this->surplus() > 0) {
+            $this->departures->stop($worker);
         } elseif ($this->idling === null && is_finite($this->options->idleTimeout)) {
             $this->idling = WeakTimer::after($this->options->idleTimeout, $this, static fn(self $workers) => $workers->stopIdle());
         }
@@ -136,25 +120,15 @@ final class Workers implements ContextEvents
     /** How many more tasks it may be given. */
     public function allowance(WorkerHandle $worker): int
     {
-        if (!$worker->ready || $worker->retiring || $worker->ending !== null) {
+        if (!$worker->ready || $worker->isLeaving()) {
             return 0;
         }
-        if ($this->options->maxAge !== null && microtime(true) - $worker->readyAt >= $this->options->maxAge) {
-            if ($worker->batches === []) {
-                $this->stop($worker);
-            }
-
-            return 0;
-        }
-        if ($this->options->maxTasks === null) {
-            return \PHP_INT_MAX;
-        }
-        $tasks = $worker->tasks;
-        foreach ($worker->batches as $batch) {
-            $tasks += $batch->limit - $batch->arrived;
+        $left = $this->lifespan->tasksLeft($worker);
+        if ($left === 0 && $worker->batches === []) {
+            $this->departures->stop($worker);
         }
 
-        return max(0, $this->options->maxTasks - $tasks);
+        return $left;
     }
 
     /** Has those stop that are more than the pool's size, as soon as they have nothing to do. */
@@ -165,7 +139,7 @@ final class Workers implements ContextEvents
                 return;
             }
             if ($worker->isIdle()) {
-                $this->stop($worker);
+                $this->departures->stop($worker);
             }
         }
     }
@@ -178,13 +152,13 @@ final class Workers implements ContextEvents
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;
-        $timer = EventLoop::delay(self::FAREWELL, $this->isEmpty(...));
+        $timer = EventLoop::delay(Departures::FAREWELL, $this->isEmpty(...));
         $this->empty = static function () use ($timer, $empty): void {
             EventLoop::cancel($timer);
             $empty();
         };
         foreach ($this->workers as $worker) {
-            $this->stop($worker);
+            $this->departures->stop($worker);
         }
         if ($this->workers === []) {
             $this->isEmpty();
@@ -195,14 +169,12 @@ final class Workers implements ContextEvents
     public function close(): void
     {
         $this->closed = true;
-        foreach ([$this->idling, $this->pausing] as $timer) {
-            if ($timer !== null) {
-                EventLoop::cancel($timer);
-            }
+        $this->setbacks->endPause();
+        if ($this->idling !== null) {
+            EventLoop::cancel($this->idling);
         }
         $workers = $this->workers;
         $this->workers = [];
-        $this->leaving = 0;
         foreach ($workers as $worker) {
             $worker->link?->close(); // which has it end by itself
         }
@@ -210,8 +182,7 @@ final class Workers implements ContextEvents
         foreach ($workers as $worker) {
             $this->release($worker); // now that none of them makes anything any more
         }
-        $this->reception?->close();
-        $this->reception = null;
+        $this->arrivals->close();
     }
 
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
@@ -262,134 +233,49 @@ final class Workers implements ContextEvents
     /** @throws LauncherException|WorkerStartException */
     private function start(): void
     {
-        $this->reception ??= $this->receive();
-        $id = ++$this->last;
-        $worker = new WorkerHandle($id, Mark::newKey());
-        $this->context->start($id, $this->settings->forWorker($this->reception, $id, $worker->markKey));
-        $this->workers[$id] = $worker;
-        $seconds = $this->options->startTimeout;
-        $worker->timers[] = WeakTimer::after($seconds, $this, static function (self $workers) use ($worker, $seconds): void {
-            if (!$worker->ready) {
-                $worker->startFailure = WorkerStartException::late($seconds);
-                $workers->end($worker, static fn(): \Throwable => WorkerStartException::late($seconds));
-            }
-        });
-        $this->log('Worker {id} is started', ['id' => $id]);
+        $worker = $this->arrivals->start($this->size);
+        $this->workers[$worker->id] = $worker;
+        $this->log('Worker {id} is started', ['id' => $worker->id]);
     }
 
-    /** @throws WorkerStartException */
-    private function receive(): Reception
+    private function giveUp(WorkerHandle $worker, WorkerStartException $why): void
     {
-        $weak = \WeakReference::create($this);
-
-        return new Reception(static function (Link $link, int $type, int $id, string $greeting) use ($weak): void {
-            $weak->get()?->greeted($link, $type, $id, $greeting);
-        }, static function () use ($weak): void {
-            $weak->get()?->exhausted();
-        });
+        $worker->startFailure = $why;
+        $this->departures->end($worker, static fn(): \Throwable => $why);
     }
 
-    private function greeted(Link $link, int $type, int $id, string $greeting): void
+    private function heard(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
-        $worker = $type === Protocol::HELLO ? $this->workers[$id] ?? null : null;
-        if ($worker === null || $worker->link !== null) {
-            if (!$this->context->connected($link, $type)) {
-                $link->close();
-            }
-
-            return;
-        }
-        /** @var array{pid: int, mark: int} $words */
-        $words = unpack('Vpid/Cmark', $greeting);
-        $worker->link = $link;
-        $worker->mark = $words['mark'] === 1 ? Mark::take($worker->markKey) : null;
-        $link->listen(
-            function (int $type, int $number, string $bytes, int $at, int $length) use ($worker): void {
-                match ($type) {
-                    Protocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
-                    Protocol::NOT_READY => $worker->startFailure = Outcome::startFailure(substr($bytes, $at, $length)),
-                    Protocol::OUTPUT => $this->printed(0, substr($bytes, $at, $length), false),
-                    Protocol::LAST_WORDS => $this->lastWords($worker, substr($bytes, $at, $length)),
-                    default => ($this->frame)($worker, $type, $number, $bytes, $at, $length),
-                };
-            },
-            function (?string $wrong) use ($worker): void {
-                $this->disconnected($worker, $wrong);
-            },
-            \PHP_INT_MAX,
-        );
-    }
-
-    private function exhausted(): void
-    {
-        $failure = WorkerStartException::impossible('this process has too few descriptors left for the socket of another one (see ulimit -n)');
-        foreach ($this->workers as $worker) {
-            if ($worker->link === null) {
-                $worker->startFailure = $failure;
-                $this->end($worker, static fn(): \Throwable => $failure);
-            }
-        }
+        match ($type) {
+            Protocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
+            Protocol::NOT_READY => $worker->startFailure = Outcome::startFailure(substr($bytes, $at, $length)),
+            Protocol::OUTPUT => $this->printed(0, substr($bytes, $at, $length), false),
+            Protocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
+            default => ($this->frame)($worker, $type, $id, $bytes, $at, $length),
+        };
     }
 
     private function isReady(WorkerHandle $worker, string $payload): void
     {
-        /** @var array{memory: int} $words */
-        $words = unpack('Pmemory', $payload);
-        $worker->ready = true;
-        $worker->readyAt = microtime(true);
-        $worker->memoryAtFirst = $worker->memory = $words['memory'];
+        $worker->isMadeReady($payload);
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->idle($worker);
         ($this->ready)();
     }
 
-    private function lastWords(WorkerHandle $worker, string $payload): void
-    {
-        /** @var array{peak: int, fatal: int} $words */
-        $words = unpack('Ppeak/Cfatal', $payload);
-        $worker->memoryPeak = max($worker->memoryPeak, $words['peak']);
-        $worker->lastWords = substr($payload, 9);
-    }
-
-    private function disconnected(WorkerHandle $worker, ?string $wrong): void
-    {
-        if ($wrong !== null) {
-            $worker->wrote("{$wrong}\n");
-        }
-        if ($worker->exit !== null) {
-            return; // it is being buried
-        }
-        $this->context->disconnected($worker->id);
-        $worker->timers[] = WeakTimer::after($wrong === null ? self::TELLING : 0.0, $this, static function (self $workers) use ($worker): void {
-            $workers->context->end($worker->id);
-        });
-    }
-
     private function bury(WorkerHandle $worker): void
     {
         unset($this->workers[$worker->id]);
-        $this->leaving -= $worker->retiring || $worker->ending !== null ? 1 : 0;
         $this->release($worker);
-        [$exitCode, $signal] = $worker->exit ?? [null, null];
-        $how = $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
-        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $how]);
-        $begun = $worker->tasks > 0;
-        foreach ($worker->batches as $batch) {
-            $begun = $begun || $worker->started($batch) > 0;
-        }
-        $failed = !$worker->ready || (!$begun && $worker->batches !== []);
-        $this->vain = $failed ? $this->vain + 1 : 0;
+        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->end()]);
+        $vain = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
+        $this->setbacks->count($vain);
         ($this->gone)($worker);
-        if ($failed && ($worker->ending === null || $worker->startFailure !== null)) {
-            $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $workers): void {
-                $workers->pausing = null;
-                ($workers->ready)();
-            });
-            $others = array_filter($this->workers, static fn(WorkerHandle $other): bool => $other->ending === null && !$other->retiring);
-            if ($others === [] && (!$worker->ready || $this->vain >= self::VAIN)) {
-                EventLoop::cancel($this->pausing);
-                $this->pausing = null;
-                ($this->failed)($worker->startFailure ?? WorkerStartException::ended($worker->lastWords === '' ? "exit({$exitCode})" : ($worker->lastWords ?? $how), $worker->stderr));
+        if ($vain && ($worker->ending === null || $worker->startFailure !== null)) {
+            $this->setbacks->pause();
+            if (!$this->hasOthers() && (!$worker->ready || $this->setbacks->areTooMany())) {
+                $this->setbacks->endPause();
+                ($this->failed)($worker->failure());
             }
         }
         if (!$this->closed) {
@@ -399,9 +285,17 @@ final class Workers implements ContextEvents
         }
     }
 
+    /** Whether there are some that may be given tasks, now or soon. */
+    private function hasOthers(): bool
+    {
+        return \count($this->workers) > $this->departures->count();
+    }
+
     /** Nothing that belongs to it stays. */
     private function release(WorkerHandle $worker): void
     {
+        $this->arrivals->forget($worker);
+        $this->departures->forget($worker);
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->mark === null) {
@@ -409,43 +303,20 @@ final class Workers implements ContextEvents
         }
     }
 
-    private function stop(WorkerHandle $worker): void
-    {
-        if (!$worker->retiring) {
-            $this->leaving += $worker->ending === null ? 1 : 0;
-            $worker->retiring = true;
-        }
-        if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
-            $worker->stopping = true;
-            $worker->link->send(Protocol::frame(Protocol::STOP, 0));
-            $worker->timers[] = WeakTimer::after(self::FAREWELL, $this, static function (self $workers) use ($worker): void {
-                $workers->context->end($worker->id); // what it does at its end takes too long
-            });
-        }
-    }
-
-    private function isDue(WorkerHandle $worker): bool
-    {
-        return ($this->options->maxTasks !== null && $worker->tasks >= $this->options->maxTasks)
-            || ($this->options->maxAge !== null && microtime(true) - $worker->readyAt >= $this->options->maxAge)
-            || ($this->options->maxGrowth !== null && $worker->memory - $worker->memoryAtFirst > $this->options->maxGrowth);
-    }
-
     /** How many there are more than there should be. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->leaving - $this->size;
+        return \count($this->workers) - $this->departures->count() - $this->size;
     }
 
     private function stopIdle(): void
     {
         $this->idling = null;
-        $now = microtime(true);
         $next = \INF;
         foreach ($this->workers as $worker) {
             if ($worker->isIdle()) {
-                $left = $worker->idleSince + $this->options->idleTimeout - $now;
-                $left <= 0.001 ? $this->stop($worker) : $next = min($next, $left);
+                $left = $this->lifespan->idleLeft($worker);
+                $left <= 0.001 ? $this->departures->stop($worker) : $next = min($next, $left);
             }
         }
         if (is_finite($next)) {

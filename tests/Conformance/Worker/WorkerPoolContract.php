@@ -20,6 +20,8 @@ abstract class WorkerPoolContract extends ExecutorContract
     use Contract\TriesAgain;
     use Contract\ReplacesWorkers;
     use Contract\PreparesWorkers;
+    use Contract\KnowsClasses;
+    use Contract\KeepsSecrets;
     use Contract\Closes;
 
     abstract protected function context(): WorkerContext;

@@ -12,6 +12,8 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
 
 use function Amp\delay;
 
@@ -20,7 +22,6 @@ trait CancellationFaults
 {
     public function testOfManyTasksThatAreCancelledAtAnyMomentEachHasOneOutcome(): void
     {
-        $this->needsAProcessForEachWorker();
         mt_srand(Scale::seed());
         $pool = $this->pool(2);
         $count = Scale::of(20_000);
@@ -56,7 +57,6 @@ trait CancellationFaults
 
     public function testATaskThatIsCancelledWhenTheOneBeforeItInItsBatchIsDoneEndsAtOnce(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1, grace: 0.1);
         for ($i = 0; $i < Scale::of(200); ++$i) {
             // A millisecond's worth of tasks is a batch.
@@ -76,7 +76,6 @@ trait CancellationFaults
 
     public function testAMapThatIsCancelledAtOneOfItsResultsEndsAtOnceWhateverRunsThen(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1, grace: 0.1);
         for ($i = 0; $i < Scale::of(200); ++$i) {
             $input = [new Numbered(0, $this->path('starts'), 0), new Numbered(1, $this->path('starts'), 1_000), new Numbered(2, $this->path('starts'), 30_000_000)];
@@ -101,7 +100,6 @@ trait CancellationFaults
 
     public function testManyThatRunAreCancelledTogether(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(4);
         $cancellation = new DeferredCancellation();
         $futures = [];
@@ -119,7 +117,6 @@ trait CancellationFaults
 
     public function testAfterAMapThatIsCancelledAtAnyMomentThePoolIsUsable(): void
     {
-        $this->needsAProcessForEachWorker();
         mt_srand(Scale::seed());
         $pool = $this->pool(2);
         for ($i = Scale::of(100); $i > 0; --$i) {
@@ -142,7 +139,7 @@ trait CancellationFaults
 
     public function testAStoppedWorkerIsEndedByItsTimeout(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('one that can not be ended takes those with it that are being started');
         $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
         $future = $pool->submit(new Call('stop', $this->path('begun')));
         $other = $pool->submit(new Call('square', 4));
@@ -157,7 +154,7 @@ trait CancellationFaults
 
     public function testATaskThatHandlesTermItselfIsKilledAfterTheGrace(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('one of them gets no signal');
         $pool = $this->pool(1, timeout: 0.2, grace: 0.3);
         $at = hrtime(true);
         $future = $pool->submit(new Call('ignoreTerm', $this->path('begun')));
@@ -171,20 +168,19 @@ trait CancellationFaults
 
     public function testWhatATaskHasStartedIsGoneWithItsTimeout(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('what one of them has started lives for as long as all of them');
         $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
         $future = $pool->submit(new Call('sleepAmongDescendants', $this->path(), $this->path('begun')));
         self::pidIn($this->path('begun'));
         self::assertGreaterThanOrEqual(3, \count(self::descendantsWith('sleep 1000')));
 
         self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
-        self::assertSame([], self::descendantsWith('sleep 1000'));
+        Eventually::holdsByItself(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'what it has started has ended');
         self::assertUsable($pool);
     }
 
     public function testTimeoutsOfManyTasksAtOnceHitTheRightOnes(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(2, timeout: 0.25, grace: 0.1);
         $futures = [];
         for ($i = 0; $i < 40; ++$i) {
@@ -198,6 +194,21 @@ trait CancellationFaults
             }
         }
         self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
+        self::assertUsable($pool);
+    }
+
+    public function testWithoutSharedMemoryATimeLimitIsThatOfEachTask(): void
+    {
+        $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
+        $pool = new WorkerPool(1, 0, new WorkerPoolOptions(context: $this->context(), timeout: 0.5, php: $php));
+        $task = static function (int $i): int {
+            usleep($i < 1000 ? 0 : 50_000); // those that seem tiny travel together
+
+            return \function_exists('shmop_open') ? -1 : $i;
+        };
+
+        self::assertSame(range(0, 1039), iterator_to_array($pool->map(range(0, 1039), $task)));
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
         self::assertUsable($pool);
     }
 

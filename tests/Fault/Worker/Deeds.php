@@ -23,9 +23,10 @@ final class Deeds
         return $value;
     }
 
+    /** The system's number of the worker: of its process, or of its thread, which a signal ends with its process. */
     public static function pid(): int
     {
-        return (int) getmypid();
+        return (int) basename((string) readlink('/proc/thread-self'));
     }
 
     public static function end(Ending $ending): never
@@ -270,10 +271,10 @@ final class Deeds
         return $large;
     }
 
-    /** Its own process id, in a file that is there in one piece. */
+    /** Its own number, in a file that is there in one piece. */
     private static function announce(string $file): void
     {
-        file_put_contents("{$file}.new", (string) getmypid());
+        file_put_contents("{$file}.new", (string) self::pid());
         rename("{$file}.new", $file);
     }
 

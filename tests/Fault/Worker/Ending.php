@@ -23,7 +23,9 @@ enum Ending: string
             self::ExitWith3 => exit(3),
             default => posix_kill((int) getmypid(), (int) $this->signal()),
         };
-        throw new \LogicException('A signal was to end this');
+        while (true) {
+            usleep(1000); // it may come to another thread first
+        }
     }
 
     public function exitCode(): ?int

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Tests\Host;
 use Spindle\Worker\WorkerStartException;
 
@@ -43,6 +44,48 @@ trait ExhaustionFaults
 
         self::assertStringStartsWith(WorkerStartException::class, $without[0]);
         self::assertSame(['done', 'done', 'done'], $with);
+    }
+
+    /** With stream_select() the loop falls into disorder when it is to watch a descriptor above 1023. */
+    public function testAProcessWhoseLoopCanWatchNoOtherDescriptorIsToldSoAndTheWorkersThatItHasGoOn(): void
+    {
+        $limit = posix_getrlimit()['hard openfiles'] ?? 0;
+        if ($limit !== 'unlimited' && $limit < 4096) {
+            self::markTestSkipped('So many descriptors are not to be had here');
+        }
+        $arguments = [$this->context()->name, $this->path('begun')];
+        $outcomes = Host::call(HostPrograms::class . '::useHighDescriptors', $arguments, self::withDescriptors(4096), ['REVOLT_DRIVER' => StreamSelectDriver::class]);
+        self::assertIsArray($outcomes);
+        self::assertIsString($outcomes[0]);
+
+        self::assertStringStartsWith(WorkerStartException::class, $outcomes[0]);
+        self::assertStringContainsString('https://revolt.run/extensions', $outcomes[0]);
+        self::assertSame(['done', 'done'], \array_slice($outcomes, 1));
+    }
+
+    public function testWithoutAWorkingDirectoryNoWorkerIsStartedAndThoseThatWorkGoOn(): void
+    {
+        $outcomes = Host::call(HostPrograms::class . '::loseDirectory', [$this->context()->name, $this->path('directory')]);
+        self::assertIsArray($outcomes);
+        self::assertIsString($outcomes[0]);
+
+        self::assertStringStartsWith(WorkerStartException::class, $outcomes[0]);
+        self::assertStringContainsString('chdir() to one that is', $outcomes[0]);
+        self::assertSame(['done', 'done'], \array_slice($outcomes, 1));
+    }
+
+    #[TestWith(['/not/there'])]
+    #[TestWith(['/proc'])]
+    #[TestWith([null])]
+    public function testItDoesNotMatterWhatTheTemporaryDirectoryIs(?string $directory): void
+    {
+        if ($directory === null) {
+            $directory = $this->path(str_repeat('x', 200)); // longer than the path of a socket may be
+            mkdir($directory);
+        }
+        $outcomes = Host::call(HostPrograms::class . '::useFewDescriptors', [$this->context()->name, 3], environment: ['TMPDIR' => $directory]);
+
+        self::assertSame(['done', 'done', 'done'], $outcomes);
     }
 
     public function testWhereNoProcessIsAllowedTheTaskIsToldSoAndThePoolIsUsableOnceSomeAre(): void

@@ -4,14 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
+
+use function Amp\delay;
 
 /** What processes do that have a pool and are no test themselves; see {@see \Spindle\Tests\Host}. */
 final class HostPrograms
@@ -66,6 +71,80 @@ final class HostPrograms
         return [$without, self::squares($pool, 3)];
     }
 
+    /** @return list<string> what came of a task each, by workers of which each has to come in among strangers who take all descriptors that there are */
+    public static function resistStrangers(string $context): array
+    {
+        $pool = self::pool($context, 1, maxTasks: 1);
+        self::squares($pool, 3); // loads all classes, for a class file is a descriptor as well
+        [$siege, $end] = Strangers::besiege(Strangers::addresses()[0], 300);
+        try {
+            return self::squares($pool, 6);
+        } finally {
+            fclose($end);
+            proc_close($siege);
+        }
+    }
+
+    /** @return list<string> what came of a task each: while the loop could watch no other descriptor, after that, and beside a worker while it could not again */
+    public static function useHighDescriptors(string $context, string $file): array
+    {
+        $pool = self::pool($context, 2);
+        $open = static fn(): array => array_map(static fn(): mixed => fopen('/dev/null', 'r'), range(1, 1100));
+        $files = $open();
+        $outcomes = self::squares($pool, 1);
+        unset($files);
+        $outcomes = [...$outcomes, ...self::squares($pool, 1)];
+        $running = $pool->submit(new Call('sleep', $file, 1.5));
+        Eventually::holds(static fn(): bool => is_file($file), 'it runs');
+        $files = $open();
+        $outcomes = [...$outcomes, ...self::squares($pool, 1)];
+        $running->await();
+
+        return $outcomes;
+    }
+
+    /** @return list<string> what came of a task each: without a directory to be in, while a worker that has one works, after its end, and with one */
+    public static function loseDirectory(string $context, string $directory): array
+    {
+        $pool = self::pool($context, 2);
+        mkdir($directory);
+        chdir($directory);
+        rmdir($directory);
+        $outcomes = self::squares($pool, 1);
+        chdir('/');
+        $running = $pool->submit(new Call('sleep', "{$directory}.begun", 0.5));
+        Eventually::holds(static fn(): bool => is_file("{$directory}.begun"), 'it runs');
+        mkdir($directory);
+        chdir($directory);
+        rmdir($directory);
+        $outcomes = [...$outcomes, ...self::squares($pool, 1)];
+        $running->await();
+        chdir('/');
+
+        return [...$outcomes, ...self::squares($pool, 1)];
+    }
+
+    /** @return list<string> what came of tasks whose results came while a fork of this process turned its loop */
+    public static function forkThatLoops(string $context, string $file): array
+    {
+        $pool = self::pool($context, 2);
+        self::squares($pool, 4);
+        $running = [$pool->submit(new Call('sleep', "{$file}0", 0.2)), $pool->submit(new Call('sleep', "{$file}1", 0.2))];
+        Eventually::holds(static fn(): bool => is_file("{$file}0") && is_file("{$file}1"), 'they run');
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            delay(0.5);
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($fork, $status); // meanwhile this process takes nothing
+
+        return array_map(static function (Future $future): string {
+            $slept = $future->await(new TimeoutCancellation(5, 'There is no outcome'));
+
+            return $slept === 'slept' ? 'done' : 'something else';
+        }, $running);
+    }
+
     /** @return list<list<string>> what came of a task while no process could be started, and of one after that */
     public static function needProcesses(string $context, string $cgroup): array
     {
@@ -108,6 +187,56 @@ final class HostPrograms
         return [(string) file_get_contents($file), pcntl_wexitstatus($status) === 7, [$slept, ...self::squares($pool, 4)]];
     }
 
+    /**
+     * Forks while there is work of all kinds. The fork cancels it, drops it and exits.
+     *
+     * @return array<string, mixed> whether it exited as it wanted, and what is left to this process
+     */
+    public static function forkInALoop(string $context, string $directory): array
+    {
+        $pool = self::pool($context, 3);
+        $gate = new Gate($directory);
+        $cancellation = new DeferredCancellation();
+        $task = $pool->submit(static fn(): string => $gate->pass('running'), $cancellation->getCancellation());
+        $items = $pool->submit(static function () use ($gate): \Generator {
+            yield 'before';
+            yield $gate->pass('streaming');
+            yield 'after';
+        })->await();
+        $gate->awaitTasks(2);
+        $squares = $streamed = [];
+        $status = null;
+        $loop = $pool->map(range(0, 4999), Deeds::square(...), $cancellation->getCancellation());
+        foreach ($loop as $square) {
+            $squares[] = $square;
+            if ($status !== null) {
+                continue;
+            }
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                $cancellation->cancel();
+                $told = EventLoop::getSuspension(); // what is to be told of it is, and nothing else is done
+                EventLoop::queue($told->resume(...));
+                $told->suspend();
+                unset($loop, $items, $task, $pool);
+                exit(7);
+            }
+            pcntl_waitpid($fork, $status);
+        }
+        \assert(\is_int($status));
+        $gate->open();
+        foreach ($items as $item) {
+            $streamed[] = $item;
+        }
+
+        return [
+            'exited' => pcntl_wexitstatus($status) === 7,
+            'loop' => $squares,
+            'task' => $task->await(new TimeoutCancellation(5)),
+            'items' => $streamed,
+        ];
+    }
+
     /** @return list<string> */
     private static function squares(WorkerPool $pool, int $count): array
     {
@@ -124,7 +253,7 @@ final class HostPrograms
         return $outcomes;
     }
 
-    private static function pool(string $context, int $workers, ?float $timeout = null, float $startTimeout = 10.0): WorkerPool
+    private static function pool(string $context, int $workers, ?float $timeout = null, float $startTimeout = 10.0, ?int $maxTasks = null): WorkerPool
     {
         /** @var WorkerContext $case */
         $case = \constant(WorkerContext::class . "::{$context}");
@@ -133,6 +262,7 @@ final class HostPrograms
             context: $case,
             timeout: $timeout,
             grace: 0.1,
+            maxTasks: $maxTasks,
             startTimeout: $startTimeout,
             onOutput: static fn() => null,
         ));

@@ -11,6 +11,7 @@ final class Numbered
 
     /** @var resource|null */
     private static mixed $starts = null;
+    private static int $worker = 0;
 
     /** @param int $microseconds that it takes */
     public function __construct(public readonly int $number, private readonly string $file, private readonly int $microseconds) {}
@@ -34,13 +35,14 @@ final class Numbered
             $starts = fopen($this->file, 'a');
             \assert($starts !== false);
             self::$starts = $starts;
+            self::$worker = Deeds::pid();
         }
         fwrite(self::$starts, pack('V', $this->number));
         if ($this->microseconds > 0) {
             usleep($this->microseconds);
         }
 
-        return $this->number << self::PID_BITS | (int) getmypid();
+        return $this->number << self::PID_BITS | self::$worker;
     }
 
     public static function run(self $task): int

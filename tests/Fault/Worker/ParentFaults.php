@@ -41,6 +41,24 @@ trait ParentFaults
         self::assertSame(['slept', 'done', 'done', 'done', 'done'], $left);
     }
 
+    public function testAForkInTheMiddleOfALoopLeavesAloneWhatItsProcessHasBegun(): void
+    {
+        $answer = Host::call(HostPrograms::class . '::forkInALoop', [$this->context()->name, $this->path('gate')]);
+        self::assertIsArray($answer);
+
+        self::assertSame([
+            'exited' => true,
+            'loop' => array_map(Deeds::square(...), range(0, 4999)),
+            'task' => 'running',
+            'items' => ['before', 'streaming', 'after'],
+        ], $answer);
+    }
+
+    public function testAForkOfItsProcessThatTurnsTheLoopTakesNothingOfWhatComesToThePool(): void
+    {
+        self::assertSame(['done', 'done'], Host::call(HostPrograms::class . '::forkThatLoops', [$this->context()->name, $this->path('begun')]));
+    }
+
     private function killAtARandomMoment(int $number, int $microseconds): void
     {
         mkdir($this->path("temporary{$number}"));

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Fault\Worker;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\Text;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerPool;
@@ -92,27 +93,56 @@ trait StrangerFaults
         self::assertUsable($pool);
     }
 
+    /** Each that was let in would hold a descriptor of this process for ten seconds. */
+    public function testOfManyStrangersThatSayNothingOnlySomeAreLetInAndWorkersStillAre(): void
+    {
+        $pool = $this->pool(2, maxTasks: 1);
+        self::assertUsable($pool);
+        $address = Strangers::addresses()[0] ?? self::markTestSkipped('The name of the socket can not be found here');
+        $strangers = [];
+        for ($i = 0; $i < 400; ++$i) {
+            $strangers[] = stream_socket_client($address, timeout: 5.0);
+        }
+        $descriptors = self::openDescriptors();
+        for ($number = 0; $number < 20; ++$number) {
+            self::assertSame($number ** 2, self::outcome($pool->submit(new Call('square', $number))), 'by a worker that comes after them');
+            self::assertLessThan($descriptors + 150, self::openDescriptors());
+        }
+        array_map(fclose(...), array_filter($strangers, \is_resource(...)));
+        Eventually::holds(static fn(): bool => self::openDescriptors() <= $descriptors - 390, 'all are sent away');
+    }
+
+    public function testStrangersThatComeAgainAndAgainDoNotKeepWorkersOut(): void
+    {
+        $pool = $this->pool(2, maxTasks: 1);
+        self::assertUsable($pool);
+        [$siege, $end] = Strangers::besiege(Strangers::addresses()[0] ?? self::markTestSkipped('The name of the socket can not be found here'), 300);
+        $descriptors = self::openDescriptors();
+        for ($round = 0; $round < 5; ++$round) {
+            self::assertUsable($pool);
+            self::assertLessThan($descriptors + 150, self::openDescriptors());
+        }
+        fclose($end);
+        proc_close($siege);
+    }
+
+    public function testStrangersThatTakeTheLastDescriptorsHaveToGiveWay(): void
+    {
+        $outcomes = Host::call(HostPrograms::class . '::resistStrangers', [$this->context()->name], ['sh', '-c', 'ulimit -n 80 && exec "$@"', 'sh']);
+
+        self::assertSame(array_fill(0, 6, 'done'), $outcomes);
+    }
+
     /** @return resource that does not block, on the other side of the pool's socket */
     private static function connectTo(WorkerPool $pool): mixed
     {
         self::assertNotSame(0, $pool->__debugInfo()['workers']);
-        $inodes = [];
-        foreach (Text::names('/proc/self/fd') as $descriptor) {
-            if (preg_match('/^socket:\[(\d+)\]$/', (string) @readlink("/proc/self/fd/{$descriptor}"), $match) === 1) {
-                $inodes[$match[1]] = true;
-            }
-        }
-        foreach (Text::lines('/proc/net/unix') as $line) {
-            $fields = (array) preg_split('/\s+/', trim($line));
-            if (isset($inodes[$fields[6] ?? '']) && str_starts_with((string) ($fields[7] ?? ''), '@spindle-')) {
-                $stranger = stream_socket_client("unix://\0" . substr((string) $fields[7], 1), timeout: 5.0);
-                self::assertIsResource($stranger);
-                stream_set_blocking($stranger, false);
+        $address = Strangers::addresses()[0] ?? self::markTestSkipped('The name of the socket can not be found here');
+        $stranger = stream_socket_client($address, timeout: 5.0);
+        self::assertIsResource($stranger);
+        stream_set_blocking($stranger, false);
 
-                return $stranger;
-            }
-        }
-        self::markTestSkipped('The name of the socket can not be found here');
+        return $stranger;
     }
 
     private static function openDescriptors(): int

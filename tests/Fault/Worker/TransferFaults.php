@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
@@ -18,9 +19,15 @@ trait TransferFaults
 {
     private const LARGE = 64 << 20;
 
+    /** Without a php.ini this process, and so its workers, have too little memory for what is large. */
+    #[Before]
+    protected function haveRoom(): void
+    {
+        ini_set('memory_limit', '-1');
+    }
+
     public function testAWorkerThatIsKilledWhileItsArgumentIsWrittenHasNotStartedTheTask(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);
         $before = memory_get_usage();
@@ -46,7 +53,6 @@ trait TransferFaults
     #[TestWith([Ending::Kill])]
     public function testAWorkerThatDiesWhileItWritesAResultFailsThatTaskOnly(Ending $ending): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1);
         $before = memory_get_usage();
         $worker = $this->onlyWorkerOf($pool);
@@ -80,7 +86,7 @@ trait TransferFaults
     #[DataProvider('handlers')]
     public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(Ending $ending, int $more): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('a handler is called in whichever of them, or in none');
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);
         $size = self::roomInASocket() + $more;
@@ -99,7 +105,6 @@ trait TransferFaults
 
     public function testSignalsThatEndSystemCallsEarlyDoAResultNoHarm(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);
         $large = $pool->submit(new Call('interruptibleLarge', self::LARGE, $this->path('begun')));
@@ -117,7 +122,6 @@ trait TransferFaults
 
     public function testSignalsThatEndSystemCallsEarlyDoAWorkerThatWaitsNoHarm(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);
         touch($this->path('begun.go'));

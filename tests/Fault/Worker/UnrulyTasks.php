@@ -20,7 +20,7 @@ trait UnrulyTasks
     #[TestWith(['forkAndExit'])]
     public function testOfATaskThatForksOnlyTheWorkerIsHeard(string $deed): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
         $worker = self::outcome($pool->submit(new Call('pid')));
         for ($i = 0; $i < 5; ++$i) {
@@ -34,7 +34,7 @@ trait UnrulyTasks
 
     public function testOfAGeneratorThatForksOnlyTheWorkerIsHeard(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
         $items = self::outcome($pool->submit(new Call('forkAndYield')));
 
@@ -45,7 +45,7 @@ trait UnrulyTasks
 
     public function testAForkThatLivesOnHoldsUpNeitherItsWorkerNorThePool(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
         $fork = self::outcome($pool->submit(new Call('forkThatLivesOn')));
         self::assertIsInt($fork);
@@ -65,7 +65,6 @@ trait UnrulyTasks
 
     public function testSocketsAndSubprocessesThatATaskLeavesOpenGoWithThePool(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(2);
         $pids = self::outcome($pool->submit(new Call('leaveThings', $this->path())));
 
@@ -79,7 +78,7 @@ trait UnrulyTasks
 
     public function testATaskThatClosesTheStandardStreamsHarmsNoOther(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('its standard streams are those of all of them, which have no constants for them');
         $printed = '';
         $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$printed): void {
             $printed .= $bytes;
@@ -95,7 +94,6 @@ trait UnrulyTasks
 
     public function testATaskThatChangesTheDirectoryHarmsNoOther(): void
     {
-        $this->needsAProcessForEachWorker();
         $here = getcwd();
         $pool = $this->pool(1);
 
@@ -164,7 +162,7 @@ trait UnrulyTasks
 
     public function testTheLastWordsOfAWorkerAreItsLastEightKibibytes(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('they have one standard error');
         $outcome = self::outcome($this->pool(1)->submit(new Call('complainAndDie', 1 << 20)));
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
@@ -173,7 +171,6 @@ trait UnrulyTasks
 
     public function testATaskThatTimesOutInTheMiddleOfAFloodIsEnded(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
         $futures = [$pool->submit(new Call('echo', \PHP_INT_MAX)), $pool->submit(new Call('writeErrors', \PHP_INT_MAX)), $pool->submit(new Call('report', \PHP_INT_MAX, 1 << 16))];
 

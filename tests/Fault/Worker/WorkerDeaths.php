@@ -18,7 +18,7 @@ trait WorkerDeaths
 {
     public function testADeathIsReportedWithinASecondAndByItsOwnTaskOnly(): void
     {
-        $this->needsAProcessForEachWorker();
+        $this->needsAProcessForEachWorker('a signal ends the tasks of all of them');
         $pool = $this->pool(2);
         $killed = $pool->submit(new Call('sleep', $this->path('killed')));
         $other = $pool->submit(new Call('sleep', $this->path('other'), 0.3));
@@ -37,7 +37,6 @@ trait WorkerDeaths
 
     public function testWorkersThatAreKilledAllAtOnceFailWhatTheyRanAndNothingElse(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(4);
         $futures = $files = [];
         for ($i = 0; $i < 4; ++$i) {
@@ -59,7 +58,6 @@ trait WorkerDeaths
 
     public function testIdleWorkersThatAreKilledFailNothing(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(2);
         for ($round = 0; $round < 5; ++$round) {
             $files = [$this->path("{$round}a"), $this->path("{$round}b")];
@@ -74,7 +72,6 @@ trait WorkerDeaths
 
     public function testWorkersThatKillEachOtherAreToldAsCrashed(): void
     {
-        $this->needsAProcessForEachWorker();
         mkdir($this->path('killers'));
         $pool = $this->pool(2);
         $outcomes = self::outcomes([
@@ -131,7 +128,6 @@ trait WorkerDeaths
     /** A socket that is closed tells of a death as soon as the launcher does. */
     public function testAWorkerThatIsKilledWhileItsLauncherIsStoppedIsToldOnceThatGoesOn(): void
     {
-        $this->needsAProcessForEachWorker();
         $pool = $this->pool(1);
         $future = $pool->submit(new Call('sleep', $this->path('begun')));
         $worker = self::pidIn($this->path('begun'));
@@ -149,7 +145,6 @@ trait WorkerDeaths
 
     public function testOfAMillionTasksWhileWorkersAreKilledEachHasOneOutcomeAndNoneRunsTwice(): void
     {
-        $this->needsAProcessForEachWorker();
         $count = Scale::of(1_000_000);
         $pool = $this->pool(2);
         [$done, $failed] = $this->runWhileWorkersAreKilled($pool, $count);
@@ -166,7 +161,6 @@ trait WorkerDeaths
 
     public function testOfAMillionTasksThatAreTriedAgainEachHasItsResultHoweverManyWorkersAreKilled(): void
     {
-        $this->needsAProcessForEachWorker();
         $count = Scale::of(1_000_000);
         $pool = $this->pool(2, new TaskRetryPolicy(3, onTimeout: false, onThrow: false, delay: 0.0));
         [$done, $failed] = $this->runWhileWorkersAreKilled($pool, $count);

@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-use Amp\Cancellation;
+use Amp\DeferredCancellation;
 use Amp\Future;
-use Amp\TimeoutCancellation;
+use Amp\TimeoutException;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -85,13 +86,9 @@ abstract class WorkerPoolFaults extends TestCase
      *
      * @return mixed what came of it: its result, or what was thrown
      */
-    protected static function outcome(Future $future, ?Cancellation $patience = null): mixed
+    protected static function outcome(Future $future): mixed
     {
-        try {
-            return $future->await($patience ?? new TimeoutCancellation(self::PATIENCE, 'There is no outcome'));
-        } catch (\Throwable $thrown) {
-            return $thrown;
-        }
+        return self::outcomes([$future])[0];
     }
 
     /**
@@ -101,9 +98,20 @@ abstract class WorkerPoolFaults extends TestCase
      */
     protected static function outcomes(array $futures): array
     {
-        $patience = new TimeoutCancellation(self::PATIENCE, 'There is no outcome');
+        $patience = new DeferredCancellation();
+        // No TimeoutCancellation: exceptions that have arguments in their traces would hold it, and it them.
+        $timer = EventLoop::delay(self::PATIENCE, static fn() => $patience->cancel(new TimeoutException('There is no outcome')));
+        $outcomes = [];
+        foreach ($futures as $key => $future) {
+            try {
+                $outcomes[$key] = $future->await($patience->getCancellation());
+            } catch (\Throwable $thrown) {
+                $outcomes[$key] = $thrown;
+            }
+        }
+        EventLoop::cancel($timer);
 
-        return array_map(static fn(Future $future): mixed => self::outcome($future, $patience), $futures);
+        return $outcomes;
     }
 
     /** Two at a time, as many as it has workers. */
@@ -128,10 +136,17 @@ abstract class WorkerPoolFaults extends TestCase
         return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
     }
 
-    protected function needsAProcessForEachWorker(): void
+    /** @param string $why without that this fault can't be had */
+    protected function needsAProcessForEachWorker(string $why): void
     {
         if (!$this->hasAProcessForEachWorker()) {
-            self::markTestSkipped('These workers share one process');
+            self::markTestSkipped("Threads share a process: {$why}");
         }
+    }
+
+    /** What is known of an exit code. */
+    protected function known(?int $exitCode): ?int
+    {
+        return $this->hasAProcessForEachWorker() ? $exitCode : null;
     }
 }

@@ -6,10 +6,9 @@ namespace Spindle\Tests\Integration\Command;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
-use Spindle\Tests\Streams;
+use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
 /** A pool in a page, where PHP_BINARY may be no command line and the sockets are the server's. */
@@ -18,32 +17,23 @@ final class WebServerTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
+    use WebServer;
 
-    private ?Process $server = null;
-
-    protected function tearDown(): void
-    {
-        $this->server?->stop(2, \SIGKILL);
-    }
+    private const PAGE = __DIR__ . '/web.php';
 
     public function testAPageOfTheBuiltInServerRunsCommands(): void
     {
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
-        $this->server = new Process([\PHP_BINARY, '-S', $address, __DIR__ . '/web.php']);
-        $this->server->start();
-        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');
+        $address = $this->startBuiltIn(self::PAGE);
         for ($i = 0; $i < 3; ++$i) {
-            $this->check('cli-server', (string) file_get_contents("http://{$address}/page"));
+            $this->check('cli-server', (string) file_get_contents($address));
         }
     }
 
     public function testAPageUnderFpmRunsCommands(): void
     {
-        $this->startFpm('');
+        $this->startFpm();
         for ($i = 0; $i < 3; ++$i) {
-            $this->check('fpm-fcgi', $this->ask());
+            $this->check('fpm-fcgi', $this->askFpm(self::PAGE));
         }
     }
 
@@ -53,7 +43,7 @@ final class WebServerTest extends TestCase
             self::markTestSkipped('Another user can not be had here');
         }
         $this->startFpm("user = nobody\ngroup = nogroup\nclear_env = yes");
-        $this->check('fpm-fcgi', $this->ask($this->copyReadableToAll()));
+        $this->check('fpm-fcgi', $this->askFpm($this->copyReadableToAll()));
     }
 
     private function check(string $sapi, string $answer): void
@@ -67,39 +57,6 @@ final class WebServerTest extends TestCase
 
         self::assertSame(['sapi' => $sapi, 'outputs' => [0 => 'of', 1 => 'shell', 2 => 200_000, 3 => 'by the page', 5 => ''], 'launchers' => 1], $page);
         self::assertStringNotContainsString('socket:', $descriptors);
-    }
-
-    private function startFpm(string $settings): void
-    {
-        $fpm = '/usr/sbin/php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
-        if (!is_executable($fpm) || !is_executable('/usr/bin/cgi-fcgi')) {
-            self::markTestSkipped("{$fpm} or cgi-fcgi is not here");
-        }
-        $configuration = $this->file('fpm.conf', <<<INI
-            [global]
-            error_log = {$this->path('error.log')}
-            [pages]
-            listen = {$this->path('socket')}
-            pm = static
-            pm.max_children = 1
-            catch_workers_output = yes
-            {$settings}
-            INI);
-        chmod($this->path(), 0o755);
-        $this->server = new Process([$fpm, '-F', '-R', '-y', $configuration]);
-        $this->server->start();
-        Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'FPM listens');
-    }
-
-    private function ask(string $page = __DIR__ . '/web.php'): string
-    {
-        $client = new Process(['/usr/bin/cgi-fcgi', '-bind', '-connect', $this->path('socket')], null, [
-            'SCRIPT_FILENAME' => $page, 'REQUEST_METHOD' => 'GET', 'QUERY_STRING' => 'secret=1',
-        ], null, 20);
-        $client->run();
-        [, $body] = explode("\r\n\r\n", $client->getOutput(), 2) + [1 => ''];
-
-        return $body . $client->getErrorOutput();
     }
 
     /** @return string a page without Composer's autoloader, which another user may not be allowed to read */

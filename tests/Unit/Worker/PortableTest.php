@@ -66,4 +66,90 @@ final class PortableTest extends TestCase
             self::assertStringContainsString($message, $exception->getMessage());
         }
     }
+
+    /** @return iterable<string, array{mixed, string}> */
+    public static function refusedCircles(): iterable
+    {
+        $generator = (static function (): \Generator {
+            yield 1;
+        })();
+        $array = ['x' => 1];
+        $array['itself'] = &$array;
+        $array['items'] = $generator;
+        $one = new \stdClass();
+        $other = new \stdClass();
+        $one->other = $other;
+        $other->one = $one;
+        $one->items = [$generator];
+        yield 'an array' => [$array, "\$value['itself']['items'] is of type Generator"];
+        yield 'an array in an object' => [(object) ['list' => &$array], "['items'] is of type Generator"];
+        yield 'two objects' => [[$one], '$value[0]->items[0] is of type Generator'];
+        yield 'two objects, the other way' => [[$other], '$value[0]->one->items[0] is of type Generator'];
+    }
+
+    #[DataProvider('refusedCircles')]
+    public function testWhatIsRefusedIsFoundInACircle(mixed $value, string $message): void
+    {
+        $this->testWhatIsNotIsRefusedWithItsPath($value, $message);
+    }
+
+    public function testOfACircleThatIsRefusedAsAWholeAPartIsNamed(): void
+    {
+        $refusing = new Refusing();
+        $refusing->held = [$refusing];
+
+        $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array and can't be serialized (I stay)");
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function missing(): iterable
+    {
+        yield 'a class' => ['O:6:"Nobody":0:{}', 'Nobody'];
+        yield 'one in an object' => ['O:8:"stdClass":1:{s:1:"x";O:6:"Nobody":0:{}}', 'Nobody'];
+        yield 'one with its own way to become bytes' => ['a:1:{i:0;C:6:"Nobody":0:{}}', 'Nobody'];
+        yield 'an enum' => ['E:8:"Nobody:A";', 'Nobody'];
+        yield 'a case of an enum' => ['a:1:{i:0;E:27:"Spindle\Command\Output:None";}', 'Spindle\Command\Output::None'];
+    }
+
+    #[DataProvider('missing')]
+    public function testWhatIsMissingIsTold(string $bytes, string $name): void
+    {
+        try {
+            Portable::unserialize($bytes, self::class . '::refuse');
+            self::fail('Something was made of it');
+        } catch (\DomainException $refused) {
+            self::assertSame($name, $refused->getMessage());
+        }
+        self::assertSame('', \ini_get('unserialize_callback_func'));
+    }
+
+    public function testAStringThatLooksLikeWhatIsMissingIsAString(): void
+    {
+        $value = ['O:6:"Nobody":0:{}', ';E:8:"Nobody:A";', \Spindle\Command\Output::Capture];
+
+        self::assertSame($value, Portable::unserialize(serialize($value), self::class . '::refuse'));
+    }
+
+    public function testAnApplicationsOwnWayToFindClassesIsLeftAlone(): void
+    {
+        ini_set('unserialize_callback_func', self::class . '::make');
+        try {
+            $object = Portable::unserialize('O:12:"MadeWhenHere":0:{}', self::class . '::refuse');
+
+            self::assertSame('MadeWhenHere', get_debug_type($object));
+            self::assertSame(self::class . '::make', \ini_get('unserialize_callback_func'));
+        } finally {
+            ini_set('unserialize_callback_func', '');
+        }
+    }
+
+    public static function refuse(string $class): never
+    {
+        throw new \DomainException($class);
+    }
+
+    public static function make(string $class): void
+    {
+        eval("final class {$class} {}");
+    }
 }

@@ -7,11 +7,14 @@ namespace Spindle\Tests\Unit\Worker;
 use Laravel\SerializableClosure\Serializers\Signed;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
 final class TaskCodeTest extends TestCase
 {
+    use OwnDirectory;
+
     private const KEY = 'a key';
 
     /** @return iterable<string, array{callable(int): mixed}> */
@@ -127,6 +130,29 @@ final class TaskCodeTest extends TestCase
     {
         $this->expectExceptionMessage('A worker has no function no_such_function()');
         TaskCode::decode(serialize(['f', 'no_such_function']), self::KEY);
+    }
+
+    public function testAClosureOfAClassThatAWorkerDoesNotKnowIsNotMade(): void
+    {
+        $code = TaskCode::encode(static fn(): string => self::class, self::KEY);
+        $elsewhere = str_replace(serialize(self::class), serialize(strrev(self::class)), $code);
+
+        self::assertSame(self::class, TaskCode::decode($code, self::KEY)());
+        $this->expectExceptionMessage('A worker has no class ' . strrev(self::class));
+        TaskCode::decode($elsewhere, self::KEY);
+    }
+
+    public function testWhatIsKnownOfFilesIsNotKeptForGood(): void
+    {
+        for ($i = 0; $i < 300; ++$i) {
+            /** @var \Closure $closure */
+            $closure = require $this->file("{$i}.php", '<?php return static fn(): int => 1;');
+            TaskCode::encode($closure, self::KEY);
+        }
+        $kept = (new \ReflectionProperty(TaskCode::class, 'closures'))->getValue();
+
+        self::assertIsArray($kept);
+        self::assertLessThanOrEqual(256, \count($kept));
     }
 
     private static function first(callable $one, callable $other): callable

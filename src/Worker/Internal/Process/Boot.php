@@ -12,7 +12,8 @@ use Spindle\Worker\Thrown;
  */
 final class Boot
 {
-    private static ?self $thread = null;
+    /** Of this process, or thread: in no variable, for what a task prints of those is not to have secrets of the pool in it. */
+    private static ?self $current = null;
 
     /** Pools around this process, and workers beside it in all of them: a pool that a task makes is the smaller for it. */
     private static int $depth = 0;
@@ -21,48 +22,63 @@ final class Boot
     private ?Wire $wire = null;
     private ?Worker $worker = null;
 
-    /** @param array<string, mixed> $settings {@see \Spindle\Worker\Internal\Settings} */
-    private function __construct(private array $settings) {}
+    /** @var list<string> still to be loaded */
+    private array $files = [];
 
-    public static function fromInput(): self
+    /** Code of what is called before the first task. */
+    private ?string $initialize = null;
+
+    /** @param 'fork'|'thread'|null $kind of the workers that this is the host of; null for a worker */
+    private function __construct(private readonly ?string $kind) {}
+
+    public static function fromInput(): void
     {
         self::showErrorsApart();
-        /** @var array<string, mixed> $settings */
+        /** @var array<string, mixed> $settings {@see \Spindle\Worker\Internal\Settings} */
         $settings = unserialize((string) stream_get_contents(\STDIN), ['allowed_classes' => false]);
-        $boot = new self($settings);
-        if (isset($settings['host'])) {
-            require_once \dirname(__DIR__, 3) . '/Internal/Launcher/Protocol.php';
-            foreach (['Files', 'ProcessTree', 'Integers', 'LibcFunctions', 'Libc'] as $class) {
-                require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
-            }
-            require_once __DIR__ . '/ForkHost.php';
-            require_once __DIR__ . '/ThreadHost.php';
-            $boot->wire = $boot->connect();
-            $boot->wire->send(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
-        } else {
-            $boot->attach(false);
-        }
+        /** @var 'fork'|'thread'|null $kind */
+        $kind = $settings['host'] ?? null;
+        self::$current = $boot = new self($kind);
+        if ($kind === null) {
+            $boot->attach($settings, false);
 
-        return $boot;
+            return;
+        }
+        require_once \dirname(__DIR__, 3) . '/Internal/Launcher/Protocol.php';
+        foreach (['Files', 'ProcessTree', 'Integers', 'LibcFunctions', 'Libc'] as $class) {
+            require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
+        }
+        require_once __DIR__ . '/ForkHost.php';
+        require_once __DIR__ . '/ThreadHost.php';
+        /** @var list<string> $files */
+        $files = $settings['files'];
+        $boot->files = $kind === 'thread' ? [] : $files; // each thread loads them for itself
+        $boot->wire = self::connect($settings);
+        $boot->wire->send(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
     }
 
-    /** All that a thread does as a worker. */
-    public static function inThread(string $settings): void
+    /**
+     * All that a thread does as a worker.
+     *
+     * @param string $settings emptied, for the caller is in the trace of each task
+     */
+    public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::showErrorsApart();
-        /** @var array<string, mixed> $settings */
-        $settings = unserialize($settings, ['allowed_classes' => false]);
-        $boot = new self($settings);
-        $boot->attach(true);
-        self::$thread = $boot;
+        self::$current = $boot = new self(null);
+        /** @var array<string, mixed> $words */
+        $words = unserialize($settings, ['allowed_classes' => false]);
+        $settings = '';
+        $boot->attach($words, true);
+        unset($words);
         try {
-            foreach ($boot->files() as $file) {
-                self::load($file);
+            while (self::hasFile()) {
+                self::load(self::nextFile());
             }
         } catch (\Throwable $failure) {
-            $boot->fail($failure);
+            self::fail($failure);
         }
-        $boot->work();
+        self::work();
     }
 
     /**
@@ -72,8 +88,8 @@ final class Boot
      */
     public static function leaveThread(int $descriptor): void
     {
-        self::$thread?->worker?->lastWords();
-        self::$thread = null;
+        self::$current?->worker?->lastWords();
+        self::$current = null;
         $end = fopen("php://fd/{$descriptor}", 'w');
         if ($end !== false) {
             fwrite($end, '.');
@@ -91,26 +107,46 @@ final class Boot
         return self::$siblings;
     }
 
-    /** @return list<string> to be required where globals are global */
-    public function files(): array
+    /** Whether there is one more to be required, where globals are global. */
+    public static function hasFile(): bool
     {
-        if (($this->settings['host'] ?? null) === 'thread') {
-            return []; // each thread loads them for itself
-        }
-        /** @var list<string> $files */
-        $files = $this->settings['files'];
-
-        return $files;
+        return self::current()->files !== [];
     }
 
-    public function fail(\Throwable $failure): never
+    public static function nextFile(): string
     {
-        if ($this->worker !== null) {
-            $this->worker->failed($failure);
+        return (string) array_shift(self::current()->files);
+    }
+
+    public static function fail(\Throwable $failure): never
+    {
+        $boot = self::current();
+        if ($boot->worker !== null) {
+            $boot->worker->failed($failure);
         } else {
-            $this->wire?->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+            $boot->wire?->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
         }
         exit(255);
+    }
+
+    /** Returns when the pool has no more for it, or is gone. */
+    public static function work(): void
+    {
+        $boot = self::current();
+        try {
+            if ($boot->wire !== null && !$boot->host($boot->wire)) {
+                return;
+            }
+            $boot->worker?->initialize($boot->initialize);
+        } catch (\Throwable $failure) {
+            self::fail($failure);
+        }
+        $boot->worker?->work();
+    }
+
+    private static function current(): self
+    {
+        return self::$current ?? throw new \LogicException('It is no worker');
     }
 
     /** Not to where the results of the pool's own process are printed. */
@@ -133,26 +169,10 @@ final class Boot
         })();
     }
 
-    /** Returns when the pool has no more for it, or is gone. */
-    public function work(): void
-    {
-        try {
-            if ($this->wire !== null && !$this->host($this->wire)) {
-                return;
-            }
-            /** @var string|null $code */
-            $code = $this->settings['initialize'];
-            $this->worker?->initialize($code);
-        } catch (\Throwable $failure) {
-            $this->fail($failure);
-        }
-        $this->worker?->work();
-    }
-
     /** @return bool whether this process is a worker now, as a fork of the one that called */
     private function host(Wire $wire): bool
     {
-        if ($this->settings['host'] === 'thread') {
+        if ($this->kind === 'thread') {
             class_exists('parallel\\Runtime') ? (new ThreadHost($wire))->run() : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
         }
         if (!\function_exists('pcntl_fork') || !\function_exists('posix_kill')) {
@@ -162,29 +182,29 @@ final class Boot
         if ($settings === null) {
             return false;
         }
-        $this->settings = $settings;
-        $this->attach(false);
+        $this->attach($settings, false);
 
         return true;
     }
 
-    private function attach(bool $isThread): void
+    /** @param array<string, mixed> $settings of which no secret is kept */
+    private function attach(#[\SensitiveParameter] array $settings, bool $isThread): void
     {
-        /** @var array{key: string, timed: bool, depth: int, siblings: int, mark: int, token: string, id: int} $settings */
-        $settings = $this->settings;
+        /** @var array{key: string, timed: bool, depth: int, siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>, initialize: string|null} $settings */
         self::$depth = $settings['depth'];
         self::$siblings = $settings['siblings'];
-        $wire = $this->connect();
+        $this->files = $this->kind === null ? $settings['files'] : []; // a fork has them of its host
+        $this->initialize = $settings['initialize'];
+        $wire = self::connect($settings);
         $this->worker = new Worker($wire, $settings['key'], $settings['mark'], $settings['timed'], $isThread);
         $this->worker->attach();
         $wire->send(Protocol::HELLO, $settings['id'], $settings['token'], pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0));
     }
 
-    private function connect(): Wire
+    /** @param array<string, mixed> $settings */
+    private static function connect(#[\SensitiveParameter] array $settings): Wire
     {
         /** @var array{socket: string} $settings */
-        $settings = $this->settings;
-
         return Wire::connect($settings['socket']) ?? exit(1); // the pool is gone
     }
 }

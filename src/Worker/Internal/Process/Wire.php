@@ -16,6 +16,10 @@ final class Wire
 
     private const HEADER = 9;
 
+    /** For a place in the pool's queue, in nanoseconds. */
+    private const PATIENCE = 30_000_000_000;
+    private const AGAIN = 11;
+
     private string $buffer = '';
 
     /** @param resource $socket */
@@ -26,7 +30,10 @@ final class Wire
     {
         // A stream takes its timeout from this setting when it is made, and a worker may wait for its next task for days.
         $timeout = ini_set('default_socket_timeout', '-1');
-        $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
+        $end = hrtime(true) + self::PATIENCE;
+        while (($socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0)) === false && $code === self::AGAIN && hrtime(true) < $end) {
+            usleep(1_000); // more wait to be let in than the socket has room for
+        }
         ini_set('default_socket_timeout', (string) $timeout);
         if ($socket === false) {
             return null;

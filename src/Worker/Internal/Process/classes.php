@@ -17,5 +17,8 @@ require_once dirname(__DIR__) . '/Portable.php';
 require_once dirname(__DIR__) . '/TaskCode.php';
 require_once __DIR__ . '/Failure.php';
 require_once __DIR__ . '/Wire.php';
+require_once __DIR__ . '/ResultBuffer.php';
+require_once __DIR__ . '/Life.php';
+require_once __DIR__ . '/Items.php';
 require_once __DIR__ . '/Worker.php';
 require_once __DIR__ . '/Boot.php';

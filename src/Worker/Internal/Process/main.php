@@ -8,13 +8,12 @@ declare(strict_types=1);
  */
 
 require __DIR__ . '/classes.php';
-$spindleBoot = Spindle\Worker\Internal\Process\Boot::fromInput();
+Spindle\Worker\Internal\Process\Boot::fromInput();
 try {
-    foreach ($spindleBoot->files() as $spindleFile) {
-        require_once $spindleFile; // here, where globals are global
+    while (Spindle\Worker\Internal\Process\Boot::hasFile()) {
+        require_once Spindle\Worker\Internal\Process\Boot::nextFile(); // here, where globals are global
     }
 } catch (Throwable $spindleFailure) {
-    $spindleBoot->fail($spindleFailure);
+    Spindle\Worker\Internal\Process\Boot::fail($spindleFailure);
 }
-unset($spindleFile);
-$spindleBoot->work();
+Spindle\Worker\Internal\Process\Boot::work();

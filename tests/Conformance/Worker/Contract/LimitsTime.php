@@ -6,6 +6,8 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
@@ -56,6 +58,33 @@ trait LimitsTime
         };
 
         self::assertSame(range(1, 10), iterator_to_array($pool->map(range(1, 10), $task), false));
+    }
+
+    /** A large one is still being written when the time is over, a small one has come and was not read. */
+    #[TestWith([10])]
+    #[TestWith([8 << 20])]
+    public function testAResultThatIsReadLateIsNoneThatCameTooLate(int $bytes): void
+    {
+        $returns = $this->path('returns');
+        $pool = $this->pool(1, timeout: 0.5);
+        $worker = $pool->submit(Deed::worker(...))->await();
+        $future = $pool->submit(static function () use ($returns, $bytes): string {
+            touch($returns);
+
+            return str_repeat('x', $bytes);
+        });
+        $asleep = 0;
+        Eventually::holdsByItself(static function () use ($returns, $worker, &$asleep): bool {
+            $asleep = is_file($returns) && Processes::state($worker) === 'S' ? $asleep + 1 : 0;
+            clearstatcache();
+
+            return $asleep >= 3;
+        }, 'it has returned, and waits for the pool');
+        $end = hrtime(true) + 600_000_000;
+        Eventually::holdsByItself(static fn(): bool => hrtime(true) > $end, 'the time is over');
+
+        self::assertSame($bytes, \strlen($future->await()));
+        self::assertSame($worker, $pool->submit(Deed::worker(...))->await());
     }
 
     public function testATimeoutFailsOnlyTheTaskThatRan(): void
@@ -124,6 +153,31 @@ trait LimitsTime
         self::assertSame('first', $running->await());
         self::assertUsable($pool);
         self::assertSame(['first'], $gate->names());
+    }
+
+    public function testATaskThatItsWorkerHasBehindOneOfALoopIsCancelledAtOnce(): void
+    {
+        $gate = $this->gate();
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool(1);
+        for ($i = 0; $i < 20; ++$i) {
+            $pool->submit(Number::answer(...))->await(); // they are seen to be quick, so that a worker gets one before it is free
+        }
+        $loop = Async::run(static fn(): Collected => new Collected($pool->map(['running'], $gate->pass(...))));
+        $gate->awaitTasks(1);
+        $behind = [];
+        foreach (['first', 'second', 'third'] as $name) {
+            $behind[$name] = $pool->submit(static fn(): string => $gate->say($name), $name === 'third' ? null : $cancellation->getCancellation());
+        }
+        $cancellation->cancel();
+        self::failure(CancelledException::class, $behind['first']);
+        self::failure(CancelledException::class, $behind['second']);
+        self::assertFalse($loop->isComplete());
+        $gate->open();
+
+        self::assertSame(['running'], $loop->await()->values);
+        self::assertSame('third', $behind['third']->await());
+        self::assertSame(['running', 'third'], $gate->names());
     }
 
     public function testACancelledLoopEndsWhatLooksAtNothing(): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Amp\Future;
 use Psr\Log\AbstractLogger;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
@@ -68,12 +69,41 @@ trait PreparesWorkers
         self::thrown(\ValueError::class, fn() => $this->pool(1, bootstrap: $this->path('missing.php')));
     }
 
+    public function testABootstrapFileIsWhereItWasWhenThePoolWasMade(): void
+    {
+        $directory = (string) getcwd();
+        chdir(\dirname($this->file('bootstrap.php', '<?php define("SPINDLE_TEST_BOOTSTRAPPED", 7);')));
+        try {
+            $pool = $this->pool(1, bootstrap: 'bootstrap.php');
+        } finally {
+            chdir($directory);
+        }
+
+        self::assertSame(7, $pool->submit(static fn(): mixed => \constant('SPINDLE_TEST_BOOTSTRAPPED'))->await());
+    }
+
     public function testAWorkerThatIsNotReadyInTimeIsTheReasonWhyThereIsNone(): void
     {
         $pool = $this->pool(1, startTimeout: 0.3, initialize: static fn() => Deed::hang());
         $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
 
         self::assertStringContainsString('not ready within 0.3 seconds', $failed->getMessage());
+    }
+
+    public function testAWorkerThatCouldNotBeMadeReadyIsReplacedThoughNothingElseHappens(): void
+    {
+        $gate = $this->gate();
+        [$first, $second] = [$this->path('first'), $this->path('second')];
+        $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || !@mkdir($second) || exit(3)); // only the second one ends
+        $futures = [];
+        foreach (['one', 'other'] as $name) {
+            $futures[] = $pool->submit(static fn(): string => $gate->pass($name));
+        }
+        $gate->awaitTasks(2);
+        $gate->open();
+
+        self::assertFileExists($second);
+        self::assertSame(['one', 'other'], array_map(static fn(Future $future): string => $future->await(), $futures));
     }
 
     public function testTheMemoryLimitIsThatOfTheOptionsOrOfThisProcess(): void

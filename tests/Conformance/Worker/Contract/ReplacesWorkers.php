@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\Future;
+use Spindle\Internal\CpuCount;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Worker\WorkerPool;
 
 /**
  * How many workers there are, and for how long.
@@ -74,6 +76,31 @@ trait ReplacesWorkers
         self::assertCount(200, $workers);
         self::assertLessThanOrEqual(20, max(array_count_values($workers)));
         self::assertGreaterThanOrEqual(10, \count(array_unique($workers)));
+    }
+
+    public function testWorkersThatAreReplacedAndDoNotEndAreEnded(): void
+    {
+        $this->needsAProcessForEachWorker('one that does not end keeps the next from being started');
+        $blocked = $this->path('blocked');
+        $pool = $this->pool(1, grace: 0.1, maxTasks: 1);
+        $workers = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $workers[] = $pool->submit(static function () use ($blocked): int {
+                register_shutdown_function(static function () use ($blocked): never {
+                    file_put_contents($blocked, ':', \FILE_APPEND);
+                    Deed::hang();
+                });
+
+                return Deed::worker();
+            })->await();
+        }
+        Eventually::holds(static fn(): bool => is_file($blocked) && file_get_contents($blocked) === ':::', 'they do not end by themselves');
+        self::assertCount(3, array_unique($workers));
+        Eventually::holds(static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [], 'they are gone', 10.0);
+        $start = hrtime(true);
+        $pool->close();
+
+        self::assertLessThan(1.5, (hrtime(true) - $start) / 1e9, 'seconds');
     }
 
     public function testAWorkerIsReplacedAtItsAge(): void
@@ -182,6 +209,38 @@ trait ReplacesWorkers
         self::assertSame(range(2, 600, 2), $results);
     }
 
+    public function testAPoolThatATaskMakesHasItsShareOfTheCpusAsThePoolAroundItIsNow(): void
+    {
+        $cpus = (new CpuCount())->usable();
+        if ($cpus < 2) {
+            self::markTestSkipped('There is one CPU, of which no share is less');
+        }
+        $task = static fn(): mixed => (new WorkerPool())->__debugInfo()['workers'];
+        $pool = $this->pool(1, maxTasks: 1);
+        $shares = [];
+        foreach ([1, 2, $cpus, 1, \PHP_INT_MAX] as $workers) {
+            $pool->resize($workers);
+            $shares[] = $pool->submit($task)->await();
+        }
+
+        self::assertSame([$cpus, intdiv($cpus, 2), 1, $cpus, 1], $shares);
+    }
+
+    public function testAPoolThatATaskOfATasksPoolMakesHasItsShareOfAllOfThem(): void
+    {
+        $cpus = (new CpuCount())->usable();
+        $task = static fn(): mixed => (new WorkerPool())->__debugInfo()['workers'];
+        $around = static function () use ($task): mixed {
+            $pool = new WorkerPool(1);
+            $pool->resize(2);
+
+            return $pool->submit($task)->await();
+        };
+        $pool = $this->pool(3);
+
+        self::assertSame(max(1, intdiv($cpus, 6)), $pool->submit($around)->await());
+    }
+
     public function testAPoolHasOneWorkerOrMore(): void
     {
         $pool = $this->pool(1);
@@ -208,6 +267,20 @@ trait ReplacesWorkers
 
         self::assertSame('long', end($results));
         self::assertCount(100, $results);
+    }
+
+    public function testATaskBehindALongOneHasAnotherWorkerStarted(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool();
+        self::assertSame(42, $pool->submit([Number::class, 'answer'])->await()); // tasks are known to be quick, and there is one worker
+        $long = $pool->submit(static fn(): string => $gate->pass('long'));
+        $gate->awaitTasks(1);
+
+        self::assertSame(42, $pool->submit([Number::class, 'answer'])->await());
+        self::assertFalse($long->isComplete());
+        $gate->open();
+        self::assertSame('long', $long->await());
     }
 
     /** @return list<int> */

@@ -225,6 +225,40 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
+    public function testAGeneratorIsCancelledWhileItIsRead(): void
+    {
+        $executor = $this->executor();
+        $cancellation = new DeferredCancellation();
+        $items = $executor->submit(static function (): \Generator {
+            for ($i = 0;; ++$i) {
+                yield $i;
+            }
+        }, $cancellation->getCancellation())->await();
+        self::assertSame(0, $items->current());
+        $items->next();
+        $cancellation->cancel();
+
+        self::assertInstanceOf(CancelledException::class, (new Collected(self::rest($items)))->thrown);
+        self::assertUsable($executor);
+    }
+
+    public function testAGeneratorThatALoopDropsHoldsUpNothing(): void
+    {
+        $first = [];
+        $executor = $this->executor();
+        foreach ($executor->map(range(0, 7), static function (int $i): \Generator {
+            while (true) {
+                yield $i++;
+            }
+        }) as $key => $items) {
+            $first[$key] = $items->current();
+            unset($items);
+        }
+
+        self::assertSame(range(0, 7), $first);
+        self::assertUsable($executor);
+    }
+
     public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
     {
         $gate = $this->gate();
@@ -369,5 +403,19 @@ trait StreamsItems
         $items = $executor->submit($task)->await();
 
         return $items;
+    }
+
+    /**
+     * What has not been taken.
+     *
+     * @param \Generator<mixed, mixed> $items
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    private static function rest(\Generator $items): \Generator
+    {
+        for (; $items->valid(); $items->next()) {
+            yield $items->key() => $items->current();
+        }
     }
 }

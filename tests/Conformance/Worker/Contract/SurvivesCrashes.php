@@ -4,13 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
+use Spindle\Worker\WorkerPool;
 
 /**
  * Tasks that end their worker.
@@ -200,6 +206,37 @@ trait SurvivesCrashes
         self::assertUsable($pool);
     }
 
+    public function testWhoWaitsForAnItemIsToldOfTheEndOfItsWorkerAtOnce(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(1, onOutput: static function (): void {});
+        $taken = [];
+        $reader = $this->readerOf($pool, $gate, $taken);
+        $start = hrtime(true);
+        self::assertIsInt($taken[0]);
+        posix_kill($taken[0], \SIGKILL);
+        $crashed = self::failure(WorkerCrashedException::class, $reader);
+
+        self::assertSame(9, $crashed->signal);
+        self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9, 'seconds');
+        self::assertUsable($pool);
+        $pool->close();
+    }
+
+    public function testWhoWaitsForAnItemIsToldThatThePoolIsKilledAtOnce(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(1);
+        $taken = [];
+        $reader = $this->readerOf($pool, $gate, $taken);
+        $start = hrtime(true);
+        $pool->kill();
+        self::failure(PoolClosedException::class, $reader);
+
+        self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9, 'seconds');
+        self::assertCount(1, $taken);
+    }
+
     public function testManyCrashesLeaveThePoolUsable(): void
     {
         $pool = $this->pool();
@@ -211,5 +248,32 @@ trait SurvivesCrashes
             self::assertSame($this->hasAProcessForEachWorker() ? 7 : null, self::failure(WorkerCrashedException::class, $future)->exitCode);
         }
         self::assertUsable($pool);
+    }
+
+    /**
+     * Reads a generator, and waits for its second item, which does not come.
+     *
+     * @param list<mixed> $taken its first item, the worker
+     *
+     * @return Future<null>
+     */
+    private function readerOf(WorkerPool $pool, Gate $gate, array &$taken): Future
+    {
+        $items = self::items($pool, static function () use ($gate): \Generator {
+            yield Deed::worker();
+            yield $gate->pass();
+        });
+        $reader = Async::run(static function () use ($items, &$taken): null {
+            foreach ($items as $item) {
+                $taken[] = $item;
+            }
+
+            return null;
+        });
+        Eventually::holds(static function () use ($gate, &$taken): bool {
+            return $taken !== [] && $gate->names() !== [];
+        }, 'it waits');
+
+        return $reader;
     }
 }

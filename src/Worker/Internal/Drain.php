@@ -1,0 +1,113 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Amp\DeferredFuture;
+use Revolt\EventLoop;
+
+/** What is open in a pool: while anything is the loop goes on, and when a closed pool has nothing more its workers stop. */
+final class Drain
+{
+    /** @var array<int, self> those of pools that are no more, but for the tasks that they were given */
+    private static array $released = [];
+
+    /** The pool takes no more tasks; its workers are told to stop; they have. */
+    private bool $closed = false;
+    private bool $stopping = false;
+    private bool $over = false;
+
+    /** @var DeferredFuture<null>|null completed when nothing is open any more */
+    private ?DeferredFuture $drained = null;
+
+    /** The loop goes on while this timer is referenced. */
+    private readonly string $alive;
+
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly Sources $sources,
+        private readonly Results $results,
+        private readonly Overdue $overdue,
+    ) {
+        $this->alive = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
+    }
+
+    public function isClosed(): bool
+    {
+        return $this->closed;
+    }
+
+    /** Takes no more tasks, and returns when those that there are have their outcomes and the workers have stopped. */
+    public function close(): void
+    {
+        $this->closed = true;
+        $this->sources->close();
+        if ($this->over) {
+            return;
+        }
+        $future = ($this->drained ??= new DeferredFuture())->getFuture();
+        $this->keepLoop();
+        $this->checkDrained();
+        $future->await();
+    }
+
+    /** Takes no more tasks, and holds itself until those that there are have their outcomes. */
+    public function release(): void
+    {
+        $this->closed = true;
+        $this->drained = new DeferredFuture();
+        $this->drained->getFuture()->ignore();
+        self::$released[spl_object_id($this)] = $this;
+    }
+
+    /** A task has its outcome, or a stream of items has begun or ended. */
+    public function settled(): void
+    {
+        $this->keepLoop();
+        $this->checkDrained();
+    }
+
+    /** The loop goes on while somebody may wait for something that comes from here. */
+    public function keepLoop(): void
+    {
+        if (!$this->over) {
+            $this->sources->areOpen() || $this->results->streams() > 0 || $this->drained !== null
+                ? EventLoop::reference($this->alive)
+                : EventLoop::unreference($this->alive);
+        }
+    }
+
+    /** Stops the workers when the pool is closed and nothing is open. */
+    public function checkDrained(): void
+    {
+        if ($this->drained === null || $this->stopping || $this->results->streams() > 0 || !$this->sources->areSettled()) {
+            return;
+        }
+        $this->stopping = true;
+        if (isset(self::$released[spl_object_id($this)])) {
+            $this->workers->close(); // at once, for nobody may turn the loop from here on
+            $this->end();
+
+            return;
+        }
+        $this->workers->stopAll(function (): void {
+            $this->workers->close();
+            $this->end();
+        });
+    }
+
+    /** All workers have ended. */
+    public function end(): void
+    {
+        $this->closed = true;
+        if ($this->over) {
+            return;
+        }
+        $this->over = true;
+        EventLoop::cancel($this->alive);
+        $this->overdue->close();
+        unset(self::$released[spl_object_id($this)]);
+        $this->drained?->complete();
+    }
+}

@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
+use Spindle\Worker\TaskTimeoutException;
+
+/**
+ * Looks after workers whose tasks take long: others that wait behind one are taken back, and one that is past its time limit
+ * is ended with its worker.
+ */
+final class Overdue
+{
+    /** A batch that takes longer than this, in nanoseconds, has a long task in it: those behind it are taken back. */
+    private const OVERDUE = 3_000_000;
+
+    /** Seconds until another look at a worker that is between two tasks, or sends the result of one. */
+    private const BETWEEN = 0.1;
+
+    private ?string $looking = null;
+
+    /**
+     * @param float|null       $timeout of each task, in seconds
+     * @param \Closure(): void $freed   called when there may be tasks that were taken back
+     */
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly Backlog $backlog,
+        private readonly ?float $timeout,
+        private readonly \Closure $freed,
+    ) {}
+
+    public function close(): void
+    {
+        if ($this->looking !== null) {
+            EventLoop::cancel($this->looking);
+            $this->looking = null;
+        }
+    }
+
+    /** The worker works on this batch now, or is about to. */
+    public function isFirst(WorkerHandle $worker, Batch $batch): void
+    {
+        $batch->since = hrtime(true);
+        if ($this->timeout !== null && !$worker->timed) {
+            $this->limitTime($worker, $this->timeout);
+        }
+    }
+
+    /** Whether it works on its batch for so long that others are not to wait for it. */
+    public function isLate(WorkerHandle $worker): bool
+    {
+        $first = $worker->first();
+
+        return $first !== null && hrtime(true) - $first->since > self::OVERDUE;
+    }
+
+    /**
+     * Where a long task holds up others, these are given to somebody else.
+     *
+     * @param array<int, WorkerHandle> $workers
+     *
+     * @return bool whether something was taken back
+     */
+    public function relieve(array $workers): bool
+    {
+        $waiting = false;
+        $idle = $this->workers->mayGrow();
+        foreach ($workers as $worker) {
+            if ($worker->batches === []) {
+                $idle = $idle || $worker->isIdle();
+            } elseif ($worker->mark !== null && $this->waitingAt($worker)) {
+                if ($this->isLate($worker)) {
+                    $this->takeBack($worker);
+                } else {
+                    $waiting = true;
+                }
+            }
+        }
+        if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
+            $this->looking = WeakTimer::after(self::OVERDUE / 1e9, $this, static function (self $overdue): void {
+                $overdue->looking = null;
+                ($overdue->freed)();
+            });
+        }
+
+        return $this->backlog->count() > 0;
+    }
+
+    /** Takes back what a worker has not started. */
+    public function takeBack(WorkerHandle $worker): void
+    {
+        foreach ($worker->batches as $batch) {
+            $started = $worker->revoke($batch);
+            if ($started < $batch->limit) {
+                $rest = $batch->slice($started, $batch->limit);
+                $batch->limit = $started;
+                $this->backlog->add($rest);
+            }
+        }
+    }
+
+    /** Whether the worker has tasks that it has probably not started. */
+    private function waitingAt(WorkerHandle $worker): bool
+    {
+        [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
+
+        return ($second !== null && $second->limit > 0) || ($first->limit - $first->arrived > 1 && $first->limit > $worker->started($first));
+    }
+
+    private function limitTime(WorkerHandle $worker, float $seconds): void
+    {
+        $worker->timed = true;
+        $worker->timers['timeout'] = WeakTimer::after(max(0.001, $seconds), $this, static function (self $overdue) use ($worker): void {
+            $worker->timed = false;
+            $overdue->lookAtTime($worker, (float) $overdue->timeout);
+        });
+    }
+
+    private function lookAtTime(WorkerHandle $worker, float $timeout): void
+    {
+        $batch = $worker->running()[0] ?? $worker->first();
+        if ($batch === null || $worker->ending !== null) {
+            return;
+        }
+        $since = max($batch->since, $worker->batches[0]->since);
+        $left = null;
+        if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
+            $startedAt = $worker->mark->startedAt();
+            $since = max($since, $startedAt);
+            $left = $startedAt === 0 ? min($timeout, self::BETWEEN) : null;
+        }
+        $left ??= $timeout - (hrtime(true) - $since) / 1e9;
+        if ($left > 0) {
+            $this->limitTime($worker, $left);
+
+            return;
+        }
+        $this->takeBack($worker);
+        $worker->condemned = $worker->running();
+        $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
+        ($this->freed)();
+    }
+}

@@ -1,0 +1,141 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Worker\Internal\Packing;
+use Spindle\Worker\Internal\Portable;
+use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Results of a batch that wait to be sent, in the order of their tasks.
+ *
+ * While all of them are plain they are a list, to which the loop that runs tasks adds directly: tiny tasks take less time than a call would.
+ */
+final class ResultBuffer
+{
+    /** Bytes of results that are enough to be sent. */
+    private const ENOUGH = 1 << 18;
+
+    /** @var list<bool|int|float|string|null> those since the last that was not plain */
+    public array $values = [];
+
+    /** Whether all of those are. */
+    public bool $integers = true;
+
+    /** Whether it is time to send them. */
+    public bool $full = false;
+
+    /** As {@see Protocol} has it. */
+    public int $batch = 0;
+
+    /** When they were sent last, or the batch has begun, in nanoseconds. */
+    public int $flushed = 0;
+
+    /** @var int nanoseconds that the longest task took */
+    private int $longest = 0;
+
+    /** The number of the first in the batch. */
+    private int $from = 0;
+
+    private Packing $packed;
+    private bool $failures = false;
+
+    public function __construct(private readonly Wire $wire)
+    {
+        $this->packed = new Packing();
+    }
+
+    /** The results of another batch follow. */
+    public function begin(int $batch): void
+    {
+        $this->batch = $batch;
+        $this->from = 0;
+        $this->longest = 0;
+        $this->flushed = hrtime(true);
+    }
+
+    /** A task took so many nanoseconds; or it, and tiny ones before it. */
+    public function took(int $nanoseconds): void
+    {
+        $this->longest = max($this->longest, $nanoseconds);
+    }
+
+    public function add(mixed $value): void
+    {
+        if (\is_string($value)) {
+            $this->pack(Protocol::STRING, $value);
+
+            return;
+        }
+        try {
+            $this->pack(Protocol::SERIALIZED, Portable::serialize($value, 'The result'));
+        } catch (UnserializableException $refused) {
+            $this->refuse($refused);
+        }
+    }
+
+    public function refuse(UnserializableException $refused): void
+    {
+        $this->failures = true;
+        $this->pack(Protocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
+    }
+
+    public function fail(\Throwable $thrown): void
+    {
+        $this->failures = true;
+        $this->pack(Protocol::THROWN, Failure::pack($thrown));
+    }
+
+    /** @return bool false when the pool is gone */
+    public function send(int $flags): bool
+    {
+        if ($this->packed->count() > 0) {
+            $this->packValues();
+        }
+        $packed = $this->packed;
+        $isPacked = $packed->count() > 0;
+        $count = $isPacked ? $packed->count() : \count($this->values);
+        if ($count === 0 && $flags === 0) {
+            return true;
+        }
+        $now = hrtime(true);
+        $head = pack(
+            'VVCPPPP',
+            $this->from,
+            $count,
+            $flags | ($isPacked ? Protocol::PACKED : 0) | ($this->failures ? Protocol::FAILURES : 0),
+            $now - $this->flushed,
+            $this->longest,
+            memory_get_usage(),
+            memory_get_peak_usage(),
+        );
+        if ($isPacked) {
+            $this->packed = new Packing();
+            $head .= $packed->head();
+        }
+        $body = $isPacked ? $packed->bytes() : Packing::list($this->values, $this->integers);
+        $this->values = [];
+        $this->failures = $this->full = false;
+        $this->integers = true;
+        $this->from += $count;
+        $this->flushed = $now;
+
+        return $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body);
+    }
+
+    private function pack(int $kind, string $bytes): void
+    {
+        $this->packValues(); // they came before it
+        $this->packed->add($kind, $bytes);
+        $this->full = $this->packed->size() > self::ENOUGH;
+    }
+
+    private function packValues(): void
+    {
+        $this->packed->addPlain($this->values);
+        $this->values = [];
+    }
+}

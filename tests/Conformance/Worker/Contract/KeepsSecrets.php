@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Spindle\Tests\Conformance\Worker\Task\Dump;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Worker\Internal\Reception;
+use Spindle\Worker\Internal\Settings;
+
+/**
+ * Tasks print what they find, into logs and pages; what lets somebody speak to the pool as a worker, or sign a closure, is not in that.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait KeepsSecrets
+{
+    public function testNothingThatATaskCanPrintHasASecretOfThePoolInIt(): void
+    {
+        $pool = $this->pool(1, initialize: static fn(): bool => true);
+        $dump = $pool->submit(Dump::everything(...))->await();
+        $secrets = [self::within($pool, Settings::class)->key, self::within($pool, Reception::class)->token];
+
+        self::assertStringContainsString('TaskContext', $dump);
+        foreach ($secrets as $secret) {
+            self::assertSame(32, \strlen($secret));
+            self::assertFalse(str_contains($dump, $secret), 'as it is');
+            self::assertFalse(str_contains($dump, substr(var_export($secret, true), 1, -1)), 'as code');
+        }
+    }
+
+    /**
+     * The object of a class that an object holds, or that one holds which it holds.
+     *
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
+    private static function within(object $holder, string $class): object
+    {
+        $seen = new \SplObjectStorage();
+        for ($waiting = [$holder]; $waiting !== [];) {
+            $object = array_shift($waiting);
+            if ($object instanceof $class) {
+                return $object;
+            }
+            if (!$seen->contains($object)) {
+                $seen->attach($object);
+                $parts = array_map(static fn(mixed $part): array => \is_array($part) ? $part : [$part], array_values((array) $object));
+                array_push($waiting, ...array_filter(array_merge(...$parts), is_object(...)));
+            }
+        }
+        self::fail("No {$class} is in it");
+    }
+}

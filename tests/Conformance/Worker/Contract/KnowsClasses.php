@@ -1,0 +1,191 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\Task\HeldException;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * What becomes of an object whose class is on one side only: nothing is made of it that it is not.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait KnowsClasses
+{
+    /** @return iterable<string, array{string, string}> what is sent, as code; and what is missing */
+    public static function strangers(): iterable
+    {
+        yield 'an object' => ['new %s()', ''];
+        yield 'an object in an array' => ["[1, ['x' => new %s()]]", ''];
+        yield 'an object in an object' => ['(object) ["x" => new %s()]', ''];
+        yield 'an enum' => ['%sCase::One', 'Case'];
+        yield 'an enum in an array' => ['[true, %sCase::One]', 'Case'];
+        yield 'an enum beside what looks like one' => ["['E:8:\"Nobody:A\";', %sCase::One]", 'Case'];
+        yield 'a collection of objects' => ['new ArrayObject([new %s()])', ''];
+    }
+
+    #[DataProvider('strangers')]
+    public function testAnArgumentOfAClassThatWorkersDoNotKnowIsAFailureThatNamesIt(string $code, string $suffix): void
+    {
+        $class = $this->classHere();
+        $pool = $this->pool();
+        $input = ['a' => self::evaluated($code, $class)];
+        $results = new Collected($pool->map($input, static fn(mixed $argument): string => get_debug_type($argument)));
+
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame('a', $results->thrown->key);
+        self::assertNamesWhatAWorkerLacks("{$class}{$suffix}", $results->thrown);
+        self::assertUsable($pool);
+    }
+
+    public function testATaskOfAClassThatWorkersDoNotKnowIsAFailureThatNamesIt(): void
+    {
+        $class = $this->classHere();
+        $object = self::evaluated('new %s()', $class);
+        $callable = [$object, 'answer'];
+        \assert(\is_callable($object) && \is_callable($callable));
+        $scoped = self::evaluated('%s::task()', $class);
+        \assert($scoped instanceof \Closure);
+        $tasks = [
+            'an invokable object' => $object,
+            'a method' => $callable,
+            'a captured variable' => static fn(): string => get_debug_type($object),
+            'a part of a captured variable' => static function () use ($callable): string {
+                return get_debug_type($callable[0]);
+            },
+            'the class of a closure' => $scoped,
+        ];
+        $pool = $this->pool();
+        foreach ($tasks as $name => $task) {
+            $failure = self::failure(TaskFailedException::class, $pool->submit($task));
+            self::assertNamesWhatAWorkerLacks($class, $failure, $name);
+        }
+
+        self::assertUsable($pool);
+    }
+
+    public function testAnInitialiserOfAClassThatWorkersDoNotKnowIsTheReasonWhyThereAreNone(): void
+    {
+        $class = $this->classHere();
+        $object = self::evaluated('new %s()', $class);
+        $pool = $this->pool(1, initialize: static fn(): string => get_debug_type($object));
+
+        self::assertNamesWhatAWorkerLacks($class, self::failure(WorkerStartException::class, $pool->submit(Number::answer(...))));
+    }
+
+    #[DataProvider('strangers')]
+    public function testAResultOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(string $code, string $suffix): void
+    {
+        [$class, $bootstrap] = $this->classInWorkers();
+        $pool = $this->pool(bootstrap: $bootstrap);
+        $task = static fn(string $code): mixed => eval("return {$code};");
+        $code = str_replace('%s', $class, $code);
+        $results = new Collected($pool->map(['a' => '7', 'b' => $code], $task));
+
+        self::assertSame([7], $results->values);
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertSame('b', $results->thrown->key);
+        self::assertNamesWhatIsMissingHere("{$class}{$suffix}", $results->thrown);
+        self::assertNamesWhatIsMissingHere("{$class}{$suffix}", self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => $task($code))));
+        self::assertUsable($pool);
+    }
+
+    public function testAnItemOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(): void
+    {
+        [$class, $bootstrap] = $this->classInWorkers();
+        $pool = $this->pool(bootstrap: $bootstrap);
+        $items = $pool->submit(static function () use ($class): \Generator {
+            yield 1;
+            yield new $class();
+        })->await();
+        $results = new Collected($items);
+
+        self::assertSame([1], $results->values);
+        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
+        self::assertNamesWhatIsMissingHere($class, $results->thrown);
+        self::assertUsable($pool);
+    }
+
+    public function testAnExceptionThatHoldsWhatThisProcessDoesNotKnowComesAsData(): void
+    {
+        [$class, $bootstrap] = $this->classInWorkers();
+        $task = static function () use ($class): never {
+            throw new HeldException('it holds something', new $class());
+        };
+        $failure = self::failure(TaskFailedException::class, $this->pool(bootstrap: $bootstrap)->submit($task));
+
+        self::assertSame(HeldException::class, $failure->thrown->class);
+        self::assertSame('it holds something', $failure->thrown->message);
+        self::assertNull($failure->getPrevious());
+    }
+
+    public function testWhatTasksAndThisProcessUnserializeThemselvesIsAsBefore(): void
+    {
+        $seen = static fn(): string => \ini_get('unserialize_callback_func') . get_debug_type(unserialize('O:10:"NobodyEver":0:{}'));
+        $unknown = self::evaluated('new %s()', $this->classHere());
+        $pool = $this->pool(1);
+        $arguments = [1, new Number(1), [Suit::Hearts, new Number(1)]];
+        $results = iterator_to_array($pool->map($arguments, static fn(mixed $argument): string => $seen()));
+        self::failure(TaskFailedException::class, $pool->submit(static fn(): string => get_debug_type($unknown)));
+
+        self::assertSame(array_fill(0, 3, '__PHP_Incomplete_Class'), $results);
+        self::assertSame('__PHP_Incomplete_Class', $pool->submit($seen)->await());
+        self::assertSame('__PHP_Incomplete_Class', $seen());
+    }
+
+    /** @return string a class of this process only, with an enum beside it */
+    private function classHere(): string
+    {
+        $class = 'Here' . bin2hex(random_bytes(6));
+        require $this->file('here.php', self::source($class));
+
+        return $class;
+    }
+
+    /** @return array{string, string} a class of workers only, and the file that they have it from */
+    private function classInWorkers(): array
+    {
+        $class = 'There' . bin2hex(random_bytes(6));
+
+        return [$class, $this->file('there.php', self::source($class))];
+    }
+
+    private static function source(string $class): string
+    {
+        return <<<PHP
+            <?php
+            final class {$class} {
+                public int \$number = 1;
+                public function __invoke(): int { return \$this->number; }
+                public function answer(): int { return \$this->number; }
+                public static function task(): Closure {
+                    return static fn(): int => 1;
+                }
+            }
+            enum {$class}Case { case One; }
+            PHP;
+    }
+
+    private static function evaluated(string $code, string $class): mixed
+    {
+        return eval('return ' . str_replace('%s', $class, $code) . ';');
+    }
+
+    private static function assertNamesWhatAWorkerLacks(string $class, \Throwable $failure, string $of = ''): void
+    {
+        self::assertStringContainsString("A worker has no class {$class}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names", $failure->getMessage(), $of);
+    }
+
+    private static function assertNamesWhatIsMissingHere(string $class, \Throwable $failure): void
+    {
+        self::assertStringContainsString("The process of the pool has no class {$class}, of which a worker has sent an object", $failure->getMessage());
+    }
+}

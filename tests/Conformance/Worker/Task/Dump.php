@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Task;
+
+use Spindle\Worker\TaskContext;
+
+/** All that a task can print, export or serialize of what is around it. */
+final class Dump
+{
+    public static function everything(): string
+    {
+        ini_set('zend.exception_ignore_args', '0');
+        $callers = debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT);
+        $parts = ['globals' => $GLOBALS, 'context' => TaskContext::current(), 'callers' => $callers, 'trace' => (new \Exception())->getTrace()];
+        foreach ([...array_values($GLOBALS), ...array_column($callers, 'object')] as $part) {
+            $parts[] = $part;
+            $parts[] = \is_object($part) ? (array) $part : null;
+        }
+
+        return implode("\n", array_map(self::of(...), $parts));
+    }
+
+    private static function of(mixed $value): string
+    {
+        ob_start();
+        var_dump($value);
+        print_r($value);
+        @var_export($value); // which says that it has met circles
+        try {
+            echo serialize($value);
+        } catch (\Throwable) {
+            // It is whole or it is nothing.
+        }
+
+        return (string) ob_get_clean();
+    }
+}

@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Task;
+
+/** It takes something along. */
+final class HeldException extends \DomainException
+{
+    public function __construct(string $message, public readonly mixed $held)
+    {
+        parent::__construct($message);
+    }
+}

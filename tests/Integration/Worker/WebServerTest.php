@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Worker;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\WebServer;
+
+/** A pool in a page, where PHP_BINARY may be no command line and the sockets are the server's. */
+final class WebServerTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use WebServer;
+
+    private const PAGE = __DIR__ . '/web.php';
+
+    public function testAPageOfTheBuiltInServerRunsTasks(): void
+    {
+        $address = $this->startBuiltIn(self::PAGE);
+        for ($i = 0; $i < 3; ++$i) {
+            self::check('cli-server', (string) file_get_contents($address));
+        }
+    }
+
+    public function testAPageUnderFpmRunsTasksAndLeavesNothing(): void
+    {
+        $this->startFpm();
+        for ($i = 0; $i < 3; ++$i) {
+            self::check('fpm-fcgi', $this->askFpm(self::PAGE));
+        }
+    }
+
+    private static function check(string $sapi, string $answer): void
+    {
+        $work = [
+            'doubles' => ['a' => 2, 'b' => 4, 'c' => 6],
+            'thrown' => [\DomainException::class, 'of a task'],
+            'sapi' => 'cli',
+            'request' => [],
+            'shared' => [],
+        ];
+
+        self::assertSame(['sapi' => $sapi, 'Process' => $work, 'Fork' => $work, 'left' => [[], [], []]], json_decode($answer, true), $answer);
+    }
+}

@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+/* A page that runs tasks, for whatever server asks for it. */
+
+use Spindle\Tests\Integration\Worker\Page;
+
+require dirname(__DIR__, 3) . '/vendor/autoload.php';
+
+header('Content-Type: application/json');
+echo json_encode(Page::answer(), JSON_THROW_ON_ERROR);

@@ -1,0 +1,268 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use Amp\DeferredFuture;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Worker\Internal\Backlog;
+use Spindle\Worker\Internal\Batch;
+use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\Submission;
+
+use function Amp\delay;
+
+final class BacklogTest extends TestCase
+{
+    private int $ready = 0;
+
+    /** @var list<array{mixed, string}> keys of tasks that have failed, and the messages */
+    private array $failed = [];
+
+    private Backlog $backlog;
+
+    protected function setUp(): void
+    {
+        $this->ready = 0;
+        $this->failed = [];
+        $this->backlog = new Backlog(function (): void {
+            ++$this->ready;
+        });
+    }
+
+    public function testBatchesComeBackInTheOrderTheyWereAdded(): void
+    {
+        $source = $this->source();
+        foreach ([[1, 2], [3], [4, 5]] as $tasks) {
+            $this->backlog->add($this->batch($source, $tasks));
+        }
+
+        self::assertSame(3, $this->backlog->count());
+        self::assertSame([[1, 2], [3], [4, 5]], $this->all());
+        self::assertSame(0, $this->backlog->count());
+        self::assertNull($this->backlog->shift(1));
+    }
+
+    public function testWhatIsLeftOfABatchGoesBeforeTheNextOne(): void
+    {
+        $source = $this->source();
+        $this->backlog->add($this->batch($source, range(1, 5), 10));
+        $this->backlog->add($this->batch($source, [6]));
+        $first = $this->backlog->shift(2);
+        $second = $this->backlog->shift(2);
+
+        self::assertSame([[1, 2], 10, [3, 4], 12, 2], [$first?->tasks, $first?->first, $second?->tasks, $second?->first, $this->backlog->count()]);
+        self::assertSame([[5], [6]], $this->all());
+    }
+
+    public function testABatchWithoutTasksIsNone(): void
+    {
+        $this->backlog->add($this->batch($this->source(), []));
+
+        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+    }
+
+    public function testABatchWhoseSourceWasLeftIsDropped(): void
+    {
+        $this->backlog->add($this->batch($this->source(isLeft: true), [1]));
+
+        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+    }
+
+    public function testASubmissionIsWithdrawnWithItsOutcomeAndTheOthersKeepTheirOrder(): void
+    {
+        $source = $this->source();
+        $submissions = $this->submissions(7);
+        $this->backlog->add($this->batch($source, \array_slice($submissions, 0, 4)));
+        $this->backlog->add($this->batch($source, \array_slice($submissions, 4)));
+        foreach ([0, 2, 6] as $i) {
+            self::assertTrue($this->backlog->withdraw($submissions[$i], new \DomainException("{$i}")));
+            self::assertFalse($this->backlog->withdraw($submissions[$i], new \DomainException('again')), 'it has its outcome');
+        }
+
+        self::assertSame([[$submissions[0], '0'], [$submissions[2], '2'], [$submissions[6], '6']], $this->failed);
+        self::assertSame(2, $this->backlog->count());
+        self::assertSame([[$submissions[1]], [$submissions[3]], [$submissions[4], $submissions[5]]], $this->all());
+        self::assertFalse($this->backlog->withdraw($submissions[1], new \DomainException('late')), 'it is not here');
+    }
+
+    public function testABatchOfWhichAllWereWithdrawnIsNone(): void
+    {
+        $source = $this->source();
+        $submissions = $this->submissions(5);
+        $this->backlog->add($this->batch($source, [$submissions[0]]));
+        $this->backlog->add($this->batch($source, [$submissions[1], $submissions[2]]));
+        $this->backlog->add($this->batch($source, [$submissions[3], $submissions[4]]));
+        foreach ([1, 2] as $i) {
+            $this->backlog->withdraw($submissions[$i], new \DomainException());
+        }
+        self::assertSame(2, $this->backlog->count());
+        self::assertSame([$submissions[0]], $this->backlog->shift(9)?->tasks);
+        self::assertSame([$submissions[3]], $this->backlog->shift(1)?->tasks);
+        $this->backlog->withdraw($submissions[4], new \DomainException());
+
+        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);
+    }
+
+    public function testWhatNobodyWantsAnyMoreHasItsOutcomeWhenItIsAdded(): void
+    {
+        $submissions = $this->submissions(5);
+        foreach ([0, 2, 3] as $i) {
+            $submissions[$i]->cancelled = new \DomainException("{$i}");
+        }
+        $this->backlog->add($this->batch($this->source(), $submissions));
+
+        self::assertSame([[$submissions[0], '0'], [$submissions[2], '2'], [$submissions[3], '3']], $this->failed);
+        self::assertSame([[$submissions[1]], [$submissions[4]]], $this->all());
+    }
+
+    public function testASubmissionThatWasGivenAwayCanComeBack(): void
+    {
+        [$submission, $other] = $this->submissions(2);
+        $this->backlog->add($this->batch($this->source(), [$submission, $other]));
+        $batch = $this->backlog->shift(1);
+        self::assertNotNull($batch);
+        $this->backlog->add($batch);
+
+        self::assertTrue($this->backlog->withdraw($submission, new \DomainException()));
+        self::assertSame([[$other]], $this->all());
+    }
+
+    public function testAnotherAttemptWaitsForItsTime(): void
+    {
+        $this->backlog->addLater($this->batch($this->source(), [1]), 0.02);
+        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+        for ($end = hrtime(true) + 5_000_000_000; $this->ready === 0 && hrtime(true) < $end;) {
+            delay(0.005);
+        }
+
+        self::assertSame([1, [[1]]], [$this->ready, $this->all()]);
+    }
+
+    public function testAnotherAttemptIsWithdrawnWithItsTimer(): void
+    {
+        $timers = EventLoop::getIdentifiers();
+        $submissions = $this->submissions(2);
+        foreach ($submissions as $submission) {
+            $this->backlog->addLater($this->batch($this->source(), [$submission]), 60.0);
+        }
+        self::assertTrue($this->backlog->withdraw($submissions[0], new \DomainException('no more')));
+
+        self::assertCount(1, array_diff(EventLoop::getIdentifiers(), $timers));
+        $this->backlog->fail(new \DomainException('over'));
+        self::assertSame([[$submissions[0], 'no more'], [$submissions[1], 'over']], $this->failed);
+        self::assertSame([], array_diff(EventLoop::getIdentifiers(), $timers));
+    }
+
+    public function testWhatASourceHasIsDroppedAndTheRestStays(): void
+    {
+        $timers = EventLoop::getIdentifiers();
+        [$left, $other] = [$this->source(), $this->source()];
+        foreach ([[$left, [1, 2]], [$other, [3, 4]], [$left, [5]], [$other, [6]]] as [$source, $tasks]) {
+            $this->backlog->add($this->batch($source, $tasks));
+        }
+        $this->backlog->addLater($this->batch($left, [7]), 60.0);
+        $this->backlog->shift(1);
+        $this->backlog->drop($left);
+
+        self::assertSame([2, []], [$this->backlog->count(), array_diff(EventLoop::getIdentifiers(), $timers)]);
+        self::assertSame([[3, 4], [6]], $this->all());
+    }
+
+    public function testWhatIsDroppedLeavesAloneWhatWasGivenAwayOfAnother(): void
+    {
+        [$left, $other] = [$this->source(), $this->source()];
+        $this->backlog->add($this->batch($other, [1, 2, 3]));
+        $this->backlog->add($this->batch($left, [4]));
+        $this->backlog->shift(1);
+        $this->backlog->drop($left);
+
+        self::assertSame([[2, 3]], $this->all());
+    }
+
+    public function testAllThatWaitsFailsOnce(): void
+    {
+        $source = $this->source();
+        $submissions = $this->submissions(4);
+        $this->backlog->add($this->batch($source, $submissions));
+        $this->backlog->add($this->batch($source, ['x', 'y']));
+        $this->backlog->shift(1);
+        $this->backlog->withdraw($submissions[2], new \DomainException('withdrawn'));
+        $this->backlog->fail(new \DomainException('over'));
+
+        self::assertSame(
+            [[$submissions[2], 'withdrawn'], [$submissions[1], 'over'], [$submissions[3], 'over'], ['x', 'over'], ['y', 'over']],
+            $this->failed,
+        );
+        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);
+    }
+
+    /** With a list of which the first is taken, or which is searched for each, it takes much longer. */
+    public function testEachOfManyTakesNoLongerThanEachOfFew(): void
+    {
+        $source = $this->source();
+        $batch = $this->batch($source, [1]);
+        $submissions = $this->submissions(20_000);
+        $since = hrtime(true);
+        for ($i = 0; $i < 50_000; ++$i) {
+            $this->backlog->add(clone $batch);
+        }
+        $this->backlog->add($this->batch($source, $submissions));
+        foreach (array_reverse($submissions) as $i => $submission) {
+            if ($i % 2 === 0) {
+                $this->backlog->withdraw($submission, new \DomainException());
+            }
+        }
+        $tasks = 0;
+        while (($one = $this->backlog->shift(1)) !== null) {
+            $tasks += \count($one->tasks);
+        }
+
+        self::assertSame(60_000, $tasks);
+        self::assertLessThan(3.0, (hrtime(true) - $since) / 1e9, 'seconds');
+    }
+
+    /** @return list<array<mixed>> tasks of all batches */
+    private function all(): array
+    {
+        $all = [];
+        while (($batch = $this->backlog->shift(\PHP_INT_MAX)) !== null) {
+            $all[] = $batch->tasks;
+        }
+
+        return $all;
+    }
+
+    /** @param list<int|string|Submission> $tasks that are their own keys */
+    private function batch(Source $source, array $tasks, int $first = 0): Batch
+    {
+        return new Batch($source, $first, $tasks, $tasks, false);
+    }
+
+    /** @return list<Submission> */
+    private function submissions(int $count): array
+    {
+        $submissions = [];
+        for ($i = 0; $i < $count; ++$i) {
+            /** @var DeferredFuture<mixed> $deferred */
+            $deferred = new DeferredFuture();
+            $submissions[] = new Submission("{$i}", Protocol::STRING, $deferred);
+        }
+
+        return $submissions;
+    }
+
+    private function source(bool $isLeft = false): Source
+    {
+        $source = self::createStub(Source::class);
+        $source->method('isLeft')->willReturn($isLeft);
+        $source->method('failed')->willReturnCallback(function (Batch $batch, int $index, \Throwable $failure): void {
+            $this->failed[] = [$batch->keys[$index], $failure->getMessage()];
+        });
+
+        return $source;
+    }
+}

@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+/** An object that refuses to become bytes, whatever it holds. */
+final class Refusing
+{
+    public mixed $held = null;
+
+    /** @return array<string, mixed> */
+    public function __serialize(): array
+    {
+        throw new \DomainException('I stay');
+    }
+}

@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+use PHPUnit\Framework\Attributes\After;
+use Symfony\Component\Process\Process;
+
+/** A web server that answers with pages of PHP. A test that uses it has {@see OwnDirectory}. */
+trait WebServer
+{
+    private ?Process $server = null;
+
+    #[After(5)]
+    protected function stopServer(): void
+    {
+        $this->server?->stop(2, \SIGKILL);
+        $this->server = null;
+    }
+
+    /** @return string its address */
+    private function startBuiltIn(string $page): string
+    {
+        $socket = Streams::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+        $this->server = new Process([\PHP_BINARY, '-S', $address, $page]);
+        $this->server->start();
+        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');
+
+        return "http://{$address}/page";
+    }
+
+    /** One process of FPM, so that each page is answered by the one that answered those before. */
+    private function startFpm(string $settings = ''): void
+    {
+        $fpm = '/usr/sbin/php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
+        if (!is_executable($fpm) || !is_executable('/usr/bin/cgi-fcgi')) {
+            self::markTestSkipped("{$fpm} or cgi-fcgi is not here");
+        }
+        $configuration = $this->file('fpm.conf', <<<INI
+            [global]
+            error_log = {$this->path('error.log')}
+            [pages]
+            listen = {$this->path('socket')}
+            pm = static
+            pm.max_children = 1
+            catch_workers_output = yes
+            {$settings}
+            INI);
+        chmod($this->path(), 0o755);
+        $this->server = new Process([$fpm, '-F', '-R', '-y', $configuration]);
+        $this->server->start();
+        Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'FPM listens');
+    }
+
+    private function askFpm(string $page): string
+    {
+        $client = new Process(['/usr/bin/cgi-fcgi', '-bind', '-connect', $this->path('socket')], null, [
+            'SCRIPT_FILENAME' => $page, 'REQUEST_METHOD' => 'GET', 'QUERY_STRING' => 'secret=1',
+        ], null, 20);
+        $client->run();
+        [, $body] = explode("\r\n\r\n", $client->getOutput(), 2) + [1 => ''];
+
+        return $body . $client->getErrorOutput();
+    }
+}
