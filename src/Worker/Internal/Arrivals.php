@@ -71,6 +71,7 @@ final class Arrivals
     /** @throws WorkerStartException */
     private function receive(): Reception
     {
+        Mark::sweep();
         $weak = \WeakReference::create($this);
 
         return new Reception(static function (Link $link, int $type, int $id, string $greeting) use ($weak): void {

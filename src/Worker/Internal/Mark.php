@@ -5,13 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * What a pool and a worker tell each other without a word: shared memory, of which 32 bytes are used.
+ * What a pool and a worker tell each other without a word: shared memory, of which 40 bytes are used.
  *
  *     0   u32  index of the task that runs, or of the last one that did
  *     4   u32  its batch
  *     8   u64  when it was started, in nanoseconds of the monotonic clock, 0 when it has ended; where there is a time limit
  *     16  u64  batch << 32 | limit: of the last batch with an even number, tasks from this index on are not to be started
  *     24  u64  the same for odd numbers
+ *     32  8 bytes that say whose it is
  *
  * Before a task, a worker writes the mark, reads the clock, and reads the limit if it has not for LOOK. The pool writes the
  * limit, waits for longer than LOOK, and reads the mark. A task whose mark it does not see then will find that the limit
@@ -33,6 +34,8 @@ final class Mark
     private const NAME = 0x7FFF_FFFF;
     private const SPARE = 4000;
 
+    private const OWNER = "Spindle\0";
+
     /** Microseconds that the pool waits. */
     private const SETTLING = 50;
 
@@ -51,8 +54,33 @@ final class Mark
             return null;
         }
         $memory = @shmop_open($key & self::NAME, 'n', 0o600, self::size($key));
+        if ($memory === false) {
+            return null;
+        }
+        shmop_write($memory, self::OWNER, Protocol::MARK_SIZE);
 
-        return $memory === false ? null : $memory;
+        return $memory;
+    }
+
+    /**
+     * Removes what workers have left that were killed, together with their pool, in the moment before it had opened it. No
+     * other process has it open, and the one that made it is no more.
+     */
+    public static function sweep(): void
+    {
+        $segments = \function_exists('shmop_open') ? @file('/proc/sysvipc/shm') : false;
+        foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
+            // key, id, mode, size, pid of the creator, pid of the last user, attached
+            $fields = array_map(\intval(...), preg_split('/ +/', trim($segment)) ?: []);
+            [$key, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
+            if ($attached !== 0 || $key === 0 || $creator < 1 || $size < self::size(1 << 31) || $size > self::size(self::SPARE << 31) || file_exists("/proc/{$creator}")) {
+                continue;
+            }
+            $memory = @shmop_open($key, 'w', 0, 0);
+            if ($memory !== false && shmop_read($memory, Protocol::MARK_SIZE, \strlen(self::OWNER)) === self::OWNER) {
+                shmop_delete($memory);
+            }
+        }
     }
 
     /** Of what a worker may have made: the pool may not have come to it. */
@@ -127,6 +155,6 @@ final class Mark
 
     private static function size(int $key): int
     {
-        return Protocol::MARK_SIZE + ($key >> 31);
+        return Protocol::MARK_SIZE + \strlen(self::OWNER) + ($key >> 31);
     }
 }

@@ -10,6 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Mark;
 
 #[RequiresPhpExtension('shmop')]
+#[RequiresPhpExtension('pcntl')]
 final class MarkTest extends TestCase
 {
     public function testWhatAWorkerHasMadeIsTakenOnce(): void
@@ -33,6 +34,29 @@ final class MarkTest extends TestCase
 
         self::assertNotNull($memory);
         self::assertNull($second);
+    }
+
+    public function testWhatIsLeftOfAWorkerThatWasKilledIsSweptAwayAndNothingElse(): void
+    {
+        $key = Mark::newKey();
+        $left = Mark::newKey();
+        $theirs = Mark::newKey() & 0x7FFF_FFFF;
+        $memory = Mark::make($key);
+        $child = pcntl_fork();
+        if ($child === 0) {
+            Mark::make($left);
+            shmop_open($theirs, 'n', 0o600, 100);
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($child, $status);
+        Mark::sweep();
+        $found = shmop_open($theirs, 'w', 0, 0);
+        \assert($found !== false);
+        shmop_delete($found);
+
+        self::assertNotNull($memory);
+        self::assertNull(Mark::take($left));
+        self::assertNotNull(Mark::take($key));
     }
 
     /** @return iterable<string, array{int}> */

@@ -31,9 +31,13 @@ final class Wire
         // A stream takes its timeout from this setting when it is made, and a worker may wait for its next task for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::PATIENCE;
-        while (($socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0)) === false && $code === self::AGAIN && hrtime(true) < $end) {
-            usleep(1_000); // more wait to be let in than the socket has room for
-        }
+        do {
+            $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
+            $isFull = $socket === false && $code === self::AGAIN && hrtime(true) < $end;
+            if ($isFull) {
+                usleep(1_000); // more wait to be let in than the socket has room for
+            }
+        } while ($isFull);
         ini_set('default_socket_timeout', (string) $timeout);
         if ($socket === false) {
             return null;
