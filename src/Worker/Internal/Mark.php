@@ -71,7 +71,7 @@ final class Mark
         $segments = \function_exists('shmop_open') ? @file('/proc/sysvipc/shm') : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
             // key, id, mode, size, pid of the creator, pid of the last user, attached
-            $fields = array_map(\intval(...), preg_split('/ +/', trim($segment)) ?: []);
+            $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
             [$key, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
             if ($attached !== 0 || $key === 0 || $creator < 1 || $size < self::size(1 << 31) || $size > self::size(self::SPARE << 31) || file_exists("/proc/{$creator}")) {
                 continue;
