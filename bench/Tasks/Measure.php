@@ -82,12 +82,21 @@ final readonly class Measure
         [$results, $sum] = [0, 0];
         $name = [Work::class, (new \ReflectionFunction($task))->getName()];
         \assert(\is_callable($name));
+        $inputs = range(0, $this->count - 1);
         $begin = hrtime(true);
-        $pool->each($this->numbers(), $name, static function (mixed $number) use (&$results, &$sum): void {
+        if ($pool instanceof IterablePool) {
             /** @var int $number */
-            ++$results;
-            $sum += $number;
-        });
+            foreach ($pool->results($inputs, $name) as $number) {
+                ++$results;
+                $sum += $number;
+            }
+        } else {
+            $pool->each($inputs, $name, static function (mixed $number) use (&$results, &$sum): void {
+                /** @var int $number */
+                ++$results;
+                $sum += $number;
+            });
+        }
         $seconds = self::since($begin);
 
         return [

@@ -9,7 +9,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-final readonly class SpindleTasks implements SubmittingPool
+final readonly class SpindleTasks implements SubmittingPool, IterablePool
 {
     private WorkerPool $pool;
 
@@ -21,10 +21,14 @@ final readonly class SpindleTasks implements SubmittingPool
 
     public function each(iterable $inputs, callable $task, \Closure $take): void
     {
-        $results = $this->inOrder ? $this->pool->map($inputs, $task) : $this->pool->mapUnordered($inputs, $task);
-        foreach ($results as $result) {
+        foreach ($this->results($inputs, $task) as $result) {
             $take($result);
         }
+    }
+
+    public function results(iterable $inputs, callable $task): \Generator
+    {
+        return $this->inOrder ? $this->pool->map($inputs, $task) : $this->pool->mapUnordered($inputs, $task);
     }
 
     public function submit(callable $task): Future

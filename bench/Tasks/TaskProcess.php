@@ -13,6 +13,9 @@ final readonly class TaskProcess
     /** Code coverage and debuggers stay out of it. */
     private const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
 
+    /** So long a measurement may take, in seconds: a peer that hangs does not hold up the others. */
+    private const PATIENCE = 900;
+
     public function __construct(private TaskOptions $options) {}
 
     /** Why the contestant can't take part; null when it can. */
@@ -45,10 +48,10 @@ final readonly class TaskProcess
     /** @param list<string> $command */
     private static function measure(array $command, Series $series): float
     {
-        [$status, $output] = Program::run($command);
+        [$status, $output] = Program::run(['timeout', '-k', '5', (string) self::PATIENCE, ...$command]);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
-            throw new \RuntimeException("it ended with {$status}");
+            throw new \RuntimeException($status === 124 ? 'it was not done after ' . self::PATIENCE . ' seconds' : "it ended with {$status}");
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);

@@ -36,8 +36,8 @@ final class MapRun implements Source
     private readonly MapInput $input;
 
     /**
-     * @var array<int, array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int, float}> what the
-     *      caller's loop has not taken: count, keys, what it is, results, attempt, bytes of the arguments; by the number of the first task, or as it came
+     * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>, int, int, float}> what the
+     *      caller's loop has not taken: count, keys, results, their size, attempt, bytes of the arguments; by the number of the first task, or as it came
      */
     private array $done = [];
     private int $doneBytes = 0;
@@ -91,15 +91,15 @@ final class MapRun implements Source
         try {
             $this->input->pullSoon();
             while (($chunk = $this->chunk()) !== null) {
-                [$count, $keys, $what, $results, $attempt, $bytes] = $chunk;
+                [$count, $keys, $what, , $attempt, $bytes] = $chunk;
                 $chunk = null;
-                if ($what === false) {
-                    foreach (Packing::values($results) as $i => $value) {
+                if (\is_string($what)) {
+                    foreach (Packing::values($what) as $i => $value) {
                         yield $keys[$i] => $value;
                     }
-                } elseif ($what === true) {
-                    [$kinds, $values] = Packing::split($results);
-                    $results = '';
+                } elseif (\is_array($what)) {
+                    [$kinds, $values] = $what;
+                    $what = null; // of values that may be large, none is held for longer than needed
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                     }
@@ -165,19 +165,19 @@ final class MapRun implements Source
         }
     }
 
-    public function succeeded(Batch $batch, int $from, int $count, bool $packed, string $results): void
+    public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void
     {
-        $this->settle($batch, $from, $count, $packed, $results);
+        $this->settle($batch, $from, $count, $results, $size);
     }
 
     public function failed(Batch $batch, int $index, \Throwable $failure): void
     {
-        $this->settle($batch, $index, 1, $failure, '');
+        $this->settle($batch, $index, 1, $failure, 0);
     }
 
     public function streams(Batch $batch, int $index, Stream $stream): void
     {
-        $this->settle($batch, $index, 1, $stream->items(), '');
+        $this->settle($batch, $index, 1, $stream->items(), 0);
     }
 
     public function isLeft(): bool
@@ -249,7 +249,7 @@ final class MapRun implements Source
     /**
      * Waits for what the caller's loop gets next.
      *
-     * @return array{int, list<mixed>, bool|\Throwable|\Generator<mixed, mixed, mixed, mixed>, string, int, float}|null
+     * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>, int, int, float}|null
      */
     private function chunk(): ?array
     {
@@ -264,7 +264,7 @@ final class MapRun implements Source
             } elseif (isset($this->done[$this->next])) {
                 $chunk = $this->done[$this->next];
                 unset($this->done[$this->next]);
-                $this->doneBytes -= \strlen($chunk[3]);
+                $this->doneBytes -= $chunk[3];
                 $this->next += $this->inOrder ? $chunk[0] : 1;
 
                 return $chunk;
@@ -293,16 +293,16 @@ final class MapRun implements Source
         $consumer?->resume();
     }
 
-    /** @param bool|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what whether packed, or what it is instead of results */
-    private function settle(Batch $batch, int $from, int $count, bool|\Throwable|\Generator $what, string $results): void
+    /** @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what results, or what there is instead */
+    private function settle(Batch $batch, int $from, int $count, string|array|\Throwable|\Generator $what, int $size): void
     {
         $this->settled += $count;
         if ($this->left) {
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [$count, $keys, $what, $results, $batch->attempt, $batch->bytesEach * $count];
-        $this->doneBytes += \strlen($results);
+        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [$count, $keys, $what, $size, $batch->attempt, $batch->bytesEach * $count];
+        $this->doneBytes += $size;
         if ($this->consumer !== null && isset($this->done[$this->next])) {
             $this->wake();
         }

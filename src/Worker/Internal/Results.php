@@ -51,12 +51,14 @@ final class Results
         if ($count > 0) {
             $batch->arrived = $from + $count;
             $worker->tasks += $count;
-            $results = substr($bytes, $at + self::HEAD, $length - self::HEAD);
-            $packed = ($flags & Protocol::PACKED) !== 0;
+            // Values that may be large are taken apart at once, for each copy of a large one takes its time.
+            $results = ($flags & Protocol::PACKED) !== 0
+                ? Packing::split($bytes, $at + self::HEAD)
+                : substr($bytes, $at + self::HEAD, $length - self::HEAD);
             if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
-                $batch->source->succeeded($batch, $from, $count, $packed, $results);
+                $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
-                $this->takeEach($worker, $batch, $from, $packed ? $results : Packing::ofList($results));
+                $this->takeEach($worker, $batch, $from, \is_array($results) ? $results : Packing::split(Packing::ofList($results)));
             }
         }
 
@@ -119,9 +121,10 @@ final class Results
         }
     }
 
-    private function takeEach(WorkerHandle $worker, Batch $batch, int $from, string $results): void
+    /** @param array{string, list<string>} $results as {@see Packing::split()} has them */
+    private function takeEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
     {
-        [$kinds, $values] = Packing::split($results);
+        [$kinds, $values] = $results;
         foreach ($values as $i => $value) {
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
@@ -141,9 +144,7 @@ final class Results
             } elseif ($failure !== null) {
                 $this->failed($batch, $index, $failure, false);
             } else {
-                $one = new Packing();
-                $one->add($kind, $value);
-                $batch->source->succeeded($batch, $index, 1, true, $one->head() . $one->bytes());
+                $batch->source->succeeded($batch, $index, 1, [\chr($kind), [$value]], \strlen($value));
             }
         }
     }

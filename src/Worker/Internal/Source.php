@@ -29,9 +29,10 @@ interface Source
     /**
      * Results of some of a batch's tasks, none of which failed.
      *
-     * @param bool   $packed how they are: as {@see Packing}, or one serialized list of plain values
+     * @param string|array{string, list<string>} $results as {@see Packing::list()} or {@see Packing::split()} has them
+     * @param int                                $size    in bytes, about
      */
-    public function succeeded(Batch $batch, int $from, int $count, bool $packed, string $results): void;
+    public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;
 
     /** The outcome of one task. */
     public function failed(Batch $batch, int $index, \Throwable $failure): void;

@@ -86,14 +86,9 @@ final class Submissions implements Source
         return $tasks === [] ? null : new Batch($this, 0, $tasks, $tasks, true);
     }
 
-    public function succeeded(Batch $batch, int $from, int $count, bool $packed, string $results): void
+    public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void
     {
-        if ($packed) {
-            [$kinds, $values] = Packing::split($results);
-        } else {
-            $kinds = '';
-            $values = Packing::values($results);
-        }
+        [$kinds, $values] = \is_array($results) ? $results : ['', Packing::values($results)];
         foreach ($values as $i => $value) {
             /** @var Submission $submission */
             $submission = $batch->keys[$from + $i];

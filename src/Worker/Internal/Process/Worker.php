@@ -18,7 +18,7 @@ use Spindle\Worker\Thrown;
 final class Worker
 {
     /** Results of tiny tasks wait this long for company, in nanoseconds: so little is late when a long task follows, or lost when it ends the process. */
-    private const GATHER = 50_000;
+    private const GATHER = 100_000;
 
     /** Nothing forks in less time than this, in nanoseconds. */
     private const FORK_TIME = 50_000;
