@@ -35,6 +35,13 @@ final class HostedContext implements Context, ContextEvents
 
     /** @var array<int, string> of the grace of those that are to end, by worker */
     private array $timers = [];
+
+    /** @var array<int, int> which frame told the host to end it, by worker; while it ends a thread that blocks, a host hears nothing */
+    private array $ends = [];
+
+    /** @var array<int, array{int, array<string, mixed>}> which frame told it to start it, and its settings, by worker */
+    private array $starts = [];
+    private int $frames = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
 
@@ -76,6 +83,7 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
+        $this->ends[$id] ??= ++$this->frames;
         $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
             $context->force($id);
         });
@@ -115,7 +123,7 @@ final class HostedContext implements Context, ContextEvents
         $this->processes->close();
         $this->link = null;
         $this->started = $this->ready = $this->dismissed = false;
-        $this->workers = $this->waiting = [];
+        $this->workers = $this->waiting = $this->ends = $this->starts = [];
     }
 
     /** The host itself has. */
@@ -152,9 +160,13 @@ final class HostedContext implements Context, ContextEvents
     private function gone(string $how, WorkerStartException $failure, ?array $exit = null): void
     {
         $waiting = $this->waiting;
-        $workers = array_diff_key($this->workers, $waiting);
+        $unheard = $this->kind === 'thread' ? $this->unheard() : [];
+        $workers = array_diff_key($this->workers, $waiting, $unheard);
         $dismissed = $this->dismissed;
         $this->close(); // what it leaves behind ends with what started it
+        foreach ($unheard as $id => $settings) {
+            $this->start($id, $settings);
+        }
         foreach ($waiting as $id => $settings) {
             $dismissed ? $this->start($id, $settings) : $this->events->notStarted($id, $failure);
         }
@@ -171,9 +183,18 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
+    /** @return array<int, array<string, mixed>> settings of those that the host was told to start when it was about to end one that blocks */
+    private function unheard(): array
+    {
+        $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);
+
+        return array_map(static fn(array $start): array => $start[1], array_filter($this->starts, static fn(array $start): bool => $start[0] > $first));
+    }
+
     /** @param array<string, mixed> $settings */
     private function send(int $id, array $settings): void
     {
+        $this->starts[$id] = [++$this->frames, $settings];
         $this->link?->send(Protocol::frame(Protocol::START, $id, serialize($settings)));
     }
 
@@ -194,7 +215,7 @@ final class HostedContext implements Context, ContextEvents
             if (isset($this->timers[$id])) {
                 EventLoop::cancel($this->timers[$id]);
             }
-            unset($this->workers[$id], $this->timers[$id]);
+            unset($this->workers[$id], $this->timers[$id], $this->ends[$id], $this->starts[$id]);
             /** @var array{code: int, signal: int, peak: int} $exit */
             $exit = unpack('lcode/lsignal/Ppeak', $payload);
             $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);

@@ -37,6 +37,16 @@ trait LimitsTime
         self::assertUsable($pool);
     }
 
+    public function testATaskBehindOneThatBlocksAndRunsForTooLongHasAnotherWorker(): void
+    {
+        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $blocked = $pool->submit(static fn(): int => sleep(1000));
+        $behind = $pool->submit([Number::class, 'answer']);
+
+        self::failure(TaskTimeoutException::class, $blocked);
+        self::assertSame(42, $behind->await());
+    }
+
     public function testATaskOfALoopThatRunsForTooLongNamesItsKey(): void
     {
         $pool = $this->pool(timeout: 0.2);
