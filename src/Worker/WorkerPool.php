@@ -121,7 +121,8 @@ final class WorkerPool implements Executor
 
     /**
      * Takes no more tasks, and returns when those that it has have their outcomes and the workers have stopped. Loops over
-     * results that are under way get those of the input that was read, then PoolClosedException if there was more.
+     * results that are under way get those of the input that was read, then PoolClosedException if there was more. The items of
+     * a task that is a generator are its outcome: close() waits until they have been read, or the generator was let go.
      */
     public function close(): void
     {

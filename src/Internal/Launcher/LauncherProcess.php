@@ -123,7 +123,7 @@ final class LauncherProcess
     }
 
     /** Sends what was gathered, and this, in order; what the pipe does not take now follows as soon as it does. */
-    public function send(string $frames = ''): void
+    public function send(#[\SensitiveParameter] string $frames = ''): void
     {
         if ($this->closed || ($frames === '' && $this->gathered === '')) {
             return;

@@ -17,7 +17,7 @@ interface Context
      *
      * @throws LauncherException|WorkerStartException
      */
-    public function start(int $id, array $settings): void;
+    public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
     /** Has a worker end, with all that its tasks have started: at once if it can, or after the pool's grace by force. */
     public function end(int $id): void;

@@ -55,7 +55,7 @@ final class HostedContext implements Context, ContextEvents
         $this->processes = $processes($this);
     }
 
-    public function start(int $id, array $settings): void
+    public function start(int $id, #[\SensitiveParameter] array $settings): void
     {
         if (!$this->started) {
             $this->failure = null;
@@ -192,7 +192,7 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /** @param array<string, mixed> $settings */
-    private function send(int $id, array $settings): void
+    private function send(int $id, #[\SensitiveParameter] array $settings): void
     {
         $this->starts[$id] = [++$this->frames, $settings];
         $this->link?->send(Protocol::frame(Protocol::START, $id, serialize($settings)));

@@ -32,8 +32,8 @@ final class MapInput
     /** How many there are in all, as far as can be known before. */
     private readonly int $count;
 
-    /** @var \Generator<int, null, mixed, void> pulls, and pauses whenever there is a batch */
-    private readonly \Generator $puller;
+    /** @var \Generator<int, null, mixed, void>|null pulls, and pauses whenever there is a batch */
+    private ?\Generator $puller;
 
     /** @var list<bool|int|float|string|null|Encoded> pulled and not in a batch yet */
     private array $tasks = [];
@@ -59,7 +59,7 @@ final class MapInput
         private readonly Dispatcher $dispatcher,
         private readonly MapRun $run,
         private readonly Pace $pace,
-        private readonly iterable $input,
+        private iterable $input,
     ) {
         $this->count = self::count($input);
         $this->puller = $this->batches();
@@ -124,6 +124,14 @@ final class MapInput
         $this->tasks = $this->keys = [];
     }
 
+    /** Lets go of the caller's input: nothing more is wanted of it. */
+    public function release(): void
+    {
+        $this->drop();
+        $this->puller = null;
+        $this->input = [];
+    }
+
     /** Whether no more batches will come of it than the one that may be there. */
     public function isOver(): bool
     {
@@ -140,7 +148,7 @@ final class MapInput
             $this->dispatcher->fill();
         }));
         try {
-            $this->puller->next();
+            $this->puller?->next();
         } catch (\Throwable $failure) {
             $this->failure ??= $failure;
         }
@@ -148,7 +156,7 @@ final class MapInput
             EventLoop::cancel($turn);
         }
         $this->pulling = $this->suspended = false;
-        if (!$this->puller->valid()) {
+        if ($this->puller?->valid() !== true) {
             $this->exhausted = true;
         }
         if ($this->isDropped()) {

@@ -83,10 +83,7 @@ final class MapRun implements Source
     {
         $cancellation?->throwIfRequested();
         $this->dispatcher->mustBeOpen();
-        $subscription = $cancellation?->subscribe(function (CancelledException $exception): void {
-            $this->aborted ??= $exception;
-            $this->leave(0.0);
-        });
+        $subscription = $cancellation?->subscribe($this->cancelled(...));
         $this->dispatcher->open($this);
         try {
             $this->input->pullSoon();
@@ -96,12 +93,18 @@ final class MapRun implements Source
                 if (\is_string($what)) {
                     foreach (Packing::values($what) as $i => $value) {
                         yield $keys[$i] => $value;
+                        if ($cancellation !== null && $this->isCancelled($cancellation)) {
+                            break;
+                        }
                     }
                 } elseif (\is_array($what)) {
                     [$kinds, $values] = $what;
                     $what = null; // of values that may be large, none is held for longer than needed
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
+                        if ($cancellation !== null && $this->isCancelled($cancellation)) {
+                            break;
+                        }
                     }
                 } elseif ($what instanceof \Generator) {
                     yield from self::once($keys[0], $what);
@@ -120,6 +123,7 @@ final class MapRun implements Source
             }
             $this->leave(Dispatcher::LEAVING);
             $this->dispatcher->forget($this);
+            $this->input->release();
         }
     }
 
@@ -232,6 +236,26 @@ final class MapRun implements Source
     private static function nothing(): \Generator
     {
         yield from [];
+    }
+
+    private function cancelled(CancelledException $exception): void
+    {
+        $this->aborted ??= $exception;
+        $this->leave(0.0);
+    }
+
+    /** Whether it is now, of which a callback of the loop would tell later. */
+    private function isCancelled(Cancellation $cancellation): bool
+    {
+        try {
+            $cancellation->throwIfRequested();
+
+            return false;
+        } catch (CancelledException $exception) {
+            $this->cancelled($exception);
+
+            return true;
+        }
     }
 
     private function leave(float $patience): void

@@ -139,8 +139,15 @@ final class Overdue
 
             return;
         }
+        $late = $worker->running();
         $this->takeBack($worker);
-        $worker->condemned = $worker->running();
+        if ($worker->running() !== $late) {
+            $this->limitTime($worker, $timeout); // it has ended meanwhile, and the next one has started
+            ($this->freed)();
+
+            return;
+        }
+        $worker->condemned = $late;
         $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
         ($this->freed)();
     }

@@ -38,7 +38,7 @@ final class ProcessContext implements Context
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
     }
 
-    public function start(int $id, array $settings): void
+    public function start(int $id, #[\SensitiveParameter] array $settings): void
     {
         clearstatcache();
         $directory = getcwd();

@@ -11,6 +11,9 @@ use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
  * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian.
  *
  * ARCHITECTURE.md describes each frame's payload and the order they come in.
+ *
+ * The first frame each way proves that who sends it knows the pool's token, which itself is never sent: the one that took
+ * the socket's name need not be the pool.
  */
 final class Protocol
 {
@@ -21,6 +24,7 @@ final class Protocol
     public const WANTED = 4;
     public const UNWANTED = 5;
     public const STOP = 6;
+    public const WELCOME = 7;
 
     // From a worker to the pool.
     public const HELLO = 16;
@@ -61,11 +65,31 @@ final class Protocol
 
     public const TOKEN_SIZE = 32;
 
+    /** Of a greeting: what each worker draws anew, and the proof that follows. */
+    public const NONCE_SIZE = 16;
+    public const PROOF_SIZE = 32;
+
     /** Of {@see Mark}: where the limit of a batch stands, by the batch's parity. */
     public const MARK_SIZE = 32;
 
     public static function frame(int $type, int $id, string $payload = ''): string
     {
         return LauncherProtocol::frame($type, $id, $payload);
+    }
+
+    /**
+     * The payload of a worker's first frame, or a host's.
+     *
+     * @param string $words that it says besides
+     */
+    public static function greeting(#[\SensitiveParameter] string $token, string $nonce, int $type, int $id, string $words): string
+    {
+        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $words, $token, true) . $words;
+    }
+
+    /** The payload of the pool's first frame, to who drew this nonce. */
+    public static function welcome(#[\SensitiveParameter] string $token, string $nonce): string
+    {
+        return hash_hmac('sha256', 'pool' . $nonce, $token, true);
     }
 }

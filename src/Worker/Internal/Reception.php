@@ -11,7 +11,7 @@ use Spindle\Worker\WorkerStartException;
 /**
  * Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret.
  *
- * Anybody on the machine can connect. Who has not said the secret is a stranger, and costs a descriptor: of those there is
+ * Anybody on the machine can connect. Who has not proved to know the secret is a stranger, and costs a descriptor: of those there is
  * a bounded number, for a bounded time, of whom a bounded number of bytes is read.
  */
 final class Reception
@@ -20,7 +20,7 @@ final class Reception
     private const PATIENCE = 10.0;
 
     /** Longer than a greeting, in bytes. */
-    private const GREETING = Protocol::TOKEN_SIZE + 64;
+    private const GREETING = Protocol::NONCE_SIZE + Protocol::PROOF_SIZE + 64;
 
     /** So many strangers at once. Who comes then takes the place of the one who has been silent the longest. */
     private const STRANGERS = 128;
@@ -46,7 +46,7 @@ final class Reception
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /** @var array<int, array{Link, string, int}> who has not said the secret, in the order they came: the timer, and since when it is here */
+    /** @var array<int, array{Link, string, int}> who has not proved to know the secret, in the order they came: the timer, and since when it is here */
     private array $strangers = [];
     private int $last = 0;
 
@@ -162,7 +162,7 @@ final class Reception
             $reception->dismiss($id)?->close();
         });
         $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
-        $link->drain(); // a worker has mostly said it by now, and is no stranger any more
+        $link->drain(); // a worker has mostly done so by now, and is no stranger any more
     }
 
     /** @return bool whether a stranger was there who has had its turn; it is sent away */
@@ -206,12 +206,15 @@ final class Reception
         if ($link === null) {
             return;
         }
-        if (!hash_equals($this->token, substr($payload, 0, Protocol::TOKEN_SIZE))) {
+        $nonce = substr($payload, 0, Protocol::NONCE_SIZE);
+        $words = substr($payload, Protocol::NONCE_SIZE + Protocol::PROOF_SIZE);
+        if (!hash_equals(Protocol::greeting($this->token, $nonce, $type, $number, $words), $payload)) {
             $link->close();
 
             return;
         }
-        ($this->greeted)($link, $type, $number, substr($payload, Protocol::TOKEN_SIZE));
+        $link->send(Protocol::frame(Protocol::WELCOME, $number, Protocol::welcome($this->token, $nonce)));
+        ($this->greeted)($link, $type, $number, $words);
     }
 
     private function dismiss(int $id): ?Link

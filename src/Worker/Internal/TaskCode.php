@@ -27,10 +27,16 @@ final class TaskCode
 
     private const PATH = 'The task';
 
+    /** Before the signature of a function that has a name. */
+    private const NAMED = 'function ';
+
+    /** Functions that ask for the class that static means. */
+    private const LATE = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
+
     /** Closures whose code is kept, and files in which closures were looked for. */
     private const KEPT = 256;
 
-    /** @var array<string, array<int, list<string>>> signatures of those that begin on each line, by file and time of its change */
+    /** @var array<string, array<int, list<string>>> signatures of what begins on each line, by file and time of its change */
     private static array $closures = [];
 
     /** @var array<string, array{string, int}> file and line of closures that were decoded, by the file that PHP has them from */
@@ -38,6 +44,9 @@ final class TaskCode
 
     /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
     private static array $pure = [];
+
+    /** @var \WeakMap<\Closure, array<string, string>>|null the same by the closure itself, which its file's change does not change, and by key */
+    private static ?\WeakMap $same = null;
 
     /**
      * @param string $key    signs closures
@@ -110,6 +119,13 @@ final class TaskCode
     /** @throws UnserializableException */
     private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string
     {
+        $same = self::$same ??= new \WeakMap();
+        $code = $same[$task][$key] ?? null;
+        if ($code !== null) {
+            $isPure = true;
+
+            return $code;
+        }
         $function = new \ReflectionFunction($task);
         if (!$function->isAnonymous()) {
             $isPure = $function->getClosureThis() === null;
@@ -117,8 +133,10 @@ final class TaskCode
             return self::encodeNamed($function);
         }
         $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
-        $place = $isPure ? "{$key}{$function->getFileName()}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}:" . self::signature($function) : '';
+        $place = $isPure ? $key . self::source($function) : '';
         if (isset(self::$pure[$place])) {
+            $same[$task] = [$key => self::$pure[$place]];
+
             return self::$pure[$place];
         }
         self::checkClosure($task, self::PATH);
@@ -128,12 +146,22 @@ final class TaskCode
             if ($isPure) {
                 self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
                 self::$pure[$place] = $code;
+                $same[$task] = [$key => $code];
             }
 
             return $code;
         } catch (\Throwable $refused) {
             throw UnserializableException::at(self::PATH, "a closure that can't be serialized ({$refused->getMessage()})", $refused);
         }
+    }
+
+    /** What the code of a closure follows from that has captured nothing. */
+    private static function source(\ReflectionFunction $function): string
+    {
+        $file = (string) $function->getFileName();
+        $changed = is_file($file) ? filemtime($file) : 0;
+
+        return "{$file}:{$changed}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}:{$function->getClosureCalledClass()?->getName()}:" . self::signature($function);
     }
 
     /** Of a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
@@ -161,7 +189,11 @@ final class TaskCode
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
         self::checkPosition($function, $file, $line, $path);
-        $object = (new ReflectionClosure($closure))->isBindingRequired() ? $function->getClosureThis() : null;
+        $source = new ReflectionClosure($closure);
+        $object = $source->isBindingRequired() ? $function->getClosureThis() : null;
+        if ($object === null) {
+            self::checkStatic($function, $source->getCode(), $path);
+        }
         Portable::check($object, "{$path}'s \$this", self::checkClosure(...));
         foreach ($function->getClosureUsedVariables() as $name => $value) {
             Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
@@ -180,20 +212,69 @@ final class TaskCode
         if (!isset(self::$closures[$version])) {
             self::$closures = \count(self::$closures) < self::KEPT ? self::$closures : [];
             self::$closures[$version] = self::signatures((string) file_get_contents($file));
+            self::forget($file);
         }
         $beside = self::$closures[$version][$line] ?? [];
         $signature = self::signature($function);
         try {
             // Where a closure ends, the library guesses; an arrow function before the colon of `? :` it takes too much of.
-            $taken = self::signatures('<?php return ' . (new ReflectionClosure($function->getClosure()))->getCode() . ';')[1][0] ?? null;
+            $code = (new ReflectionClosure($function->getClosure()))->getCode();
+            $taken = self::signatures("<?php return {$code};")[1][0] ?? null;
         } catch (\ParseError $cut) {
             throw UnserializableException::at($path, "a closure that can't be cut out of line {$line} of {$file}", $cut, 'put it into parentheses');
         }
-        if ($taken === $signature && \count(array_keys($beside, $signature, true)) === 1) {
+        $closures = array_filter($beside, static fn(string $one): bool => !str_starts_with($one, self::NAMED));
+        // The library may take a method as a closure, without its name, but not as an arrow function.
+        $isNamed = preg_match('/^(static\s+)?fn\b/i', $code) !== 1 && \in_array(self::NAMED . $signature, $beside, true);
+        if ($taken === $signature && !$isNamed && \count(array_keys($closures, $signature, true)) === 1) {
             return;
         }
 
-        throw UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart", null, 'put each on a line of its own');
+        throw \count($closures) < \count($beside)
+            ? UnserializableException::at($path, "a closure that begins on line {$line} of {$file} as a function with a name does, and can't be told from what is beside it", null, 'put it on a line of its own')
+            : UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart", null, 'put each on a line of its own');
+    }
+
+    /** The library keeps what it has read of a file, also when it has changed and is loaded again. */
+    private static function forget(string $file): void
+    {
+        foreach (['files', 'classes', 'functions', 'constants', 'structures'] as $name) {
+            $property = new \ReflectionProperty(ReflectionClosure::class, $name);
+            /** @var array<string, mixed> $kept */
+            $kept = $property->getValue();
+            unset($kept[sha1($file)]);
+            $property->setValue(null, $kept);
+        }
+    }
+
+    /**
+     * A closure without an object can be bound to the class that it stands in only, not to the heir that made it.
+     *
+     * @throws UnserializableException
+     */
+    private static function checkStatic(\ReflectionFunction $function, string $code, string $path): void
+    {
+        $scope = $function->getClosureScopeClass()?->getName();
+        $called = $function->getClosureCalledClass()?->getName();
+        if ($called !== null && $called !== $scope && self::isLate("<?php {$code};")) {
+            throw UnserializableException::at($path, "a closure of {$scope} whose static is {$called}", null, 'let it capture static::class in a variable, and use that');
+        }
+    }
+
+    /** Whether a source says static and means a class by it. */
+    private static function isLate(string $source): bool
+    {
+        $tokens = self::tokens($source);
+        foreach ($tokens as $i => $token) {
+            if ($token->is(\T_STATIC) && !($tokens[$i + 1] ?? $token)->is([\T_FN, \T_FUNCTION, \T_VARIABLE])) {
+                return true;
+            }
+            if ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED]) && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** What can be seen of a closure both in its source and in memory. */
@@ -204,22 +285,20 @@ final class TaskCode
         return ($function->isStatic() ? 'static ' : '') . implode(' ', $parameters);
     }
 
-    /** @return array<int, list<string>> of the closures in a source, by the line that they begin on */
+    /** @return array<int, list<string>> of the closures and functions in a source, by the line that they begin on */
     private static function signatures(string $source): array
     {
         $signatures = [];
-        $tokens = array_values(array_filter(
-            \PhpToken::tokenize($source, \TOKEN_PARSE),
-            static fn(\PhpToken $token): bool => !$token->isIgnorable() && $token->text !== '&',
-        ));
+        $tokens = self::tokens($source);
         foreach ($tokens as $i => $token) {
-            if (!$token->is([\T_FN, \T_FUNCTION]) || ($tokens[$i + 1]->text ?? '') !== '(') {
+            $isNamed = ($tokens[$i + 1]->text ?? '') !== '(';
+            if (!$token->is([\T_FN, \T_FUNCTION]) || ($isNamed && ($tokens[$i + 2]->text ?? '') !== '(')) {
                 continue;
             }
             $isStatic = $i > 0 && $tokens[$i - 1]->is(\T_STATIC);
             $parameters = [];
             $depth = 0;
-            for ($at = $i + 1; isset($tokens[$at]); ++$at) {
+            for ($at = $i + ($isNamed ? 2 : 1); isset($tokens[$at]); ++$at) {
                 $depth += match ($tokens[$at]->text) {
                     '(', '[', '{' => 1,
                     ')', ']', '}' => -1,
@@ -232,10 +311,19 @@ final class TaskCode
                     $parameters[] = $tokens[$at]->text;
                 }
             }
-            $signatures[$token->line][] = ($isStatic ? 'static ' : '') . implode(' ', $parameters);
+            $signatures[$token->line][] = ($isNamed ? self::NAMED : '') . ($isStatic ? 'static ' : '') . implode(' ', $parameters);
         }
 
         return $signatures;
+    }
+
+    /** @return list<\PhpToken> but for spaces, comments and the sign of a reference */
+    private static function tokens(string $source): array
+    {
+        return array_values(array_filter(
+            \PhpToken::tokenize($source, \TOKEN_PARSE),
+            static fn(\PhpToken $token): bool => !$token->isIgnorable() && $token->text !== '&',
+        ));
     }
 
     /**

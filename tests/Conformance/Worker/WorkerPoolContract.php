@@ -16,6 +16,7 @@ abstract class WorkerPoolContract extends ExecutorContract
 {
     use Contract\CarriesOutput;
     use Contract\SurvivesCrashes;
+    use Contract\SparesNeighbours;
     use Contract\LimitsTime;
     use Contract\TriesAgain;
     use Contract\ReplacesWorkers;

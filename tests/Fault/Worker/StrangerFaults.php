@@ -10,7 +10,9 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Text;
 use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerStartException;
 
 /** Somebody on the machine who has found the socket that a pool's workers come to, and is none of them. */
 trait StrangerFaults
@@ -18,15 +20,20 @@ trait StrangerFaults
     /** @return iterable<string, array{string}> */
     public static function strangers(): iterable
     {
-        $greeting = static fn(string $token): string => Protocol::frame(Protocol::HELLO, 1, $token . pack('VC', 1, 0));
+        $words = pack('VC', 1, 0);
+        $greeting = static fn(string $proof): string => Protocol::frame(Protocol::HELLO, 1, $proof . $words);
+        $nonce = random_bytes(Protocol::NONCE_SIZE);
 
         yield 'talks of something else' => ["GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"];
         yield 'sends zeros' => [str_repeat("\0", 1000)];
         yield 'announces a frame of four gigabytes' => [str_repeat("\xff", 100)];
         yield 'sends megabytes' => [str_repeat('x', 4 << 20)];
-        yield 'has a wrong token' => [$greeting(random_bytes(Protocol::TOKEN_SIZE))];
-        yield 'has a token of zeros' => [$greeting(str_repeat("\0", Protocol::TOKEN_SIZE))];
-        yield 'has no token' => [$greeting('')];
+        yield 'has a wrong proof' => [$greeting($nonce . random_bytes(Protocol::PROOF_SIZE))];
+        yield 'has a proof of zeros' => [$greeting(str_repeat("\0", Protocol::NONCE_SIZE + Protocol::PROOF_SIZE))];
+        yield 'has a proof by a wrong token' => [Protocol::frame(Protocol::HELLO, 1, Protocol::greeting(random_bytes(Protocol::TOKEN_SIZE), $nonce, Protocol::HELLO, 1, $words))];
+        yield 'has a proof by no token' => [Protocol::frame(Protocol::HELLO, 1, Protocol::greeting('', $nonce, Protocol::HELLO, 1, $words))];
+        yield 'has half a proof' => [Protocol::frame(Protocol::HELLO, 1, $nonce . random_bytes(10))];
+        yield 'has no proof' => [$greeting('')];
         yield 'has nothing but a header' => [Protocol::frame(Protocol::HELLO, 1)];
         yield 'sends a result of a task' => [Protocol::frame(Protocol::RESULTS, 1, str_repeat("\1", 50))];
     }
@@ -131,6 +138,88 @@ trait StrangerFaults
         $outcomes = Host::call(HostPrograms::class . '::resistStrangers', [$this->context()->name], ['sh', '-c', 'ulimit -n 80 && exec "$@"', 'sh']);
 
         self::assertSame(array_fill(0, 6, 'done'), $outcomes);
+    }
+
+    /** @return iterable<string, array{string}> what an impostor says before it gives orders */
+    public static function impostures(): iterable
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+
+        yield 'nothing' => [''];
+        yield 'a welcome by a wrong token' => [Protocol::frame(Protocol::WELCOME, 1, Protocol::welcome($token, ''))];
+        yield 'a welcome to the host by a wrong token' => [Protocol::frame(Protocol::WELCOME, 0, Protocol::welcome($token, ''))];
+        yield 'a welcome without a proof' => [Protocol::frame(Protocol::WELCOME, 1)];
+        yield 'the beginning of a frame of four gigabytes' => ["\xff\xff\xff\xff" . \chr(Protocol::WELCOME) . "\1\0\0\0"];
+        yield 'a frame that is shorter than a welcome' => [Protocol::frame(Protocol::STOP, 0)];
+    }
+
+    /** Workers come to whoever binds the name of a pool that is gone. */
+    #[DataProvider('impostures')]
+    public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+        [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
+
+        self::assertFileDoesNotExist($this->path('obeyed'));
+        self::assertTrue($ended, 'who was deceived goes');
+        self::assertSame('', $printed, 'and says nothing');
+        self::assertStringNotContainsString($token, $told);
+        self::assertNotSame('', $told, 'it has come');
+    }
+
+    /** So the orders of the test above are such that would be obeyed. */
+    public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+        [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
+            /** @var array{id: int} $header */
+            $header = unpack('Vid', $greeting, 5);
+
+            return Protocol::frame(Protocol::WELCOME, $header['id'], Protocol::welcome($token, substr($greeting, 9, Protocol::NONCE_SIZE)));
+        })->deceive();
+
+        self::assertFileExists($this->path('obeyed'));
+        self::assertFalse($ended);
+        self::assertStringNotContainsString($token, $told);
+    }
+
+    public function testTheExceptionOfAStartThatFailsHasNoSecretsForStrangersInItsTrace(): void
+    {
+        $pool = $this->pool(1);
+        $directory = (string) getcwd();
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+        $before = ini_set('zend.exception_ignore_args', '0');
+        try {
+            $outcome = self::outcome($pool->submit(new Call('square', 1)));
+        } finally {
+            ini_set('zend.exception_ignore_args', (string) $before);
+            chdir($directory);
+        }
+
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        $names = $values = [];
+        foreach ($outcome->getTrace() as $frame) {
+            $arguments = $frame['args'] ?? [];
+            array_walk_recursive($arguments, static function (mixed $value, int|string $name) use (&$names, &$values): void {
+                $names[] = $name;
+                $values[] = \is_object($value) ? $value::class : $value;
+            });
+        }
+        self::assertNotContains('key', $names);
+        self::assertNotContains('token', $names);
+        self::assertContains(\SensitiveParameterValue::class, $values, 'of arguments that the trace has');
+    }
+
+    /** @param \Closure(string): string $answer */
+    private function impostor(string $token, \Closure $answer): Impostor
+    {
+        return new Impostor(match ($this->context()) {
+            WorkerContext::Process => null,
+            WorkerContext::Fork => 'fork',
+            WorkerContext::Thread => 'thread',
+        }, $token, $answer, $this->path('obeyed'));
     }
 
     /** @return resource that does not block, on the other side of the pool's socket */

@@ -96,6 +96,10 @@ final class TaskCodeTest extends TestCase
         }, 'an object of an anonymous class'];
         yield 'one inside of another, which the library takes' => [(static fn(int $outer): \Closure => static fn(): int => $outer)(1), 'one of 2 closures'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
+        yield 'a static one that says static, of an heir' => [Filial::late(), 'a closure of ' . Parental::class . ' whose static is ' . Filial::class];
+        yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
+        yield 'one that asks for the called class' => [Filial::asking(), 'whose static is'];
+        yield 'one of a method that says static, of an heir' => [(new Filial())->lately(), 'let it capture static::class in a variable'];
         yield 'another one of them' => [$one, 'put each on a line of its own'];
     }
 
@@ -140,6 +144,73 @@ final class TaskCodeTest extends TestCase
         self::assertSame(self::class, TaskCode::decode($code, self::KEY)());
         $this->expectExceptionMessage('A worker has no class ' . strrev(self::class));
         TaskCode::decode($elsewhere, self::KEY);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function oneLineMethods(): iterable
+    {
+        yield 'of the same signature' => ['public static function make(): \Closure { return static fn(): int => 42; }'];
+        yield 'with the same parameter' => ['public static function make(int $number = 1): \Closure { return static fn(int $number): int => $number; }'];
+        yield 'of another signature' => ['public static function make(int $number = 1): \Closure { return static fn(): int => $number; }'];
+        yield 'not with an arrow' => ['public static function make(): \Closure { return static function (): int { return 42; }; }'];
+        yield 'returning a reference' => ['public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }'];
+    }
+
+    #[DataProvider('oneLineMethods')]
+    public function testAMethodIsNotTakenForTheClosureOnItsLine(string $method): void
+    {
+        /** @var \Closure $closure */
+        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . "; final class OneLine {\n{$method}\n} return OneLine::make();");
+
+        $this->expectExceptionMessageMatches('/begins on line 2 of .* as a function with a name does.*put it on a line of its own/');
+        TaskCode::encode($closure, self::KEY);
+    }
+
+    public function testAnArrowFunctionCanBeToldFromTheFunctionOnItsLine(): void
+    {
+        /** @var \Closure(): int $closure */
+        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . '; function make(): \Closure { return fn(): int => 42; } return make();');
+
+        self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
+    public function testACodeIsOfItsFileAsItIsNow(): void
+    {
+        foreach ([1, 2] as $number) {
+            $file = $this->file('changing.php', "<?php return static fn(): int => {$number};");
+            touch($file, time() - 10 + $number);
+            /** @var \Closure $closure */
+            $closure = require $file;
+
+            self::assertSame($number, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+        }
+    }
+
+    public function testAClosureThatIsKeptIsWhatItWasThoughItsFileChanges(): void
+    {
+        $file = $this->file('changing.php', '<?php return static fn(): int => 1;');
+        /** @var \Closure $closure */
+        $closure = require $file;
+        $code = TaskCode::encode($closure, self::KEY);
+        touch($this->file('changing.php', '<?php return static fn(): int => 2;'), time() - 10);
+        $isPure = null;
+
+        self::assertSame($code, TaskCode::encode($closure, self::KEY, $isPure));
+        self::assertTrue($isPure);
+        self::assertNotSame($code, TaskCode::encode($closure, 'another key'));
+    }
+
+    public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
+    {
+        self::assertSame(Parental::class, TaskCode::decode(TaskCode::encode(Filial::own(), self::KEY), self::KEY)());
+    }
+
+    public function testWhatStaticMeansIsNotTakenFromAnotherClass(): void
+    {
+        TaskCode::encode(Parental::late(), self::KEY);
+
+        $this->expectException(UnserializableException::class);
+        TaskCode::encode(Filial::late(), self::KEY);
     }
 
     public function testWhatIsKnownOfFilesIsNotKeptForGood(): void

@@ -54,7 +54,7 @@ final class Boot
         $files = $settings['files'];
         $boot->files = $kind === 'thread' ? [] : $files; // each thread loads them for itself
         $boot->wire = self::connect($settings);
-        $boot->wire->send(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
+        $boot->wire->greet(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
     }
 
     /**
@@ -198,7 +198,7 @@ final class Boot
         $wire = self::connect($settings);
         $this->worker = new Worker($wire, $settings['key'], $settings['mark'], $settings['timed'], $isThread);
         $this->worker->attach();
-        $wire->send(Protocol::HELLO, $settings['id'], $settings['token'], pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0));
+        $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0));
     }
 
     /** @param array<string, mixed> $settings */

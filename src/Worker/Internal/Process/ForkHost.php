@@ -82,7 +82,7 @@ final class ForkHost
     }
 
     /** @return array<string, mixed>|null */
-    private function obey(int $type, int $id, string $payload): ?array
+    private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): ?array
     {
         if ($type === Protocol::START) {
             return $this->fork($id, $payload);
@@ -99,7 +99,7 @@ final class ForkHost
     }
 
     /** @return array<string, mixed>|null */
-    private function fork(int $id, string $settings): ?array
+    private function fork(int $id, #[\SensitiveParameter] string $settings): ?array
     {
         $pipe = $this->pipe();
         $pid = @pcntl_fork();

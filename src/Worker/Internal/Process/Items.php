@@ -35,6 +35,7 @@ final class Items
     public function send(int $index, \Generator $items): void
     {
         $this->life->flush(0);
+        $this->results->full = true; // nobody is to wait for its end, whatever that is
         $this->tell($index, '');
         $ahead = $size = 0;
         for ($this->life->enter(Life::TASK); $items->valid(); $this->life->enter(Life::TASK), $items->next()) {
@@ -55,7 +56,6 @@ final class Items
                 $taken = $this->taken($index);
                 if ($taken === null) {
                     $this->results->add(null);
-                    $this->results->full = true; // nobody is to wait for its end
 
                     return;
                 }
@@ -65,7 +65,6 @@ final class Items
         }
         $this->life->state = Life::BUSY;
         $this->results->add($items->getReturn());
-        $this->results->full = true;
     }
 
     private function tell(int $index, string $bytes): void

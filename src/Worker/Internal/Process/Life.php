@@ -108,6 +108,7 @@ final class Life
     /** Sends the results that wait. Whatever ends this process, it does between two frames. */
     public function flush(int $flags): void
     {
+        $this->vanishInFork();
         $state = $this->state;
         $this->state = self::BUSY;
         $this->results->send($flags) || $this->vanish();
@@ -212,13 +213,16 @@ final class Life
         if ($this->terminating) {
             return;
         }
+        $this->flush(0);
         if ($this->cancellation !== null) {
             $this->leaving = true;
             $this->cancellation->cancel();
 
             return;
         }
-        $this->flush(0);
+        $this->removeMark();
+        pcntl_signal(self::TERM, \SIG_DFL); // so that it ends by the signal that it was sent
+        posix_kill($this->pid, self::TERM);
         $this->vanish();
     }
 

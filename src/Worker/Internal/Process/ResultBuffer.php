@@ -101,6 +101,7 @@ final class ResultBuffer
         if ($count === 0 && $flags === 0) {
             return true;
         }
+        $body = $isPacked ? $packed->bytes() : Packing::list($this->values, $this->integers);
         $now = hrtime(true);
         $head = pack(
             'VVCPPPP',
@@ -109,14 +110,13 @@ final class ResultBuffer
             $flags | ($isPacked ? Protocol::PACKED : 0) | ($this->failures ? Protocol::FAILURES : 0),
             $now - $this->flushed,
             $this->longest,
-            memory_get_usage(),
+            max(0, memory_get_usage() - \strlen($body)),
             memory_get_peak_usage(),
         );
         if ($isPacked) {
             $this->packed = new Packing();
             $head .= $packed->head();
         }
-        $body = $isPacked ? $packed->bytes() : Packing::list($this->values, $this->integers);
         $this->values = [];
         $this->failures = $this->full = false;
         $this->integers = true;
@@ -130,7 +130,7 @@ final class ResultBuffer
     {
         $this->packValues(); // they came before it
         $this->packed->add($kind, $bytes);
-        $this->full = $this->packed->size() > self::ENOUGH;
+        $this->full = $this->full || $this->packed->size() > self::ENOUGH;
     }
 
     private function packValues(): void

@@ -57,7 +57,7 @@ final class ThreadHost
         }
     }
 
-    private function obey(int $type, int $id, string $payload): void
+    private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): void
     {
         if ($type === Protocol::START) {
             $this->start($id, $payload);
@@ -68,7 +68,7 @@ final class ThreadHost
         }
     }
 
-    private function start(int $id, string $settings): void
+    private function start(int $id, #[\SensitiveParameter] string $settings): void
     {
         $pair = @stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         try {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Worker\Internal\Protocol;
+
 /** A worker's end of the socket to its pool. It blocks, for a worker does one thing at a time. */
 final class Wire
 {
@@ -21,6 +23,9 @@ final class Wire
     private const AGAIN = 11;
 
     private string $buffer = '';
+
+    /** The frame that has to come before all others; null when it has. */
+    private ?string $welcome = null;
 
     /** @param resource $socket */
     private function __construct(private readonly mixed $socket) {}
@@ -49,12 +54,33 @@ final class Wire
     }
 
     /**
+     * Proves to the pool that this is its worker, or its host; whether the other end is the pool is looked at by the first
+     * {@see receive()}, so that nobody waits for the answer.
+     *
+     * @param string $words that go with it
+     */
+    public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $words = ''): void
+    {
+        $nonce = random_bytes(Protocol::NONCE_SIZE);
+        $this->welcome = pack('VCV', Protocol::PROOF_SIZE + 5, Protocol::WELCOME, $id) . Protocol::welcome($token, $nonce);
+        $this->send($type, $id, Protocol::greeting($token, $nonce, $type, $id, $words));
+    }
+
+    /**
      * Waits for the next frame.
      *
-     * @return array{int, int, string}|null type, id and payload; null when the pool is gone
+     * @return array{int, int, string}|null type, id and payload; null when the pool is gone, or the other end is not the pool
      */
     public function receive(): ?array
     {
+        if ($this->welcome !== null) {
+            if (!$this->isWelcomedWith($this->welcome)) {
+                @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR); // who took the pool's place is told nothing more
+
+                return null;
+            }
+            $this->welcome = null;
+        }
         while (true) {
             $missing = self::HEADER - \strlen($this->buffer);
             if ($missing <= 0) {
@@ -68,13 +94,8 @@ final class Wire
                     return [$header['type'], $header['id'], $payload];
                 }
             }
-            $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
-            if ($bytes === '' || $bytes === false) {
-                if (feof($this->socket)) {
-                    return null;
-                }
-            } else {
-                $this->buffer .= $bytes;
+            if (!$this->read($missing)) {
+                return null;
             }
         }
     }
@@ -114,6 +135,35 @@ final class Wire
     public function close(): void
     {
         fclose($this->socket);
+    }
+
+    /** Takes it from what came first, of which nothing is believed, not even a length. */
+    private function isWelcomedWith(string $welcome): bool
+    {
+        $size = \strlen($welcome);
+        while (\strlen($this->buffer) < $size) {
+            if (!str_starts_with($welcome, substr($this->buffer, 0, self::HEADER)) || !$this->read($size - \strlen($this->buffer))) {
+                return false;
+            }
+        }
+        if (!hash_equals($welcome, substr($this->buffer, 0, $size))) {
+            return false;
+        }
+        $this->buffer = substr($this->buffer, $size);
+
+        return true;
+    }
+
+    /** @return bool false when the pool is gone; a signal may have come instead of bytes */
+    private function read(int $missing): bool
+    {
+        $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
+        if ($bytes === '' || $bytes === false) {
+            return !feof($this->socket);
+        }
+        $this->buffer .= $bytes;
+
+        return true;
     }
 
     private function write(string $bytes): bool

@@ -20,6 +20,9 @@ final class Worker
     /** Results of tiny tasks wait this long for company, in nanoseconds: so little is late when a long task follows, or lost when it ends the process. */
     private const GATHER = 100_000;
 
+    /** Bytes of the payload of TASKS before the tasks. */
+    private const HEAD = 9;
+
     /** Nothing forks in less time than this, in nanoseconds. */
     private const FORK_TIME = 50_000;
 
@@ -94,6 +97,7 @@ final class Worker
         $this->wire->send(Protocol::READY, 0, pack('P', memory_get_usage()));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
             [$type, $id, $payload] = $frame;
+            $frame = null; // large ones are not kept
             if ($type === Protocol::TASKS) {
                 $this->perform($id, $payload);
             } elseif ($type === Protocol::CODE) {
@@ -103,7 +107,7 @@ final class Worker
             } elseif ($type === Protocol::STOP) {
                 break;
             }
-            unset($frame, $payload); // large ones are not kept until the next comes
+            $payload = '';
         }
         $this->life->conclude();
     }
@@ -114,23 +118,16 @@ final class Worker
         $this->life->lastWords();
     }
 
-    private function perform(int $batch, string $payload): void
+    private function perform(int $batch, string &$payload): void
     {
         /** @var array{code: int, attempt: int, flags: int} $head */
         $head = unpack('Vcode/Vattempt/Cflags', $payload);
-        if (($head['flags'] & Protocol::PACKED) !== 0) {
-            [$kinds, $items] = Packing::split($payload, 9);
-        } else {
-            $kinds = '';
-            $items = Packing::values($payload, 9);
-        }
-        unset($payload);
         TaskContext::enter(new TaskContext($head['attempt'], $this->life->cancellation(...), $this->report(...)));
         $this->results->begin($batch);
         if ($this->mark !== null) {
             shmop_write($this->mark, pack('VV', 0, $batch), 0);
         }
-        $this->performEach($head['code'], $kinds, $items, $this->mark === null || ($head['flags'] & Protocol::EAGER) !== 0 ? 0 : self::GATHER);
+        $this->performEach($head['code'], ($head['flags'] & Protocol::PACKED) !== 0, $payload, $this->mark === null || ($head['flags'] & Protocol::EAGER) !== 0 ? 0 : self::GATHER);
         $this->life->tidy();
         $this->life->flush(Protocol::DONE);
         TaskContext::enter(null);
@@ -140,12 +137,13 @@ final class Worker
      * The loop that every task goes through: tiny tasks take less than what is done here for each. What need not be done
      * for each is done when {@see Mark::LOOK} is over, and so after every task that took longer.
      *
-     * @param string                           $kinds of packed items, a byte for each; '' of plain ones
-     * @param list<bool|int|float|string|null> $items
-     * @param int                              $gather how long results may wait, in nanoseconds
+     * @param string $payload is let go as soon as it was read, for it may be large
+     * @param int    $gather  how long results may wait, in nanoseconds
      */
-    private function performEach(int $code, string $kinds, array $items, int $gather): void
+    private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
     {
+        [$kinds, $items] = $isPacked ? Packing::split($payload, self::HEAD) : ['', Packing::values($payload, self::HEAD)];
+        $payload = '';
         $mark = $this->mark;
         $words = self::words(\count($items));
         $limit = \count($items);
@@ -203,7 +201,6 @@ final class Worker
                 $careful = true;
                 $life->state = Life::BUSY;
                 $results->fail($thrown);
-                $thrown = null;
                 $life->enter(Life::TASK);
             }
             if ($careful || $cancellation !== null) {
@@ -211,7 +208,12 @@ final class Worker
                     shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
                 }
                 $life->leaveIfTold();
-                $items[$i] = $value = null; // they may be large
+                try {
+                    $items[$i] = $value = $thrown = null; // they may be large
+                } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
+                    error_log("What a task has left behind threw when it was let go: {$late}");
+                    $late = null;
+                }
                 if (($results->full || $gather === 0) && $i + 1 < $limit) {
                     $this->took(hrtime(true) - $before);
                     $life->flush(0);

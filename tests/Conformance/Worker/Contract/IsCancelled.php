@@ -194,7 +194,7 @@ trait IsCancelled
                     }
                 }
             });
-            self::assertGreaterThanOrEqual(5, $taken);
+            self::assertSame(5, $taken);
             self::assertUsable($executor);
         }
     }

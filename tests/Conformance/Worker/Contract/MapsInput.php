@@ -140,4 +140,23 @@ trait MapsInput
 
         self::assertSame([['a', 'b'], [null, null]], [$results->keys, $results->values]);
     }
+
+    public function testTheInputIsLetGoWithItsLoop(): void
+    {
+        $executor = $this->executor();
+        foreach (['map', 'mapUnordered'] as $verb) {
+            $input = new \ArrayIterator([1, 2, 3]);
+            $weak = \WeakReference::create($input);
+            gc_disable(); // which would find it later, and of a large input too late
+            try {
+                $results = iterator_to_array(self::loop($executor, $verb, $input, 'abs'), false);
+                unset($input);
+
+                self::assertCount(3, $results);
+                self::assertNull($weak->get());
+            } finally {
+                gc_enable();
+            }
+        }
+    }
 }

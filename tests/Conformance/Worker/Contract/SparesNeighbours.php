@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\Task\Brittle;
+use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\WorkerCrashedException;
+use Spindle\Worker\WorkerPool;
+
+use function Amp\Future\await;
+
+/**
+ * What a task does concerns no other, though they share a worker and a batch.
+ *
+ * @phpstan-require-extends WorkerPoolContract
+ */
+trait SparesNeighbours
+{
+    public function testACancelledTaskThatHasToBeKilledTakesNoTinyOnesBeforeItWithIt(): void
+    {
+        $this->needsCancellationInTasks();
+        $gate = $this->gate();
+        $pool = $this->poolThatKnowsTinyTasks(grace: 0.2);
+        $cancellation = new DeferredCancellation();
+        $tiny = self::submitTiny($pool, 50);
+        $stubborn = $pool->submit(static function () use ($gate): never {
+            TaskContext::current()->cancellation();
+            $gate->say('stubborn');
+            Deed::hang();
+        }, $cancellation->getCancellation());
+        $gate->awaitTasks(1);
+        $cancellation->cancel();
+
+        self::failure(CancelledException::class, $stubborn);
+        self::assertSame(array_fill(0, 50, 42), await($tiny));
+    }
+
+    public function testAGeneratorThatThrowsAtOnceWaitsForNoTaskBehindIt(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->poolThatKnowsTinyTasks();
+        $tiny = self::submitTiny($pool, 50);
+        $items = $pool->submit(static function (): \Generator {
+            throw new \DomainException('at once');
+            yield 1; // @phpstan-ignore deadCode.unreachable (it makes it a generator)
+        });
+        $long = $pool->submit(static fn(): string => $gate->pass());
+        $generator = $items->await();
+
+        self::assertInstanceOf(TaskFailedException::class, (new Collected($generator))->thrown);
+        self::assertFalse($long->isComplete());
+        $gate->open();
+        self::assertSame('task', $long->await());
+        await($tiny);
+    }
+
+    public function testWhatThrowsWhenItIsLetGoEndsNoWorker(): void
+    {
+        $pool = $this->pool(1, onOutput: static function (): void {});
+        $workers = [];
+        for ($i = 0; $i < 3; ++$i) {
+            [$workers[]] = $pool->submit(static fn(): array => [Deed::worker(), new Brittle()])->await();
+        }
+
+        self::assertCount(1, array_unique($workers));
+    }
+
+    public function testAForkThatATaskMakesBeforeItYieldsSaysNothingToThePool(): void
+    {
+        $this->needsAProcessForEachWorker('a fork is of one thread only');
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('There is no ext-pcntl');
+        }
+        $pool = $this->poolThatKnowsTinyTasks();
+        for ($i = 0; $i < 3; ++$i) {
+            $tiny = self::submitTiny($pool, 20);
+            $items = self::items($pool, static function (): \Generator {
+                $child = pcntl_fork();
+
+                return (static function () use ($child): \Generator {
+                    usleep(5_000);
+                    yield 'a' => 1;
+                    yield 'b' => 2;
+                    if ($child > 0) {
+                        pcntl_waitpid($child, $status);
+                    }
+                })();
+            });
+
+            self::assertSame(['a' => 1, 'b' => 2], iterator_to_array($items));
+            self::assertSame(array_fill(0, 20, 42), await($tiny));
+        }
+    }
+
+    public function testASignalIsToldAsTheOneThatItWas(): void
+    {
+        $this->needsAProcessForEachWorker('a signal ends all of them');
+        $pool = $this->pool(1);
+        $crash = self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(\SIGTERM)));
+
+        self::assertSame(\SIGTERM, $crash->signal);
+    }
+
+    public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
+    {
+        $pool = $this->pool(1, maxGrowth: 4 << 20);
+        $workers = [];
+        for ($i = 0; $i < 4; ++$i) {
+            foreach ($pool->map([str_repeat('x', 8 << 20)], static fn(string $large): array => [Deed::worker(), $large]) as [$worker, $large]) {
+                $workers[] = $worker;
+                self::assertSame(8 << 20, \strlen($large));
+            }
+        }
+
+        self::assertCount(1, array_unique($workers));
+    }
+
+    private function poolThatKnowsTinyTasks(float $grace = 1.0): WorkerPool
+    {
+        $pool = $this->pool(1, grace: $grace);
+        for ($i = 0; $i < 10; ++$i) {
+            await(self::submitTiny($pool, 1000));
+        }
+
+        return $pool;
+    }
+
+    /** @return list<\Amp\Future<int>> */
+    private static function submitTiny(WorkerPool $pool, int $count): array
+    {
+        $futures = [];
+        for ($i = 0; $i < $count; ++$i) {
+            $futures[] = $pool->submit([Number::class, 'answer']);
+        }
+
+        return $futures;
+    }
+}

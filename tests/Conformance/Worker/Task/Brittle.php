@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Task;
+
+/** Throws when it is let go, in the process that has made it. */
+final class Brittle
+{
+    private int $maker;
+
+    public function __construct()
+    {
+        $this->maker = (int) getmypid();
+    }
+
+    public function __destruct()
+    {
+        if ($this->maker === getmypid()) {
+            throw new \LogicException('let go');
+        }
+    }
+}
