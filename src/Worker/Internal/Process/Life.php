@@ -146,7 +146,7 @@ final class Life
     {
         $this->vanishInFork();
         if (ob_get_level() !== 1) {
-            while (ob_get_level() > 1 && ob_end_flush());
+            while (ob_get_level() > 1 && @ob_end_flush()); // one that can not be removed stays
             if (ob_get_level() === 0) {
                 $this->captureOutput();
             }
