@@ -10,8 +10,6 @@ use Spindle\Bench\Support\Series;
 /** A PHP that is measured. */
 final readonly class MeasuredPhp
 {
-    private const OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
-
     /**
      * @param array<string, string|null> $missing by way: why it is not available, null where it is
      */
@@ -64,7 +62,7 @@ final readonly class MeasuredPhp
     /** @return array<string, mixed> */
     private static function ask(string $path, string ...$arguments): array
     {
-        [$status, $output] = Program::run([$path, ...self::OPTIONS, \dirname(__DIR__) . '/context.php', ...array_values($arguments)]);
+        [$status, $output] = Program::run([$path, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/context.php', ...array_values($arguments)]);
         $told = json_decode($output, true);
         if ($status !== 0 || !\is_array($told)) {
             throw new \RuntimeException("it ended with {$status}");

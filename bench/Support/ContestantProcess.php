@@ -9,9 +9,6 @@ use Spindle\Bench\Contestant\Contestants;
 /** Measures a contestant in a fresh PHP process. */
 final class ContestantProcess
 {
-    /** Code coverage and debuggers stay out of it. */
-    private const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
-
     /**
      * @param array<string, string> $options of contestant.php, by name
      * @param string                $context what sets it apart from others with its label
@@ -41,7 +38,7 @@ final class ContestantProcess
             array_keys($options),
             $options,
         );
-        [$status, $output] = Program::run([\PHP_BINARY, ...self::PHP_OPTIONS, \dirname(__DIR__) . '/contestant.php', $name, ...$arguments]);
+        [$status, $output] = Program::run([\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/contestant.php', $name, ...$arguments]);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['rate'] ?? null)) {
             throw new \RuntimeException("it ended with {$status}");

@@ -7,6 +7,9 @@ namespace Spindle\Bench\Support;
 /** Programs beside PHP. */
 final class Program
 {
+    /** For a PHP that is measured: code coverage and debuggers stay out of it. */
+    public const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
+
     /** @return string|null the path, as a shell would find it */
     public static function find(string $name): ?string
     {

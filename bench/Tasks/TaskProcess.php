@@ -10,9 +10,6 @@ use Spindle\Bench\Support\Series;
 /** Measures a contestant in a fresh process. */
 final readonly class TaskProcess
 {
-    /** Code coverage and debuggers stay out of it. */
-    private const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
-
     /** So long a measurement may take, in seconds: a peer that hangs does not hold up the others. */
     private const PATIENCE = 900;
 
@@ -36,7 +33,7 @@ final readonly class TaskProcess
         $command = Python::is($contestant)
             ? Python::command($contestant, $what, $count, $workers, $this->options->bytes)
             : [
-                \PHP_BINARY, ...self::PHP_OPTIONS, \dirname(__DIR__) . '/task-contestant.php', $what->value, $contestant,
+                \PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/task-contestant.php', $what->value, $contestant,
                 "-n{$count}", "-j{$workers}", "--bytes={$this->options->bytes}", "--iterations={$this->options->iterations}",
                 ...($this->options->pumice === '' ? [] : ["--pumice={$this->options->pumice}"]),
                 ...($closure ? ['--closure'] : []),

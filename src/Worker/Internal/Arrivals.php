@@ -92,10 +92,8 @@ final class Arrivals
             return;
         }
         unset($this->expected[$id]);
-        /** @var array{pid: int, mark: int} $words */
-        $words = unpack('Vpid/Cmark', $greeting);
         $worker->link = $link;
-        $worker->mark = $words['mark'] === 1 ? Mark::take($worker->markKey) : null;
+        $worker->mark = $greeting === "\1" ? Mark::take($worker->markKey) : null;
         $heard = $this->heard;
         $disconnected = $this->disconnected;
         $link->listen(

@@ -39,7 +39,7 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, int> which frame told the host to end it, by worker; while it ends a thread that blocks, a host hears nothing */
     private array $ends = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> which frame told it to start it, and its settings, by worker */
+    /** @var array<int, array{int, array<string, mixed>}> which frame told it to start it while it ended others, and its settings, by worker */
     private array $starts = [];
     private int $frames = 0;
     private ?WorkerStartException $failure = null;
@@ -160,7 +160,7 @@ final class HostedContext implements Context, ContextEvents
     private function gone(string $how, WorkerStartException $failure, ?array $exit = null): void
     {
         $waiting = $this->waiting;
-        $unheard = $this->kind === 'thread' ? $this->unheard() : [];
+        $unheard = $this->unheard();
         $workers = array_diff_key($this->workers, $waiting, $unheard);
         $dismissed = $this->dismissed;
         $this->close(); // what it leaves behind ends with what started it
@@ -194,7 +194,9 @@ final class HostedContext implements Context, ContextEvents
     /** @param array<string, mixed> $settings */
     private function send(int $id, #[\SensitiveParameter] array $settings): void
     {
-        $this->starts[$id] = [++$this->frames, $settings];
+        if ($this->kind === 'thread' && $this->ends !== []) {
+            $this->starts[$id] = [++$this->frames, $settings];
+        }
         $this->link?->send(Protocol::frame(Protocol::START, $id, serialize($settings)));
     }
 

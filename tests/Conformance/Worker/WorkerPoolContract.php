@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Tests\ProcessForEachWorker;
 use Spindle\Worker\Executor;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerContext;
@@ -14,6 +15,8 @@ use Spindle\Worker\WorkerPoolOptions;
 /** What a pool promises beyond that, whatever its workers are. */
 abstract class WorkerPoolContract extends ExecutorContract
 {
+    use ProcessForEachWorker;
+
     use Contract\CarriesOutput;
     use Contract\SurvivesCrashes;
     use Contract\SparesNeighbours;
@@ -26,19 +29,6 @@ abstract class WorkerPoolContract extends ExecutorContract
     use Contract\Closes;
 
     abstract protected function context(): WorkerContext;
-
-    /** Or they share one, with its standard error and its signals; and of how a thread ends its exit code is not known. */
-    protected function hasAProcessForEachWorker(): bool
-    {
-        return true;
-    }
-
-    protected function needsAProcessForEachWorker(string $why): void
-    {
-        if (!$this->hasAProcessForEachWorker()) {
-            self::markTestSkipped("Threads share a process: {$why}");
-        }
-    }
 
     protected function make(?\Closure $onReport): Executor
     {

@@ -20,7 +20,7 @@ trait StrangerFaults
     /** @return iterable<string, array{string}> */
     public static function strangers(): iterable
     {
-        $words = pack('VC', 1, 0);
+        $words = "\0";
         $greeting = static fn(string $proof): string => Protocol::frame(Protocol::HELLO, 1, $proof . $words);
         $nonce = random_bytes(Protocol::NONCE_SIZE);
 

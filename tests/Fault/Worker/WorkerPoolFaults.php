@@ -14,6 +14,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+use Spindle\Tests\ProcessForEachWorker;
 use Spindle\Tests\Scale;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerContext;
@@ -30,6 +31,7 @@ abstract class WorkerPoolFaults extends TestCase
     use LeavesNothing;
     use OwnDirectory;
     use ParentFaults;
+    use ProcessForEachWorker;
     use StartFaults;
     use StrangerFaults;
     use TaskFaults;
@@ -41,12 +43,6 @@ abstract class WorkerPoolFaults extends TestCase
     private const PATIENCE = 10.0;
 
     abstract protected function context(): WorkerContext;
-
-    /** Where workers share a process, what ends one ends all of them. */
-    protected function hasAProcessForEachWorker(): bool
-    {
-        return true;
-    }
 
     protected function deadline(): int
     {
@@ -134,14 +130,6 @@ abstract class WorkerPoolFaults extends TestCase
     protected static function startedByThisTest(): array
     {
         return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
-    }
-
-    /** @param string $why without that this fault can't be had */
-    protected function needsAProcessForEachWorker(string $why): void
-    {
-        if (!$this->hasAProcessForEachWorker()) {
-            self::markTestSkipped("Threads share a process: {$why}");
-        }
     }
 
     /** What is known of an exit code. */

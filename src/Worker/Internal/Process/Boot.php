@@ -198,7 +198,7 @@ final class Boot
         $wire = self::connect($settings);
         $this->worker = new Worker($wire, $settings['key'], $settings['mark'], $settings['timed'], $isThread);
         $this->worker->attach();
-        $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0));
+        $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], \chr($this->worker->hasMark() ? 1 : 0));
     }
 
     /** @param array<string, mixed> $settings */

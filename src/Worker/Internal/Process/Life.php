@@ -160,12 +160,14 @@ final class Life
         }
     }
 
-    /** Ends without anything more of the task being run, be it a destructor or a shutdown function. */
-    public function vanish(): never
+    /** Ends, by this signal if it may, without anything more of the task being run, be it a destructor or a shutdown function. */
+    public function vanish(int $signal = self::KILL): never
     {
         $this->removeMark();
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
-            posix_kill((int) getmypid(), self::KILL);
+            foreach ([$signal, self::KILL] as $each) { // a task may have blocked the first
+                posix_kill((int) getmypid(), $each);
+            }
         }
         $this->over = true;
         exit(255);
@@ -220,10 +222,8 @@ final class Life
 
             return;
         }
-        $this->removeMark();
-        pcntl_signal(self::TERM, \SIG_DFL); // so that it ends by the signal that it was sent
-        posix_kill($this->pid, self::TERM);
-        $this->vanish();
+        pcntl_signal(self::TERM, \SIG_DFL);
+        $this->vanish(self::TERM); // the signal that it was sent
     }
 
     private function captureOutput(): void
