@@ -16,7 +16,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '', 'workers' => '1,2,4,8', 'rounds' => '5', 'contexts' => 'process', 'peers' => 'all', 'bytes' => '1048576', 'iterations' => '10000000', 'pumice' => '', 'json' => ''],
+    ['only' => 'all', 'n' => '', 'workers' => '1,2,4,8', 'rounds' => '5', 'contexts' => 'process', 'peers' => 'all', 'bytes' => '1048576', 'iterations' => '10000000', 'pumice' => '', 'limit' => '900', 'json' => ''],
     <<<'TEXT'
         Usage: php bench/tasks.php [options]
           --only LIST       between commas, of: bulk, single, objects, mix, cpu, echo, memory, start, death (all)
@@ -29,6 +29,7 @@ $options = Options::read(
           --bytes N         of each string of echo (1048576)
           --iterations N    of each task of cpu (10000000)
           --pumice DIR      Pumice's source, so that it takes part in cpu
+          --limit SECONDS   for one measurement: a peer that hangs does not hold up the others (900)
           --json FILE       where the raw data goes
 
         TEXT,

@@ -22,6 +22,7 @@ final readonly class TaskOptions
      * @param int                             $bytes      of a string that is sent there and back
      * @param int                             $iterations of a CPU-bound task
      * @param string                          $pumice     the folder of Pumice's source; '' for none
+     * @param int                             $limit      seconds that a measurement may take
      */
     private function __construct(
         public array $only,
@@ -33,6 +34,7 @@ final readonly class TaskOptions
         public int $bytes,
         public int $iterations,
         public string $pumice,
+        public int $limit,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
@@ -54,6 +56,7 @@ final readonly class TaskOptions
             $options->int('bytes'),
             $options->int('iterations'),
             $pumice,
+            $options->int('limit'),
         );
     }
 
@@ -70,6 +73,7 @@ final readonly class TaskOptions
             'bytes' => $this->bytes,
             'iterations' => $this->iterations,
             'pumice' => $this->pumice,
+            'limit' => $this->limit,
         ];
     }
 

@@ -10,9 +10,6 @@ use Spindle\Bench\Support\Series;
 /** Measures a contestant in a fresh process. */
 final readonly class TaskProcess
 {
-    /** So long a measurement may take, in seconds: a peer that hangs does not hold up the others. */
-    private const PATIENCE = 900;
-
     public function __construct(private TaskOptions $options) {}
 
     /** Why the contestant can't take part; null when it can. */
@@ -39,16 +36,16 @@ final readonly class TaskProcess
                 ...($closure ? ['--closure'] : []),
             ];
 
-        return new Series($label, static fn(Series $series): float => self::measure($command, $series), $context);
+        return new Series($label, fn(Series $series): float => $this->measure($command, $series), $context);
     }
 
     /** @param list<string> $command */
-    private static function measure(array $command, Series $series): float
+    private function measure(array $command, Series $series): float
     {
-        [$status, $output] = Program::run(['timeout', '-k', '5', (string) self::PATIENCE, ...$command]);
+        [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->options->limit, ...$command]);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
-            throw new \RuntimeException($status === 124 ? 'it was not done after ' . self::PATIENCE . ' seconds' : "it ended with {$status}");
+            throw new \RuntimeException($status === 124 ? "it was not done after {$this->options->limit} seconds" : "it ended with {$status}");
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);

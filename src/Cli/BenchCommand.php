@@ -60,6 +60,7 @@ final class BenchCommand extends Command
         'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]'],
         'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
         'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
+        'limit' => ['--limit', null, 'tasks: seconds that a measurement may take, for there are peers that hang [default: 900]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],

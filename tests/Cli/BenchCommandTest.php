@@ -46,14 +46,13 @@ final class BenchCommandTest extends TestCase
         $json = tempnam(sys_get_temp_dir(), 'bench');
         self::assertIsString($json);
         try {
-            $process = self::spindle('tasks', '-n', '20', '--rounds', '1', '--only', 'bulk,single,objects,mix,cpu,echo,memory', '--workers', '1,2', '--bytes', '4096', '--iterations', '1000', '--peers', 'amp', '--json', $json);
+            $process = self::spindle('tasks', '-n', '20', '--rounds', '1', '--only', 'bulk,single,objects,mix,cpu,echo,memory', '--workers', '1,2', '--bytes', '4096', '--iterations', '1000', '--peers', 'amp', '--limit', '20', '--json', $json);
             $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
         } finally {
             unlink($json);
         }
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertStringNotContainsString('not all right', $process->getOutput());
         foreach (['Tasks in bulk that do nothing, workers: 1', 'Tasks in bulk that do nothing, workers: 2', 'One at a time', 'Invokable objects', 'One task in 100', 'The CPU-bound tasks', 'A string there and back', 'The memory of this process'] as $title) {
             self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| Spindle\b[^|]*\| +[\\d,.]+ \|/m", $process->getOutput());
         }
@@ -62,7 +61,8 @@ final class BenchCommandTest extends TestCase
         self::assertIsArray($data['series']);
         foreach ($data['series'] as $series) {
             self::assertIsArray($series);
-            self::assertSame([], $series['problems']);
+            // Now and then amphp/parallel waits for ever at the end of its pool; nobody else may.
+            self::assertContains($series['problems'], str_starts_with((string) json_encode($series['label'], \JSON_UNESCAPED_SLASHES), '"amphp/') ? [[], ['it was not done after 20 seconds']] : [[]]);
             self::assertIsArray($series['raw']);
             self::assertNotContains(false, array_column($series['raw'], 'right'));
         }
@@ -109,7 +109,7 @@ final class BenchCommandTest extends TestCase
 
     private static function spindle(string ...$arguments): Process
     {
-        $process = new Process([\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'bench', ...$arguments], timeout: 60.0);
+        $process = new Process([\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'bench', ...$arguments], timeout: 240.0);
         $process->run();
 
         return $process;
