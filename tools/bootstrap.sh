@@ -13,8 +13,12 @@ die() {
     exit 1
 }
 
+# A pattern stands for any of the files that match it.
 have() {
-    command -v "$1" >/dev/null 2>&1
+    for command in $1; do
+        ! command -v "$command" >/dev/null 2>&1 || return 0
+    done
+    return 1
 }
 
 # Arguments are further commands that have to be there, as COMMAND:DEBIAN-PACKAGE.
@@ -62,10 +66,27 @@ install_packages() {
     fi
 
     say "Installing Debian packages: $*"
-    logged apt_get install --yes --no-install-recommends "$@" ||
-        { logged apt_get update && logged apt_get install --yes --no-install-recommends "$@"; } ||
-        die "apt-get could not install $*: $(cat "$log")"
+    case " $* " in
+        *' postgresql '*) without_cluster apt_install "$@" ;;
+        *) apt_install "$@" ;;
+    esac || die "apt-get could not install $*: $(cat "$log")"
     forget_log
+}
+
+# Debian's PostgreSQL makes a cluster and starts it when it is installed, unless it is told not to; the tests make theirs.
+without_cluster() {
+    settings=/etc/postgresql-common/createcluster.d
+    $as_root mkdir -p "$settings"
+    echo 'create_main_cluster = false' | $as_root tee "$settings/spindle.conf" >/dev/null
+    "$@" && status=0 || status=$?
+    $as_root rm -f "$settings/spindle.conf"
+    $as_root rmdir "$settings" 2>/dev/null || true
+    return "$status"
+}
+
+apt_install() {
+    logged apt_get install --yes --no-install-recommends "$@" ||
+        { logged apt_get update && logged apt_get install --yes --no-install-recommends "$@"; }
 }
 
 apt_get() {

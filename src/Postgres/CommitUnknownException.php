@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** The connection was lost while a commit was under way: the transaction is either done as a whole or not at all, look which. */
+final class CommitUnknownException extends ConnectionLostException {}

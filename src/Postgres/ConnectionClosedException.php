@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** A connection or a pool was used after it had been closed. */
+final class ConnectionClosedException extends \RuntimeException implements PostgresException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    public static function connection(): self
+    {
+        return new self('The connection to PostgreSQL is closed; open another');
+    }
+
+    /** @internal */
+    public static function pool(): self
+    {
+        return new self('The pool of connections to PostgreSQL is closed; create another');
+    }
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** No host gave a connection: none was reached, or those that were would not have it or were not of the kind asked for. */
+final class ConnectionFailedException extends \RuntimeException implements PostgresException
+{
+    /** @param string|null $sqlState of the last server that refused, such as "53300", too many connections */
+    private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @param non-empty-list<string> $reasons one for each attempt, with its host
+     */
+    public static function everywhere(array $reasons, ?string $sqlState = null, ?\Throwable $previous = null): self
+    {
+        return new self('No connection to PostgreSQL: ' . implode('; ', $reasons), $sqlState, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $why with the host
+     */
+    public static function cancelNotSent(string $why, ?\Throwable $previous = null): self
+    {
+        return new self("PostgreSQL could not be asked to cancel the query: {$why}", null, $previous);
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Spindle\Postgres\Internal\ServerError;
+
+/**
+ * A connection ended while something was under way. Whether the server did it is not known, and it is not run again by itself.
+ */
+class ConnectionLostException extends \RuntimeException implements PostgresException
+{
+    /** @param string|null $sqlState what the server said when it ended the connection; null when it said nothing */
+    final private function __construct(string $message, public readonly ?string $sqlState, ?\Throwable $previous)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $reason what happened, as a clause
+     */
+    final public static function while(string $reason, ?\Throwable $previous = null, #[\SensitiveParameter] ?ServerError $error = null): self
+    {
+        return new self("The connection to PostgreSQL was lost: {$reason}", $error?->sqlState(), $previous);
+    }
+
+    /** @internal */
+    final public static function earlier(self $loss): self
+    {
+        return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
+    }
+
+    /** @internal */
+    final public static function committing(self $loss): CommitUnknownException
+    {
+        return new CommitUnknownException("Whether the transaction was committed is not known. {$loss->getMessage()}", $loss->sqlState, $loss);
+    }
+}

@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** Transactions waited for each other, and the server ended this one: SQLSTATE 40P01. It may be tried again. */
+final class DeadlockException extends QueryException {}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\Internal\ServerError;
+
+/** One host did not give a connection. The message is a clause that is to follow the host's name. */
+final class AttemptFailedException extends \RuntimeException
+{
+    private function __construct(
+        string $message,
+        public readonly ?string $sqlState = null,
+        public readonly bool $isAuthentication = false,
+        public readonly bool $isUnsuitable = false,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, 0, $previous);
+    }
+
+    public static function because(string $why, ?\Throwable $previous = null): self
+    {
+        return new self($why, previous: $previous);
+    }
+
+    /** @param string $for what was waited for, such as "the TLS handshake" */
+    public static function late(string $for, float $seconds): self
+    {
+        return new self("no answer within {$seconds} s, while waiting for {$for}");
+    }
+
+    /** @param string $why this side does not go on with the login */
+    public static function authentication(string $why): self
+    {
+        return new self($why, isAuthentication: true);
+    }
+
+    /** @param string $why the server would do, but not for what was asked */
+    public static function unsuitable(string $why): self
+    {
+        return new self($why, isUnsuitable: true);
+    }
+
+    public static function refused(ServerError $error): self
+    {
+        // The server is not known for certain yet, and what it says goes to logs and terminals.
+        $message = addcslashes(substr($error->field('M') ?? 'no message', 0, 500), "\0..\37\177");
+
+        return new self("{$message} ({$error->sqlState()})", $error->sqlState(), str_starts_with($error->sqlState(), '28'));
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\ProtocolException;
+
+/** What became of each address that was tried for one connection. */
+final class Attempts
+{
+    /** @var list<string> */
+    private array $reasons = [];
+
+    /** @var list<Endpoint> */
+    private array $unsuitable = [];
+
+    private ?string $sqlState = null;
+
+    private ?\Throwable $last = null;
+
+    public function __construct(private readonly ?LoggerInterface $logger) {}
+
+    /**
+     * @param Endpoint|PostgresHost $where a host whose name could not be looked up has no endpoint
+     *
+     * @throws AuthenticationException when this is no reason to try others
+     */
+    public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
+    {
+        $this->logger?->debug('No connection to PostgreSQL at {where}: {reason}', ['where' => (string) $where, 'reason' => $failure->getMessage()]);
+        $this->reasons[] = "{$where}: {$failure->getMessage()}";
+        $this->last = $failure;
+        if ($failure instanceof ProtocolException) {
+            return;
+        }
+        if ($failure->isAuthentication) {
+            throw AuthenticationException::at((string) $where, $failure->getMessage(), $failure->sqlState, $failure);
+        }
+        $this->sqlState = $failure->sqlState ?? $this->sqlState;
+        if ($failure->isUnsuitable && $where instanceof Endpoint) {
+            $this->unsuitable[] = $where;
+        }
+    }
+
+    public function succeeded(Established $session): void
+    {
+        $this->logger?->debug('Connected to PostgreSQL at {where}', ['where' => (string) $session->endpoint, 'pid' => $session->pid, 'tls' => $session->tls]);
+    }
+
+    /** @return list<Endpoint> that were reached, but are of another kind than was asked for */
+    public function unsuitable(): array
+    {
+        return $this->unsuitable;
+    }
+
+    public function failure(): ConnectionFailedException
+    {
+        return ConnectionFailedException::everywhere($this->reasons === [] ? ['no host was tried'] : $this->reasons, $this->sqlState, $this->last);
+    }
+}

@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+/**
+ * The two forms of libpq's connection strings, down to their keywords. No message repeats the string: there is a password in it.
+ *
+ * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
+ */
+final class ConnectionString
+{
+    private const URI = '~^postgres(?:ql)?://
+        (?: (?<user> [^:@/?]*+ ) (?: : (?<password> [^@/?]*+ ) )? @ )?
+        (?<hosts> [^/?]*+ )
+        (?: / (?<dbname> [^?@]*+ ) )?
+        (?: \? (?<query> .*+ ) )? $~sxD';
+
+    private const PAIR = '~\G \s* (?<key> [^\s=]++ ) \s* = \s* (?: \' (?<quoted> (?: [^\'\\\\] | \\\\. )*+ ) \' (?= \s | $ ) | (?<plain> (?: [^\s\'\\\\] | \\\\. ) (?: [^\s\\\\] | \\\\. )*+ )?+ (?= \s | $ ) ) \s*~sxD';
+
+    /**
+     * @return array<string, string> values by libpq's keywords
+     *
+     * @throws \ValueError
+     */
+    public static function parse(#[\SensitiveParameter] string $text): array
+    {
+        if (str_contains($text, "\0")) {
+            throw new \ValueError('There is a NUL byte in the connection string of PostgreSQL');
+        }
+        if (preg_match('~^postgres(?:ql)?://~', $text) === 1) {
+            return self::uri($text);
+        }
+        if (preg_match('~^[a-z][a-z0-9+.-]*://~i', $text) === 1) {
+            throw new \ValueError('A URI of PostgreSQL begins with postgres:// or postgresql://');
+        }
+
+        return self::pairs($text);
+    }
+
+    /** @return array<string, string> */
+    private static function uri(#[\SensitiveParameter] string $uri): array
+    {
+        if (preg_match(self::URI, $uri, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
+            throw new \ValueError("The URI of PostgreSQL can't be understood: a '/', '?', '@', ':' or '#' in a user's name or a password is written as %2F, %3F, %40, %3A or %23");
+        }
+        $values = self::hosts($part['hosts']);
+        foreach (['user', 'password', 'dbname'] as $key) {
+            $value = self::decode($part[$key] ?? '', $key);
+            $values += $value === '' ? [] : [$key => $value];
+        }
+
+        return [...$values, ...self::query((string) $part['query'])];
+    }
+
+    /** @return array<string, string> */
+    private static function hosts(#[\SensitiveParameter] string $text): array
+    {
+        if ($text === '') {
+            return [];
+        }
+        $hosts = $ports = [];
+        foreach (explode(',', $text) as $host) {
+            if (preg_match('~^(?:\[(?<v6>[0-9a-f:.%]++)]|(?<name>[^:\[\]@]*+))(?::(?<port>[0-9]*+))?$~iD', $host, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
+                throw new \ValueError("A host in the URI of PostgreSQL can't be understood: it is host, host:port or [IPv6]:port; a '/', '?', '@', ':' or '#' in a password is written as %2F, %3F, %40, %3A or %23");
+            }
+            $hosts[] = self::decode($part['v6'] ?? $part['name'] ?? '', 'host');
+            $ports[] = $part['port'] ?? '';
+        }
+
+        return array_filter(
+            ['host' => implode(',', $hosts), 'port' => implode(',', $ports)],
+            static fn(string $list): bool => trim($list, ',') !== '',
+        );
+    }
+
+    /** @return array<string, string> */
+    private static function query(#[\SensitiveParameter] string $query): array
+    {
+        $values = [];
+        foreach ($query === '' ? [] : explode('&', $query) as $pair) {
+            $parts = explode('=', $pair);
+            if (\count($parts) !== 2 || $parts[0] === '') {
+                throw new \ValueError("The query of the URI of PostgreSQL is made of key=value, with '&' between; an '=' or '&' in a value is written as %3D or %26");
+            }
+            $key = self::decode($parts[0], 'query');
+            $values[$key] = self::decode($parts[1], $key);
+        }
+        // As JDBC writes it.
+        if (($values['ssl'] ?? null) === 'true') {
+            unset($values['ssl']);
+            $values += ['sslmode' => 'require'];
+        }
+
+        return $values;
+    }
+
+    private static function decode(#[\SensitiveParameter] string $text, string $key): string
+    {
+        if (preg_match('~%(?![0-9a-f]{2})|%00~i', $text) === 1) {
+            throw new \ValueError("In the URI of PostgreSQL the percent-encoding of '{$key}' is broken: a '%' is written as %25");
+        }
+
+        return rawurldecode($text);
+    }
+
+    /** @return array<string, string> */
+    private static function pairs(#[\SensitiveParameter] string $text): array
+    {
+        $values = [];
+        for ($at = 0, $size = \strlen(rtrim($text)); $at < $size; $at += \strlen($part[0])) {
+            if (preg_match(self::PAIR, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
+                $after = array_key_last($values);
+                throw new \ValueError('The connection string of PostgreSQL is neither a URI nor made of key=value pairs' . ($after === null ? '' : "; what follows '{$after}' can't be understood"));
+            }
+            $values[$part['key']] = (string) preg_replace('~\\\\(.)~s', '$1', $part['quoted'] ?? $part['plain'] ?? '');
+        }
+
+        return $values;
+    }
+}

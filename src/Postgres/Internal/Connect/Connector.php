@@ -1,0 +1,197 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TlsMode;
+
+/** Makes connections: hosts in their order, all addresses of each, until one gives a session of the kind asked for. */
+final class Connector
+{
+    /** Seconds within which a server is expected to take a request to cancel. */
+    private const CANCEL_LIMIT = 5.0;
+
+    private readonly SaltedPasswords $salted;
+
+    public function __construct(private readonly PostgresOptions $options)
+    {
+        $this->salted = new SaltedPasswords();
+    }
+
+    /**
+     * Suspends until a session stands. Nothing stays open when it fails or is cancelled.
+     *
+     * Hosts and addresses that are still to be tried share what is left of the time, so that one that is silent does not take all.
+     *
+     * @throws ConnectionFailedException when no host gives one in time
+     * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
+     * @throws CancelledException
+     */
+    public function connect(?Cancellation $cancellation = null): Established
+    {
+        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
+        $target = $this->options->targetSession;
+        $attempts = new Attempts($this->options->logger);
+        if ($target !== TargetSession::PreferStandby) {
+            return $this->any($target, $deadline, $attempts) ?? throw $attempts->failure();
+        }
+
+        return $this->any(TargetSession::Standby, $deadline->share(2), $attempts)
+            ?? $this->among($attempts->unsuitable(), TargetSession::Any, $deadline, $attempts)
+            ?? throw $attempts->failure();
+    }
+
+    /**
+     * Asks the server to cancel what a session is doing, over a connection of its own to the same address. When it returns, the
+     * server has signalled the session's process: what that runs now may be cancelled, what it is sent later is not.
+     *
+     * @throws ConnectionFailedException when the request could not be delivered
+     * @throws CancelledException        when it may or may not have been
+     */
+    public function cancel(Established $session, ?Cancellation $cancellation = null): void
+    {
+        $deadline = Deadline::in(min(self::CANCEL_LIMIT, $this->options->connectTimeout), $cancellation);
+        $endpoint = $session->endpoint;
+        try {
+            $socket = $this->open($endpoint, $session->tls ? $this->options->tlsFor($endpoint->host) : TlsMode::Disable, $deadline);
+            if ($session->tls && !$socket->isEncrypted()) {
+                throw AttemptFailedException::because('the session is encrypted, and the server does not offer it for the request');
+            }
+            $for = 'it to take the request';
+            if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
+                throw AttemptFailedException::because('the server closed the connection');
+            }
+            // The server closes the connection once the signal is sent, and tells nothing else.
+            $socket->awaitEnd($deadline, $for);
+        } catch (AttemptFailedException|ProtocolException $failure) {
+            throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
+        }
+    }
+
+    private function any(TargetSession $target, Deadline $deadline, Attempts $attempts): ?Established
+    {
+        $left = \count($this->options->hosts);
+        foreach ($this->options->hosts as $host) {
+            $share = $deadline->share($left--);
+            try {
+                $session = $this->among(Lookup::endpoints($host, $share), $target, $share, $attempts);
+            } catch (AttemptFailedException $failure) {
+                $attempts->add($host, $failure);
+                continue;
+            }
+            if ($session !== null) {
+                return $session;
+            }
+        }
+
+        return null;
+    }
+
+    /** @param list<Endpoint> $endpoints */
+    private function among(array $endpoints, TargetSession $target, Deadline $deadline, Attempts $attempts): ?Established
+    {
+        $left = \count($endpoints);
+        foreach ($endpoints as $endpoint) {
+            try {
+                $session = $this->attempt($endpoint, $target, $deadline->share($left--));
+                $attempts->succeeded($session);
+
+                return $session;
+            } catch (AttemptFailedException|ProtocolException $failure) {
+                $attempts->add($endpoint, $failure);
+            }
+        }
+
+        return null;
+    }
+
+    private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Established
+    {
+        $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
+        try {
+            $startup = $this->login($socket, $endpoint->host, $deadline);
+            $setup = new SessionSetup($this->options, $target, $startup->parameters(), $startup->pid());
+            $answers = $this->query($socket, $setup->statements(), $startup->rest(), $deadline);
+            $setup->judge($answers);
+            $deadline->throwIfCancelled();
+
+            return new Established($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest());
+        } finally {
+            $socket->close(isset($setup) ? Messages::TERMINATE : '');
+        }
+    }
+
+    /** A socket that is encrypted as it has to be. */
+    private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
+    {
+        if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
+            $mode = $mode === TlsMode::Prefer ? TlsMode::Disable : throw AttemptFailedException::because("encryption was asked for ('{$mode->value}'), and takes ext-openssl");
+        }
+        $tls = new Tls($mode, $endpoint->host, $this->options);
+        $socket = Socket::open($endpoint, $tls->context(), $deadline);
+        if ($mode !== TlsMode::Disable && !$socket->secure($tls, $deadline) && $mode !== TlsMode::Prefer) {
+            throw AttemptFailedException::because("the server does not offer TLS, and '{$mode->value}' was asked for");
+        }
+
+        return $socket;
+    }
+
+    private function login(Socket $socket, PostgresHost $host, Deadline $deadline): Startup
+    {
+        $startup = new Startup($this->credentials($socket, $host), $this->options->applicationName);
+        $answer = $startup->begin();
+        while (!$startup->isReady()) {
+            if ($answer !== '') {
+                $socket->write($answer, $deadline, 'the login');
+            } elseif ($startup->isComputing()) {
+                $deadline->tick('the proof of the password');
+            }
+            $answer = $startup->isComputing() ? $startup->compute() : $startup->receive($socket->read($deadline, 'the login'));
+        }
+
+        return $startup;
+    }
+
+    private function credentials(Socket $socket, PostgresHost $host): Credentials
+    {
+        $file = $this->options->passwordFile;
+        $password = $this->options->password()
+            ?? ($file === null ? null : PasswordFile::find($file, $host, $this->options->database, $this->options->user));
+
+        return new Credentials(
+            $this->options->user,
+            $this->options->database,
+            $password === null ? null : new \SensitiveParameterValue($password),
+            $file === null || PasswordFile::isPrivate($file) ? '' : ": the password file {$file} is not taken, for it is not there or others may read it (chmod 600)",
+            $this->options->authentication,
+            $this->options->channelBinding,
+            $socket->isEncrypted(),
+            $socket->isEncrypted() ? Tls::endPoint($socket->certificate()) : null,
+            $this->salted,
+        );
+    }
+
+    /** @param list<string> $statements */
+    private function query(Socket $socket, array $statements, string $rest, Deadline $deadline): SimpleQueries
+    {
+        $queries = new SimpleQueries($statements, $rest);
+        if ($statements !== []) {
+            $socket->write($queries->begin(), $deadline, 'the session to be set up');
+            $queries->receive('');
+        }
+        while (!$queries->isDone()) {
+            $queries->receive($socket->read($deadline, 'the session to be set up'));
+        }
+
+        return $queries;
+    }
+}

@@ -1,0 +1,125 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
+
+/** Until when something has to be done, and who may call it off; all that suspends while a connection is made does so here. */
+final readonly class Deadline
+{
+    /** The loop's timers count no further, in seconds. */
+    private const LONGEST = 1e9;
+
+    private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
+
+    public static function in(float $seconds, ?Cancellation $cancellation): self
+    {
+        return new self(self::now() + $seconds, $seconds, $cancellation);
+    }
+
+    /** An earlier one: what is left, divided by so many as still have a turn. */
+    public function share(int $of): self
+    {
+        return $of < 2 ? $this : self::in(round(max(0.0, $this->left()) / $of, 3), $this->cancellation);
+    }
+
+    /**
+     * @param resource $stream
+     * @param string   $for    what is waited for, such as "the TLS handshake"
+     *
+     * @throws AttemptFailedException when it is too late
+     * @throws CancelledException     when it was called off
+     */
+    public function readable($stream, string $for): void
+    {
+        $this->wait(static fn(\Closure $resume): string => EventLoop::onReadable($stream, $resume), $for);
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @throws AttemptFailedException when it is too late
+     * @throws CancelledException     when it was called off
+     */
+    public function writable($stream, string $for): void
+    {
+        $this->wait(static fn(\Closure $resume): string => EventLoop::onWritable($stream, $resume), $for);
+    }
+
+    /** Lets everything else have its turn. */
+    public function tick(string $for): void
+    {
+        $this->wait(static fn(\Closure $resume): string => EventLoop::delay(0, $resume), $for);
+    }
+
+    /**
+     * For what takes a cancellation itself; it is over when its result is {@see isOver()}.
+     */
+    public function asCancellation(): Cancellation
+    {
+        $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::LONGEST)));
+
+        return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
+    }
+
+    /** What to throw when that cancellation was requested. */
+    public function passed(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
+    {
+        return $this->cancellation?->isRequested() === true ? $cancelled : AttemptFailedException::late($for, $this->seconds);
+    }
+
+    public function throwIfCancelled(): void
+    {
+        $this->cancellation?->throwIfRequested();
+    }
+
+    /** @param \Closure(\Closure(): void): string $watch gives a watcher that calls what it gets */
+    private function wait(\Closure $watch, string $for): void
+    {
+        $this->cancellation?->throwIfRequested();
+        $left = $this->left();
+        if ($left <= 0) {
+            throw AttemptFailedException::late($for, $this->seconds);
+        }
+        $suspension = EventLoop::getSuspension();
+        $waiting = true;
+        // Several may have their turn before this fiber has.
+        $resume = static function (?\Throwable $error) use (&$waiting, $suspension): void {
+            if ($waiting) {
+                $waiting = false;
+                $error === null ? $suspension->resume() : $suspension->throw($error);
+            }
+        };
+        $late = fn() => $resume(AttemptFailedException::late($for, $this->seconds));
+        $watchers = [$watch(static fn() => $resume(null))];
+        if ($left < self::LONGEST) {
+            $watchers[] = EventLoop::delay($left, $late);
+        }
+        $cancellation = $this->cancellation;
+        $subscription = $cancellation?->subscribe($resume);
+        try {
+            $suspension->suspend();
+        } finally {
+            array_map(EventLoop::cancel(...), $watchers);
+            if ($cancellation !== null && $subscription !== null) {
+                $cancellation->unsubscribe($subscription);
+            }
+        }
+    }
+
+    private function left(): float
+    {
+        return $this->at - self::now();
+    }
+
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\PostgresHost;
+
+/** One address of a host. */
+final readonly class Endpoint implements \Stringable
+{
+    /** @param string|null $ip null for a Unix socket */
+    public function __construct(public PostgresHost $host, public ?string $ip) {}
+
+    /** As PHP's streams take it. */
+    public function uri(): string
+    {
+        return match (true) {
+            $this->ip === null => "unix://{$this->host}",
+            str_contains($this->ip, ':') => "tcp://[{$this->ip}]:{$this->host->port}",
+            default => "tcp://{$this->ip}:{$this->host->port}",
+        };
+    }
+
+    public function __toString(): string
+    {
+        return $this->ip === null || $this->ip === $this->host->host ? (string) $this->host : "{$this->host} ({$this->ip})";
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+/** Has the kernel notice that the other side is gone, where nothing is sent for long; takes ext-sockets. */
+final class KeepAlive
+{
+    /** Seconds without traffic before the first question, seconds between questions, questions without an answer. */
+    private const IDLE = 60;
+
+    private const INTERVAL = 10;
+
+    private const COUNT = 6;
+
+    /** @param resource $stream */
+    public static function set($stream, Endpoint $endpoint): void
+    {
+        if ($endpoint->ip === null || !\extension_loaded('sockets')) {
+            return;
+        }
+        [$socket] = Warnings::of(static fn() => socket_import_stream($stream));
+        if ($socket === false) {
+            return;
+        }
+        $options = [[\SOL_SOCKET, \SO_KEEPALIVE, 1]];
+        foreach (['TCP_KEEPIDLE' => self::IDLE, 'TCP_KEEPINTVL' => self::INTERVAL, 'TCP_KEEPCNT' => self::COUNT] as $name => $value) {
+            $option = \defined($name) ? \constant($name) : null;
+            if (\is_int($option)) {
+                $options[] = [\SOL_TCP, $option, $value];
+            }
+        }
+        foreach ($options as [$level, $option, $value]) {
+            Warnings::of(static fn() => socket_set_option($socket, $level, $option, $value));
+        }
+    }
+}

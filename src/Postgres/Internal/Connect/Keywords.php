@@ -1,0 +1,225 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\AuthenticationMethod;
+use Spindle\Postgres\ChannelBinding;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TlsMode;
+
+/**
+ * What libpq's keywords and environment variables mean here.
+ *
+ * @see https://www.postgresql.org/docs/current/libpq-envars.html
+ */
+final class Keywords
+{
+    private const ENVIRONMENT = [
+        'host' => 'PGHOST',
+        'hostaddr' => 'PGHOSTADDR',
+        'port' => 'PGPORT',
+        'user' => 'PGUSER',
+        'password' => 'PGPASSWORD',
+        'passfile' => 'PGPASSFILE',
+        'dbname' => 'PGDATABASE',
+        'sslmode' => 'PGSSLMODE',
+        'sslrootcert' => 'PGSSLROOTCERT',
+        'sslcert' => 'PGSSLCERT',
+        'sslkey' => 'PGSSLKEY',
+        'connect_timeout' => 'PGCONNECT_TIMEOUT',
+        'target_session_attrs' => 'PGTARGETSESSIONATTRS',
+        'application_name' => 'PGAPPNAME',
+        'options' => 'PGOPTIONS',
+        'channel_binding' => 'PGCHANNELBINDING',
+        'require_auth' => 'PGREQUIREAUTH',
+    ];
+
+    /** What is taken when it asks for what is done anyway. */
+    private const FIXED = [
+        'client_encoding' => ['utf8', 'utf-8', 'auto'],
+        'gssencmode' => ['disable', 'prefer'],
+        'load_balance_hosts' => ['disable'],
+        'sslcompression' => ['0'],
+        'sslnegotiation' => ['postgres'],
+        'sslsni' => ['1'],
+    ];
+
+    /**
+     * @param array<string, string> $given
+     *
+     * @throws \ValueError
+     */
+    public static function options(#[\SensitiveParameter] array $given): PostgresOptions
+    {
+        self::check($given);
+        $values = self::withEnvironment(array_filter($given, static fn(string $value): bool => $value !== ''));
+        $root = $values['sslrootcert'] ?? null;
+        $tls = self::tls($values['sslmode'] ?? null);
+
+        return new PostgresOptions(
+            hosts: self::hosts($values['host'] ?? '', $values['hostaddr'] ?? '', $values['port'] ?? ''),
+            user: $values['user'] ?? null,
+            password: isset($values['password']) ? new \SensitiveParameterValue($values['password']) : null,
+            database: $values['dbname'] ?? null,
+            tls: $root === 'system' ? $tls ?? TlsMode::VerifyFull : $tls,
+            tlsRootCertificate: $root === 'system' ? null : $root,
+            tlsCertificate: $values['sslcert'] ?? null,
+            tlsKey: $values['sslkey'] ?? null,
+            targetSession: self::choice(TargetSession::class, 'target_session_attrs', $values) ?? TargetSession::Any,
+            connectTimeout: self::timeout($values['connect_timeout'] ?? null),
+            applicationName: $values['application_name'] ?? $values['fallback_application_name'] ?? '',
+            settings: CommandLineOptions::settings($values['options'] ?? ''),
+            authentication: self::authentication($values['require_auth'] ?? ''),
+            channelBinding: self::choice(ChannelBinding::class, 'channel_binding', $values) ?? ChannelBinding::Prefer,
+            passwordFile: $values['passfile'] ?? self::homePasswordFile(),
+        );
+    }
+
+    /** @param array<string, string> $given */
+    private static function check(#[\SensitiveParameter] array $given): void
+    {
+        foreach ($given as $key => $value) {
+            if (\in_array(strtolower($value), self::FIXED[$key] ?? [], true)) {
+                continue;
+            }
+            if (isset(self::FIXED[$key])) {
+                throw new \ValueError("In the connection string of PostgreSQL '{$key}' can only be " . implode(' or ', self::FIXED[$key]) . " here, not '{$value}'");
+            }
+            if (!isset(self::ENVIRONMENT[$key]) && $key !== 'fallback_application_name') {
+                throw new \ValueError("The key '{$key}' in the connection string of PostgreSQL is not known; these are: " . implode(', ', array_keys(self::ENVIRONMENT)));
+            }
+        }
+    }
+
+    /**
+     * @param array<string, string> $values
+     *
+     * @return array<string, string>
+     */
+    private static function withEnvironment(#[\SensitiveParameter] array $values): array
+    {
+        // It would name the host, and to go to another one in silence is worse than to stop.
+        if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
+            throw new \ValueError('PGSERVICE names a service, but service files are not read here: give the host');
+        }
+        foreach (self::ENVIRONMENT as $key => $name) {
+            // Host and address belong together.
+            $taken = isset($values[$key]) || \in_array($key, ['host', 'hostaddr'], true) && (isset($values['host']) || isset($values['hostaddr'])) && !isset($fromEnvironment);
+            $value = getenv($name);
+            if (!$taken && \is_string($value) && $value !== '') {
+                $values[$key] = $value;
+                $fromEnvironment = true;
+            }
+        }
+
+        return $values;
+    }
+
+    /** @return list<PostgresHost> */
+    private static function hosts(#[\SensitiveParameter] string $hosts, string $addresses, string $ports): array
+    {
+        if ($hosts === '' && $addresses === '') {
+            $default = new PostgresOptions(user: '-');
+
+            return array_map(static fn(PostgresHost $host) => new PostgresHost($host->host, self::port($ports)), $default->hosts);
+        }
+        $hosts = explode(',', $hosts === '' ? $addresses : $hosts);
+        $addresses = $addresses === '' ? [] : explode(',', $addresses);
+        $ports = explode(',', $ports);
+        if ($addresses !== [] && \count($addresses) !== \count($hosts) || \count($ports) > 1 && \count($ports) !== \count($hosts)) {
+            throw new \ValueError('The lists host, hostaddr and port of PostgreSQL must be of one length; one port alone is for all hosts');
+        }
+
+        $list = [];
+        foreach ($hosts as $at => $host) {
+            $address = trim($addresses[$at] ?? '');
+            $list[] = new PostgresHost(trim($host), self::port($ports[$at] ?? $ports[0]), $address === '' ? null : $address);
+        }
+
+        return $list;
+    }
+
+    private static function port(string $text): int
+    {
+        if (preg_match('~^\s*([0-9]{1,5})?\s*$~D', $text, $part) !== 1) {
+            throw new \ValueError('A port of PostgreSQL must be a number from 1 to 65535, not ' . json_encode($text, \JSON_INVALID_UTF8_SUBSTITUTE));
+        }
+
+        return isset($part[1]) ? (int) $part[1] : PostgresHost::DEFAULT_PORT;
+    }
+
+    private static function tls(?string $mode): ?TlsMode
+    {
+        return $mode === 'allow' ? TlsMode::Prefer : self::choice(TlsMode::class, 'sslmode', $mode === null ? [] : ['sslmode' => $mode]);
+    }
+
+    /**
+     * @template T of \BackedEnum
+     *
+     * @param class-string<T>       $enum
+     * @param array<string, string> $values
+     *
+     * @return T|null
+     */
+    private static function choice(string $enum, string $key, #[\SensitiveParameter] array $values): ?\BackedEnum
+    {
+        if (!isset($values[$key])) {
+            return null;
+        }
+
+        return $enum::tryFrom($values[$key])
+            ?? throw new \ValueError("For PostgreSQL '{$key}' must be " . implode(' or ', array_column($enum::cases(), 'value')) . ', not ' . json_encode($values[$key], \JSON_INVALID_UTF8_SUBSTITUTE));
+    }
+
+    private static function timeout(?string $seconds): float
+    {
+        if ($seconds === null) {
+            return 10.0;
+        }
+        if (!is_numeric($seconds)) {
+            throw new \ValueError('For PostgreSQL \'connect_timeout\' must be a number of seconds, not ' . json_encode($seconds, \JSON_INVALID_UTF8_SUBSTITUTE));
+        }
+
+        // Zero and less have libpq wait for ever.
+        return (float) $seconds > 0 ? (float) $seconds : \INF;
+    }
+
+    /**
+     * A list of what may be asked for; or, with exclamation marks, of what of the usual may not.
+     *
+     * @return list<AuthenticationMethod>
+     */
+    private static function authentication(string $list): array
+    {
+        $usual = [AuthenticationMethod::None, AuthenticationMethod::Scram];
+        if ($list === '') {
+            return $usual;
+        }
+        $allowed = $refused = [];
+        foreach (explode(',', $list) as $name) {
+            $name = trim($name);
+            $method = ltrim($name, '!');
+            if (str_starts_with($name, '!')) {
+                $refused[] = \in_array($method, ['gss', 'sspi', 'oauth'], true) ? null : self::choice(AuthenticationMethod::class, 'require_auth', ['require_auth' => $method]);
+            } else {
+                $allowed[] = self::choice(AuthenticationMethod::class, 'require_auth', ['require_auth' => $method]);
+            }
+        }
+        if ($allowed !== [] && $refused !== []) {
+            throw new \ValueError("For PostgreSQL 'require_auth' lists either methods or, with '!', methods that are refused, not both");
+        }
+
+        return array_values(array_filter($allowed !== [] ? $allowed : $usual, static fn(?AuthenticationMethod $method): bool => $method !== null && !\in_array($method, $refused, true)));
+    }
+
+    private static function homePasswordFile(): ?string
+    {
+        $home = getenv('HOME');
+
+        return \is_string($home) && $home !== '' && is_file("{$home}/.pgpass") ? "{$home}/.pgpass" : null;
+    }
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Amp\CancelledException;
+use Amp\Dns\DnsException;
+use Amp\Dns\DnsRecord;
+use Spindle\Postgres\PostgresHost;
+
+use function Amp\Dns\resolve;
+
+/** Addresses of a host, without PHP's own look-up, which blocks everything: by the system's hosts file and name servers. */
+final class Lookup
+{
+    /**
+     * @return non-empty-list<Endpoint>
+     *
+     * @throws AttemptFailedException when the host has no address
+     */
+    public static function endpoints(PostgresHost $host, Deadline $deadline): array
+    {
+        $address = $host->address ?? $host->host;
+        $ips = match (true) {
+            $host->isSocket() => [null],
+            filter_var($address, \FILTER_VALIDATE_IP) !== false => [$address],
+            strcasecmp($address, 'localhost') === 0 => ['127.0.0.1', '::1'],
+            default => self::resolve($address, $deadline),
+        };
+
+        return array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips);
+    }
+
+    /** @return non-empty-list<string> */
+    private static function resolve(string $name, Deadline $deadline): array
+    {
+        try {
+            /** @var list<DnsRecord> $records */
+            $records = resolve($name, null, $deadline->asCancellation());
+        } catch (CancelledException $cancelled) {
+            throw $deadline->passed($cancelled, "the look-up of '{$name}'");
+        } catch (DnsException $failure) {
+            throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
+        }
+        $ips = array_values(array_unique(array_map(static fn(DnsRecord $record): string => $record->getValue(), $records)));
+
+        return $ips !== [] ? $ips : throw AttemptFailedException::because("the look-up gave no address of '{$name}'");
+    }
+}

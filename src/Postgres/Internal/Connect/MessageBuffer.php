@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\ProtocolException;
+
+/** Splits what a server sends while a connection is made into messages, however it arrives. Holds a bounded number of bytes. */
+final class MessageBuffer
+{
+    private string $bytes = '';
+
+    /** @param int $longest a message that claims to be longer is none, in bytes with its header */
+    public function __construct(private readonly int $longest) {}
+
+    public function append(#[\SensitiveParameter] string $bytes): void
+    {
+        $this->bytes .= $bytes;
+    }
+
+    /**
+     * @return array{string, string}|null type and payload; null when the next message is not complete
+     *
+     * @throws ProtocolException when its length can't be one
+     */
+    public function next(): ?array
+    {
+        if (\strlen($this->bytes) < 5) {
+            return null;
+        }
+        /** @var array{1: int} $header */
+        $header = unpack('N', $this->bytes, 1);
+        $length = $header[1];
+        $type = $this->bytes[0];
+        if ($length < 4 || $length >= $this->longest) {
+            throw ProtocolException::malformed("a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}");
+        }
+        if (\strlen($this->bytes) <= $length) {
+            return null;
+        }
+        $payload = substr($this->bytes, 5, $length - 4);
+        $this->bytes = substr($this->bytes, $length + 1);
+
+        return [$type, $payload];
+    }
+
+    /** What is not part of a message that was read, from its first byte. */
+    public function rest(): string
+    {
+        return $this->bytes;
+    }
+}

@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * The messages of a connection's start, in both directions.
+ *
+ * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
+ */
+final class Messages
+{
+    public const TLS_REQUEST = "\0\0\0\x08\x04\xd2\x16\x2f";
+
+    public const TERMINATE = "X\0\0\0\4";
+
+    /** Version 3.0, which every server and pooler speaks. */
+    private const VERSION = "\0\3\0\0";
+
+    private const CANCEL = "\x04\xd2\x16\x2e";
+
+    /** @param array<string, string> $parameters */
+    public static function startup(array $parameters): string
+    {
+        $payload = self::VERSION;
+        foreach ($parameters as $name => $value) {
+            $payload .= "{$name}\0{$value}\0";
+        }
+
+        return pack('N', \strlen($payload) + 5) . "{$payload}\0";
+    }
+
+    public static function cancel(int $pid, #[\SensitiveParameter] string $secretKey): string
+    {
+        return pack('N', 12 + \strlen($secretKey)) . self::CANCEL . pack('N', $pid) . $secretKey;
+    }
+
+    /** The answer to any request for a proof. */
+    public static function password(#[\SensitiveParameter] string $payload): string
+    {
+        return 'p' . pack('N', \strlen($payload) + 4) . $payload;
+    }
+
+    public static function query(string $sql): string
+    {
+        return 'Q' . pack('N', \strlen($sql) + 5) . "{$sql}\0";
+    }
+
+    /** @throws ProtocolException when there is none */
+    public static function number(#[\SensitiveParameter] string $payload, int $at = 0): int
+    {
+        if (\strlen($payload) < $at + 4) {
+            throw ProtocolException::malformed('a message ends where a number has to follow');
+        }
+        /** @var array{1: int} $number */
+        $number = unpack('N', $payload, $at);
+
+        return $number[1];
+    }
+
+    /**
+     * Texts that each end in a NUL.
+     *
+     * @return list<string>
+     *
+     * @throws ProtocolException when the last one does not end
+     */
+    public static function texts(string $payload): array
+    {
+        if ($payload === '' || $payload[-1] !== "\0") {
+            throw ProtocolException::malformed('a text does not end with its message');
+        }
+
+        return explode("\0", substr($payload, 0, -1));
+    }
+
+    /** Of an ErrorResponse or a NoticeResponse. */
+    public static function error(string $payload): ServerError
+    {
+        $fields = [];
+        foreach (self::texts($payload) as $field) {
+            if ($field !== '') {
+                $fields[$field[0]] = substr($field, 1);
+            }
+        }
+
+        return new ServerError($fields);
+    }
+}

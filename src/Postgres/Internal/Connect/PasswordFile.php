@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\PostgresHost;
+
+/**
+ * The file of passwords that libpq reads: host:port:database:user:password in each line, "*" for any, "\" before ":" and "\".
+ *
+ * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
+ */
+final class PasswordFile
+{
+    /** The default socket's folder goes by this name in the file. */
+    private const LOCAL = 'localhost';
+
+    private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
+
+    /** Whether it is a file that nobody else may read; others are not taken, as by libpq. */
+    public static function isPrivate(string $file): bool
+    {
+        clearstatcache(false, $file);
+        $mode = is_file($file) ? fileperms($file) : false;
+
+        return $mode !== false && ($mode & 0o077) === 0;
+    }
+
+    public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
+    {
+        $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
+        $name = $host->isSocket() && \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true) ? self::LOCAL : $host->host;
+        foreach ($lines !== false ? $lines : [] as $line) {
+            $password = self::match(rtrim($line, "\r"), [$name, (string) $host->port, $database, $user]);
+            if ($password !== null) {
+                return $password;
+            }
+        }
+
+        return null;
+    }
+
+    /** @param list<string> $wanted */
+    private static function match(#[\SensitiveParameter] string $line, array $wanted): ?string
+    {
+        if (str_starts_with($line, '#')) {
+            return null;
+        }
+        preg_match_all('~\G((?:[^:\\\\]|\\\\.)*+)(?::|$)~', $line, $found);
+        $fields = array_map(static fn(string $field): string => (string) preg_replace('~\\\\(.)~', '$1', $field), $found[1]);
+        foreach ($wanted as $at => $value) {
+            if (!isset($fields[$at]) || $found[1][$at] !== '*' && $fields[$at] !== $value) {
+                return null;
+            }
+        }
+
+        return ($fields[4] ?? '') === '' ? null : $fields[4];
+    }
+}

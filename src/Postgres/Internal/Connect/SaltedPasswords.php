@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+/**
+ * Those that were computed lately: the sessions of a pool log in with one, and computing it is most of the work of a login.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc5802#section-5.1
+ */
+final class SaltedPasswords
+{
+    /** A server has one salt for each user. */
+    private const MOST = 8;
+
+    /** Hidden from var_export() and its kin as the password itself. */
+    private \SensitiveParameterValue $kept;
+
+    public function __construct()
+    {
+        $this->kept = new \SensitiveParameterValue(new \ArrayObject());
+    }
+
+    public function of(#[\SensitiveParameter] string $password, string $salt, int $iterations): SaltedPassword
+    {
+        /** @var \ArrayObject<string, SaltedPassword> $kept */
+        $kept = $this->kept->getValue();
+        $key = hash('sha256', $password, true) . "{$iterations}:{$salt}";
+        $known = $kept[$key] ?? null;
+        if ($known === null) {
+            if (\count($kept) >= self::MOST) {
+                $kept->exchangeArray([]);
+            }
+            $kept[$key] = $known = new SaltedPassword($password, $salt, $iterations);
+        }
+
+        return $known;
+    }
+}

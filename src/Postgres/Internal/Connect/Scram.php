@@ -1,0 +1,134 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\ChannelBinding;
+
+/**
+ * One login by SCRAM-SHA-256 or SCRAM-SHA-256-PLUS with tls-server-end-point: the messages in their order, without a stream.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc5802
+ * @see https://www.rfc-editor.org/rfc/rfc7677
+ */
+final class Scram
+{
+    public const PLAIN = 'SCRAM-SHA-256';
+
+    public const PLUS = 'SCRAM-SHA-256-PLUS';
+
+    /** Seconds of work; whoever asks for more has something else in mind. */
+    private const MOST_ITERATIONS = 10_000_000;
+
+    private string $serverFirst = '';
+
+    /** The server's continuation of this side's. */
+    private string $nonce = '';
+
+    private ?SaltedPassword $salting = null;
+
+    private string $expectedSignature = '';
+
+    /**
+     * @param string $header  of GSS-API, RFC 5802 section 7
+     * @param string $binding the same, with the data of the channel behind it, if any
+     */
+    private function __construct(
+        public readonly string $mechanism,
+        private readonly string $header,
+        private readonly string $binding,
+        private readonly Credentials $credentials,
+        private readonly string $clientNonce,
+    ) {}
+
+    /**
+     * @param list<string> $offered  mechanisms
+     * @param string|null  $nonce    for tests
+     *
+     * @throws AttemptFailedException when none will do
+     */
+    public static function begin(array $offered, Credentials $credentials, ?string $nonce = null): self
+    {
+        $nonce ??= base64_encode(random_bytes(18));
+        $can = $credentials->tls && $credentials->certificateHash !== null && $credentials->channelBinding !== ChannelBinding::Disable;
+        if ($can && \in_array(self::PLUS, $offered, true)) {
+            return new self(self::PLUS, $header = 'p=tls-server-end-point,,', $header . $credentials->certificateHash, $credentials, $nonce);
+        }
+        if ($credentials->channelBinding === ChannelBinding::Require) {
+            throw AttemptFailedException::authentication('channel binding is required, and ' . match (true) {
+                !$credentials->tls => 'the connection is not encrypted',
+                !$can => "the server's certificate has no hash that it could be bound to",
+                default => 'the server does not offer it',
+            });
+        }
+        if (!\in_array(self::PLAIN, $offered, true)) {
+            throw AttemptFailedException::authentication('the server offers no SASL mechanism that is known: ' . implode(', ', array_map(static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"), $offered)));
+        }
+        // "y" tells a server that does offer it, and whose offer was taken out on the way, that it was.
+        $header = $can ? 'y,,' : 'n,,';
+
+        return new self(self::PLAIN, $header, $header, $credentials, $nonce);
+    }
+
+    public function first(): string
+    {
+        return $this->header . $this->firstBare();
+    }
+
+    /** @throws AttemptFailedException when the server's first message is not as it has to be */
+    public function challenge(string $serverFirst): void
+    {
+        if (preg_match('~^r=(?<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?<salt>[A-Za-z0-9+/]+={0,2}),i=(?<iterations>[1-9][0-9]*)(?:,|$)~D', $serverFirst, $part) !== 1) {
+            throw AttemptFailedException::authentication("the server's SCRAM challenge can't be understood");
+        }
+        if (!str_starts_with($part['nonce'], $this->clientNonce) || $part['nonce'] === $this->clientNonce) {
+            throw AttemptFailedException::authentication("the server's SCRAM challenge answers another client's message");
+        }
+        if (\strlen($part['iterations']) > 9 || (int) $part['iterations'] > self::MOST_ITERATIONS) {
+            throw AttemptFailedException::authentication('the server asks for ' . substr($part['iterations'], 0, 20) . ' SCRAM iterations, and at most ' . self::MOST_ITERATIONS . ' are made');
+        }
+        $salt = base64_decode($part['salt'], true);
+        if ($salt === false || $salt === '') {
+            throw AttemptFailedException::authentication("the server's SCRAM challenge has no salt");
+        }
+        $this->serverFirst = $serverFirst;
+        $this->nonce = $part['nonce'];
+        $this->salting = $this->credentials->salted->of(SaslPrep::prepare($this->credentials->password()), $salt, (int) $part['iterations']);
+    }
+
+    /** @return string|null the answer to the challenge; null while there is more to compute: call it again */
+    public function compute(): ?string
+    {
+        $salted = $this->salting?->compute($this);
+        if ($salted === null) {
+            return null;
+        }
+        $this->salting = null;
+        $withoutProof = 'c=' . base64_encode($this->binding) . ",r={$this->nonce}";
+        $signed = "{$this->firstBare()},{$this->serverFirst},{$withoutProof}";
+        $key = hash_hmac('sha256', 'Client Key', $salted, true);
+        $proof = $key ^ hash_hmac('sha256', $signed, hash('sha256', $key, true), true);
+        $this->expectedSignature = hash_hmac('sha256', $signed, hash_hmac('sha256', 'Server Key', $salted, true), true);
+
+        return "{$withoutProof},p=" . base64_encode($proof);
+    }
+
+    /** @throws AttemptFailedException when the server does not prove that it knows the password */
+    public function verify(string $serverFinal): void
+    {
+        if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {
+            throw AttemptFailedException::authentication('the server broke the SCRAM exchange off: ' . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"));
+        }
+        $signature = preg_match('~^v=([A-Za-z0-9+/]+={0,2})(?:,|$)~D', $serverFinal, $part) === 1 ? base64_decode($part[1], true) : false;
+        if ($this->expectedSignature === '' || $signature === false || !hash_equals($this->expectedSignature, $signature)) {
+            throw AttemptFailedException::authentication('the server did not prove that it knows the password: something else may stand in its place');
+        }
+    }
+
+    /** PostgreSQL takes the user's name from the startup message and none from here. */
+    private function firstBare(): string
+    {
+        return "n=,r={$this->clientNonce}";
+    }
+}

@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
+
+/**
+ * What is asked and set before a session is handed out. By statements rather than in the startup message: poolers refuse, there, what
+ * they don't know.
+ */
+final class SessionSetup
+{
+    private const ROLE = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+
+    /** Milliseconds after which a server that works for a client looks whether he is still there. */
+    private const CHECK_INTERVAL = '2000';
+
+    private const CHECK = 'client_connection_check_interval';
+
+    private ?int $role = null;
+
+    private ?int $settings = null;
+
+    /** @var list<string> */
+    private array $statements = [];
+
+    /** @param array<string, string> $parameters that the server reported */
+    public function __construct(
+        private readonly PostgresOptions $options,
+        private readonly TargetSession $target,
+        private readonly array $parameters,
+        int $pid,
+    ) {
+        if ($target !== TargetSession::Any && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])) {
+            $this->role = $this->add(self::ROLE);
+        }
+        if ($this->version() >= 14 && !isset($options->settings[self::CHECK])) {
+            // Only where this is the server's own process: behind a pooler it would stay set for the next client. A server on a
+            // system that can't look gives an error, which does no harm.
+            $this->add('select ' . self::assignment(self::CHECK, self::CHECK_INTERVAL) . " where pg_catalog.pg_backend_pid() = {$pid} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0'");
+        }
+        $settings = $this->settings();
+        if ($settings !== []) {
+            $this->settings = $this->add('select ' . implode(', ', array_map(self::assignment(...), array_keys($settings), $settings)));
+        }
+    }
+
+    /** @return list<string> */
+    public function statements(): array
+    {
+        return $this->statements;
+    }
+
+    /** @throws AttemptFailedException when the session is not of the kind asked for, or a setting is refused */
+    public function judge(SimpleQueries $answers): void
+    {
+        $error = ($this->role === null ? null : $answers->error($this->role)) ?? ($this->settings === null ? null : $answers->error($this->settings));
+        if ($error !== null) {
+            throw AttemptFailedException::refused($error);
+        }
+        $row = $this->role === null ? [] : $answers->rows($this->role)[0] ?? [];
+        $this->judgeRole(
+            $this->role === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
+            $this->role === null ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on' : ($row[1] ?? '') === 'on',
+        );
+    }
+
+    private function judgeRole(bool $isStandby, bool $isReadOnly): void
+    {
+        $suits = match ($this->target) {
+            TargetSession::Any, TargetSession::PreferStandby => true,
+            TargetSession::ReadWrite => !$isStandby && !$isReadOnly,
+            TargetSession::ReadOnly => $isStandby || $isReadOnly,
+            TargetSession::Primary => !$isStandby,
+            TargetSession::Standby => $isStandby,
+        };
+        if (!$suits) {
+            $is = $isStandby ? 'a standby' : 'a primary' . ($isReadOnly ? ' whose transactions are read-only' : '');
+            throw AttemptFailedException::unsuitable("it is {$is}, and '{$this->target->value}' was asked for");
+        }
+    }
+
+    /** @return array<string, string> */
+    private function settings(): array
+    {
+        $settings = $this->options->settings;
+        if ($this->version() >= 9 && $this->version() < 12) {
+            // Newer ones give floats as short as they can be read back without this.
+            $settings += ['extra_float_digits' => '3'];
+        }
+        if ($this->options->statementTimeout !== null) {
+            $settings['statement_timeout'] = (string) (int) ceil($this->options->statementTimeout * 1000);
+        }
+
+        return $settings;
+    }
+
+    /** The major version; a server that does not tell is taken for a new one. */
+    private function version(): int
+    {
+        return (int) ($this->parameters['server_version'] ?? '99');
+    }
+
+    private function add(string $statement): int
+    {
+        $this->statements[] = $statement;
+
+        return \count($this->statements) - 1;
+    }
+
+    private static function assignment(string $name, string $value): string
+    {
+        return 'pg_catalog.set_config(' . self::literal($name) . ', ' . self::literal($value) . ', false)';
+    }
+
+    /** Whatever standard_conforming_strings is. */
+    private static function literal(string $text): string
+    {
+        return "E'" . strtr($text, ["'" => "''", '\\' => '\\\\']) . "'";
+    }
+}

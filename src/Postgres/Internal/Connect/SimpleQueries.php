@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\ProtocolException;
+
+/** Some statements by the simple protocol, sent at once: bytes in, rows and errors of each out. */
+final class SimpleQueries
+{
+    /** Bytes of one message; what is asked here has short answers. */
+    private const LONGEST = 0x1_0000;
+
+    private readonly MessageBuffer $buffer;
+
+    /** Which statement's answer is being read. */
+    private int $current = 0;
+
+    /** @var array<int, list<list<string|null>>> */
+    private array $rows = [];
+
+    /** @var array<int, ServerError> */
+    private array $errors = [];
+
+    /** @var array<string, string> */
+    private array $parameters = [];
+
+    /**
+     * @param list<string> $statements
+     * @param string       $rest       what had come already when they were sent
+     */
+    public function __construct(private readonly array $statements, string $rest)
+    {
+        $this->buffer = new MessageBuffer(self::LONGEST);
+        $this->buffer->append($rest);
+    }
+
+    public function begin(): string
+    {
+        return implode('', array_map(Messages::query(...), $this->statements));
+    }
+
+    /**
+     * @throws ProtocolException
+     * @throws AttemptFailedException when the server ends the session
+     */
+    public function receive(#[\SensitiveParameter] string $bytes): void
+    {
+        $this->buffer->append($bytes);
+        while (!$this->isDone() && ($message = $this->buffer->next()) !== null) {
+            $this->handle(...$message);
+        }
+    }
+
+    public function isDone(): bool
+    {
+        return $this->current === \count($this->statements);
+    }
+
+    /** @return list<list<string|null>> */
+    public function rows(int $statement): array
+    {
+        return $this->rows[$statement] ?? [];
+    }
+
+    public function error(int $statement): ?ServerError
+    {
+        return $this->errors[$statement] ?? null;
+    }
+
+    /** @return array<string, string> that the server reported meanwhile */
+    public function parameters(): array
+    {
+        return $this->parameters;
+    }
+
+    /** What came behind the last answer. */
+    public function rest(): string
+    {
+        return $this->buffer->rest();
+    }
+
+    private function handle(string $type, #[\SensitiveParameter] string $payload): void
+    {
+        match ($type) {
+            'Z' => ++$this->current,
+            'D' => $this->rows[$this->current][] = self::row($payload),
+            'E' => $this->fail(Messages::error($payload)),
+            'S' => [$name, $this->parameters[$name]] = Messages::texts($payload) + ['', ''],
+            'T', 'C', 'I', 'N', 'A' => null,
+            default => throw ProtocolException::unexpected($type, 'as the session was set up'),
+        };
+    }
+
+    private function fail(ServerError $error): void
+    {
+        if (\in_array($error->severity(), ['FATAL', 'PANIC'], true)) {
+            throw AttemptFailedException::refused($error);
+        }
+        $this->errors[$this->current] = $error;
+    }
+
+    /** @return list<string|null> */
+    private static function row(string $payload): array
+    {
+        $values = [];
+        for ($at = 2, $size = \strlen($payload); $at < $size; $at += max(0, $length)) {
+            $length = Messages::number($payload, $at);
+            $at += 4;
+            if ($length === 0xFFFF_FFFF) {
+                $length = -1;
+            } elseif ($length > $size - $at) {
+                throw ProtocolException::malformed('a row is not as long as its values are');
+            }
+            $values[] = $length < 0 ? null : substr($payload, $at, $length);
+        }
+
+        return $values;
+    }
+}

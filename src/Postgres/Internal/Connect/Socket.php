@@ -1,0 +1,234 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\ProtocolException;
+
+/** A stream to one endpoint until the connection stands; closed when it is let go, unless {@see release()} gave it away. */
+final class Socket
+{
+    /** Bytes read at a time. */
+    private const CHUNK = 0x1_0000;
+
+    /** @var resource|null */
+    private $stream;
+
+    private bool $tls = false;
+
+    /** Why a write failed, in case that reading tells nothing. */
+    private string $warning = '';
+
+    /** @param resource $stream */
+    private function __construct($stream)
+    {
+        $this->stream = $stream;
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /**
+     * @param resource $context
+     *
+     * @throws AttemptFailedException
+     */
+    public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
+    {
+        // Of the time limit that PHP takes here nothing is used: the call returns at once.
+        [$stream, $warning] = Warnings::of(static fn() => stream_socket_client($endpoint->uri(), $code, $message, null, \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT, $context));
+        if ($stream === false) {
+            throw AttemptFailedException::because(Warnings::clause($warning));
+        }
+        $socket = new self($stream);
+        stream_set_blocking($stream, false);
+        // What PHP read ahead before TLS begins would be taken for what came through TLS (CVE-2021-23222).
+        stream_set_read_buffer($stream, 0);
+        $deadline->writable($stream, 'the connection');
+        if ($endpoint->ip !== null && stream_socket_get_name($stream, true) === false) {
+            throw AttemptFailedException::because(self::failure($stream));
+        }
+        KeepAlive::set($stream, $endpoint);
+
+        return $socket;
+    }
+
+    /**
+     * What has come; suspends until something has.
+     *
+     * @throws AttemptFailedException when the other side closes the connection
+     */
+    public function read(Deadline $deadline, string $for): string
+    {
+        $stream = $this->stream();
+        while (true) {
+            [$bytes, $warning] = Warnings::of(static fn() => fread($stream, self::CHUNK));
+            if ($bytes !== false && $bytes !== '') {
+                return $bytes;
+            }
+            if (feof($stream)) {
+                $warning = $warning !== '' ? $warning : $this->warning;
+                throw AttemptFailedException::because("the server closed the connection while waiting for {$for}" . ($warning === '' ? '' : ': ' . Warnings::clause($warning)));
+            }
+            $deadline->readable($stream, $for);
+        }
+    }
+
+    /**
+     * @return bool false when the other side has closed the connection; it may have said why, which {@see read()} gives
+     *
+     * @throws AttemptFailedException when it is too late
+     */
+    public function write(#[\SensitiveParameter] string $bytes, Deadline $deadline, string $for): bool
+    {
+        $stream = $this->stream();
+        while ($bytes !== '') {
+            [$written, $warning] = Warnings::of(static fn() => fwrite($stream, $bytes));
+            if ($written === false || $written === 0 && feof($stream)) {
+                $this->warning = $warning;
+
+                return false;
+            }
+            $bytes = substr($bytes, $written);
+            if ($bytes !== '') {
+                $deadline->writable($stream, $for);
+            }
+        }
+
+        return true;
+    }
+
+    /**
+     * Suspends until the other side has closed the connection; what it sends until then is thrown away.
+     *
+     * @throws AttemptFailedException when it is too late
+     */
+    public function awaitEnd(Deadline $deadline, string $for): void
+    {
+        $stream = $this->stream();
+        while (!feof($stream)) {
+            [$bytes] = Warnings::of(static fn() => fread($stream, self::CHUNK));
+            if (($bytes === '' || $bytes === false) && !feof($stream)) {
+                $deadline->readable($stream, $for);
+            }
+        }
+    }
+
+    /**
+     * Encrypts the connection, if the server will.
+     *
+     * @return bool whether it does
+     *
+     * @throws AttemptFailedException when the handshake fails
+     * @throws ProtocolException      when it is no server of PostgreSQL
+     */
+    public function secure(Tls $tls, Deadline $deadline): bool
+    {
+        $this->write(Messages::TLS_REQUEST, $deadline, 'the answer to the request for TLS');
+        $answer = $this->tlsAnswer($deadline);
+        if ($answer === 'N') {
+            return false;
+        }
+        if ($answer === 'E') {
+            // Who says so is not known, so what it says is not shown.
+            throw AttemptFailedException::because('the server answers the request for TLS with an error');
+        }
+        if ($answer !== 'S') {
+            throw ProtocolException::notPostgres($answer . stream_get_contents($this->stream(), 100));
+        }
+        if ((string) stream_socket_recvfrom($this->stream(), 1, \STREAM_PEEK) !== '') {
+            throw ProtocolException::malformed('bytes that are not encrypted follow the answer to the request for TLS: somebody may have put them there');
+        }
+        $this->handshake($tls, $deadline);
+
+        return $this->tls = true;
+    }
+
+    public function isEncrypted(): bool
+    {
+        return $this->tls;
+    }
+
+    public function certificate(): ?\OpenSSLCertificate
+    {
+        $options = stream_context_get_options($this->stream())['ssl'] ?? null;
+        $certificate = \is_array($options) ? $options['peer_certificate'] ?? null : null;
+
+        return $certificate instanceof \OpenSSLCertificate ? $certificate : null;
+    }
+
+    /** @return resource the stream, which is the caller's from now on */
+    public function release()
+    {
+        $stream = $this->stream();
+        $this->stream = null;
+
+        return $stream;
+    }
+
+    /** @param string $farewell sent if that is possible at once */
+    public function close(string $farewell = ''): void
+    {
+        if ($this->stream !== null) {
+            $stream = $this->stream;
+            $this->stream = null;
+            if ($farewell !== '') {
+                Warnings::of(static fn() => fwrite($stream, $farewell));
+            }
+            Warnings::of(static fn() => fclose($stream));
+        }
+    }
+
+    private function tlsAnswer(Deadline $deadline): string
+    {
+        $stream = $this->stream();
+        while (true) {
+            $answer = (string) stream_socket_recvfrom($stream, 1);
+            if ($answer !== '') {
+                return $answer;
+            }
+            if (feof($stream)) {
+                throw AttemptFailedException::because('the server closed the connection when it was asked for TLS');
+            }
+            $deadline->readable($stream, 'the answer to the request for TLS');
+        }
+    }
+
+    private function handshake(Tls $tls, Deadline $deadline): void
+    {
+        $stream = $this->stream();
+        while (true) {
+            [$done, $warning] = Warnings::of(static fn() => stream_socket_enable_crypto($stream, true, Tls::VERSIONS));
+            if ($done === true) {
+                return;
+            }
+            if ($done === false) {
+                throw AttemptFailedException::because($tls->explain($warning));
+            }
+            // What this side sends fits into the socket's buffer, so that it always waits for the other side.
+            $deadline->readable($stream, 'the TLS handshake');
+        }
+    }
+
+    /** @return resource */
+    private function stream()
+    {
+        return $this->stream ?? throw new \LogicException('The socket was closed or given away');
+    }
+
+    /**
+     * Why it was not connected.
+     *
+     * @param resource $stream
+     */
+    private static function failure($stream): string
+    {
+        $socket = \extension_loaded('sockets') ? Warnings::of(static fn() => socket_import_stream($stream))[0] : false;
+        $code = $socket !== false ? socket_get_option($socket, \SOL_SOCKET, \SO_ERROR) : 0;
+
+        return \is_int($code) && $code !== 0 ? lcfirst(socket_strerror($code)) : 'connection refused, or no way to it';
+    }
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+/**
+ * The system's trusted authorities. OpenSSL would read them all for each connection, 20 ms in which everything waits; where there is
+ * also a folder with all of them by their hashes, it needs to read only the one it is after.
+ */
+final class SystemStore
+{
+    private static string|false|null $folder = false;
+
+    /** Null where OpenSSL's own choice is the only one that is sure to have all. */
+    public static function folder(): ?string
+    {
+        return self::$folder === false ? self::$folder = self::find() : self::$folder;
+    }
+
+    /** Whether the folder has as many as the file: one may have been added to the file alone. */
+    public static function isComplete(string $folder, string $file): bool
+    {
+        $hashes = glob("{$folder}/*.[0-9]");
+        $certificates = substr_count((string) @file_get_contents($file), '-----BEGIN CERTIFICATE-----');
+
+        return \is_array($hashes) && $hashes !== [] && \count($hashes) >= $certificates;
+    }
+
+    private static function find(): ?string
+    {
+        $places = openssl_get_cert_locations();
+        if ($places['ini_cafile'] !== '' || $places['ini_capath'] !== '') {
+            return null;
+        }
+        $file = realpath(self::variable($places['default_cert_file_env']) ?? $places['default_cert_file']);
+        $folder = realpath(self::variable($places['default_cert_dir_env']) ?? $places['default_cert_dir']);
+        if ($file === false || $folder === false) {
+            return null;
+        }
+
+        return self::isComplete($folder, $file) ? $folder : null;
+    }
+
+    private static function variable(string $name): ?string
+    {
+        $value = getenv($name);
+
+        return \is_string($value) && $value !== '' ? $value : null;
+    }
+}

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TlsMode;
+
+/** How the connections to one host are encrypted. */
+final readonly class Tls
+{
+    public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
+
+    public function __construct(public TlsMode $mode, private PostgresHost $host, private PostgresOptions $options) {}
+
+    /** @return resource of a stream that is not connected yet */
+    public function context()
+    {
+        $isIp = filter_var($this->host->host, \FILTER_VALIDATE_IP) !== false;
+
+        return stream_context_create([
+            'socket' => ['tcp_nodelay' => true],
+            'ssl' => [
+                'verify_peer' => $this->mode->verifies(),
+                'verify_peer_name' => $this->mode === TlsMode::VerifyFull,
+                'allow_self_signed' => !$this->mode->verifies(),
+                'peer_name' => $this->host->host,
+                // RFC 6066 has no addresses in it.
+                'SNI_enabled' => !$isIp,
+                'disable_compression' => true,
+                'capture_peer_cert' => true,
+                // Otherwise OpenSSL would ask for it at the terminal, and everything would wait.
+                'passphrase' => '',
+                ...array_filter([
+                    'cafile' => $this->options->tlsRootCertificate,
+                    'capath' => $this->options->tlsRootCertificate === null && $this->mode->verifies() ? SystemStore::folder() : null,
+                    'local_cert' => $this->options->tlsCertificate,
+                    'local_pk' => $this->options->tlsKey,
+                ], static fn(?string $file): bool => $file !== null),
+            ],
+        ]);
+    }
+
+    /**
+     * The channel's data for tls-server-end-point: the certificate's hash by the function of its own signature, or by SHA-256
+     * for the weak ones; null where the signature has none, as with Ed25519.
+     *
+     * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
+     */
+    public static function endPoint(?\OpenSSLCertificate $certificate): ?string
+    {
+        $parsed = $certificate !== null ? openssl_x509_parse($certificate) : false;
+        $signature = $parsed !== false && \is_string($parsed['signatureTypeSN'] ?? null) ? $parsed['signatureTypeSN'] : '';
+        if ($certificate === null || preg_match('~(?:^|[-_])(md5|sha1|sha224|sha256|sha384|sha512)(?:$|[-_])~i', $signature, $part) !== 1) {
+            return null;
+        }
+        $hash = strtolower($part[1]);
+        $fingerprint = openssl_x509_fingerprint($certificate, \in_array($hash, ['md5', 'sha1'], true) ? 'sha256' : $hash, true);
+
+        return $fingerprint === false ? null : $fingerprint;
+    }
+
+    /** @param string $warning of PHP, as the handshake failed */
+    public function explain(string $warning): string
+    {
+        $detail = Warnings::clause($warning);
+
+        return match (true) {
+            str_contains($warning, ' did not match expected ') => "its TLS certificate is for another host than '{$this->host->host}'",
+            str_contains($warning, 'certificate verify failed') => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
+                . ($this->options->tlsRootCertificate ?? "the system's store") . ' has signed it (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
+            $detail === '' => 'the server closed the connection during the TLS handshake',
+            default => "the TLS handshake failed: {$detail}",
+        };
+    }
+}

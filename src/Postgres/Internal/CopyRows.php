@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Spindle\Postgres\Internal\Types\Types;
+
+/** The data of a COPY … FROM STDIN: strings as they are, rows of values in the format that COPY has by itself. */
+final class CopyRows
+{
+    private const STATEMENT = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
+
+    /**
+     * Pulls the first item at once, before anything is sent.
+     *
+     * @param iterable<string|array<array-key, mixed>> $data
+     * @param \Closure(string): list<int>              $describe tells the types of a query's columns
+     *
+     * @return \Generator<int, string>
+     *
+     * @throws \LogicException when rows can't be sent with this statement
+     */
+    public static function of(string $sql, iterable $data, Types $types, \Closure $describe): \Generator
+    {
+        $items = (static fn(): \Generator => yield from $data)();
+        $oids = \is_array($items->current()) ? $describe(self::columns($sql)) : null;
+
+        return self::encode($items, $types, $oids);
+    }
+
+    /** A query with the columns that the statement fills. */
+    private static function columns(string $sql): string
+    {
+        if (preg_match(self::STATEMENT, $sql, $match) !== 1 || $match['options'] !== '') {
+            throw new \LogicException('Rows as arrays go with COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options; give strings in the format that is wanted');
+        }
+
+        return 'SELECT ' . ($match['columns'] === '' ? '*' : substr($match['columns'], 1, -1)) . " FROM {$match['table']}";
+    }
+
+    /**
+     * @param \Generator<string|array<array-key, mixed>> $items
+     * @param list<int>|null                             $oids
+     *
+     * @return \Generator<int, string>
+     */
+    private static function encode(\Generator $items, Types $types, ?array $oids): \Generator
+    {
+        for (; $items->valid(); $items->next()) {
+            $item = $items->current();
+            if (\is_array($item) !== ($oids !== null)) {
+                throw new \LogicException('The data of a COPY is either all strings or all arrays');
+            }
+            yield \is_array($item) ? $types->copyRow($oids ?? [], $item) : $item;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Backoff;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\PostgresException;
+
+use function Amp\delay;
+
+/** Takes what is told on some channels, by one session after another. */
+final class Listening
+{
+    /** Notifications that may wait to be taken: what comes beyond is left to the network and the server. */
+    private const MOST = 1_000;
+
+    /** @var array<int, self> those who wait */
+    private static array $held = [];
+
+    /** @var list<Notification> */
+    private array $arrived = [];
+
+    private ?\Throwable $loss = null;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $waiting = null;
+
+    private ?Session $session = null;
+
+    private function __construct() {}
+
+    /**
+     * @param list<string> $channels
+     *
+     * @return \Generator<int, Notification|NotificationGap>
+     */
+    public static function to(Sessions $sessions, array $channels): \Generator
+    {
+        if ($channels === []) {
+            throw new \ValueError('listen() takes the names of channels');
+        }
+        $self = new self();
+        try {
+            $self->open($sessions, $channels);
+            for (;;) {
+                yield from $self->take();
+                if ($self->loss !== null) {
+                    yield $self->openAgain($sessions, $channels, $self->loss);
+                }
+            }
+        } finally {
+            $self->session?->close();
+        }
+    }
+
+    /** @param list<string> $channels */
+    private function open(Sessions $sessions, array $channels): void
+    {
+        $this->session = $session = $sessions->open(null);
+        $weak = \WeakReference::create($this);
+        $session->onNotification(static fn(Notification $notification) => $weak->get()?->arrive($notification));
+        $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->lose($session, $reason));
+        $this->loss = null;
+        foreach ($channels as $channel) {
+            $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"');
+        }
+    }
+
+    /** @param list<string> $channels */
+    private function openAgain(Sessions $sessions, array $channels, \Throwable $loss): NotificationGap
+    {
+        $gap = new NotificationGap(new \DateTimeImmutable(), $loss);
+        $pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
+        for ($attempt = 1;; ++$attempt) {
+            try {
+                $this->open($sessions, $channels);
+
+                return $gap;
+            } catch (AuthenticationException $refusal) {
+                throw $refusal;
+            } catch (PostgresException) {
+                $this->session?->close();
+                delay($pause->after($attempt));
+            }
+        }
+    }
+
+    /** @return \Generator<int, Notification> those that are there, once there are some */
+    private function take(): \Generator
+    {
+        if ($this->arrived === [] && $this->loss === null) {
+            // Nobody else may hold the fiber that waits here.
+            self::$held[spl_object_id($this)] = $this;
+            $this->waiting = EventLoop::getSuspension();
+            try {
+                $this->waiting->suspend();
+            } finally {
+                $this->waiting = null;
+                unset(self::$held[spl_object_id($this)]);
+            }
+        }
+        [$taken, $this->arrived] = [$this->arrived, []];
+        if ($this->session?->isOpen() === true) {
+            $this->session->pause(false);
+        }
+        yield from $taken;
+    }
+
+    private function arrive(Notification $notification): void
+    {
+        $this->arrived[] = $notification;
+        if (\count($this->arrived) >= self::MOST) {
+            $this->session?->pause(true);
+        }
+        $this->wake();
+    }
+
+    private function lose(Session $session, ?\Throwable $reason): void
+    {
+        if ($session === $this->session) {
+            $this->loss = $reason ?? ConnectionLostException::while('it was closed');
+            $this->wake();
+        }
+    }
+
+    private function wake(): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = null;
+        $waiting?->resume();
+    }
+}

@@ -1,0 +1,164 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * Makes messages of what a server sends, however it is split. Knows no stream, no loop and no clock.
+ *
+ * Rows that follow each other are one event, for a row may be all of 20 bytes.
+ *
+ * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
+ */
+final class MessageReader
+{
+    /** No value is larger than 1 GB, and a row holds little beside one such. */
+    private const LONGEST = 0x4800_0000;
+
+    /** What messages other than data may have: the server sends none that is longer. */
+    private const LONGEST_OTHER = 0x0010_0000;
+
+    /** Messages of data, of errors and notices, notifications, descriptions. */
+    private const LONG = 'DdENATVt';
+
+    private string $buffer = '';
+
+    /** Where in it the next message begins. */
+    private int $next = 0;
+
+    /** Where the payload begins of the message that was read last; of rows, their first message. */
+    private int $start = 0;
+
+    private int $end = 0;
+
+    /** @var int<0, max> in the event that was read last */
+    public int $rows = 0;
+
+    /** Of the answer that was read last, such as "INSERT 0 1"; '' when there are rows, whose number it would tell. */
+    public string $tag = '';
+
+    /** Of the answer that was read last: I, T or E. */
+    public string $status = '';
+
+    public function add(#[\SensitiveParameter] string $bytes): void
+    {
+        if ($this->next === 0) {
+            $this->buffer .= $bytes;
+
+            return;
+        }
+        $this->buffer = $this->next === \strlen($this->buffer) ? $bytes : substr($this->buffer, $this->next) . $bytes;
+        $this->next = 0;
+    }
+
+    /**
+     * Reads, if it is here as a whole, what most statements are answered with: BindComplete, rows, CommandComplete, ReadyForQuery. Otherwise
+     * reads nothing. {@see $rows}, {@see $tag} and {@see $status} tell the answer, {@see payload()} gives the messages of its rows.
+     *
+     * One event of what would be four, for these are half of the time that a short statement takes on this side. Lengths that can't be
+     * lead beyond the buffer, so that {@see next()} finds them.
+     */
+    public function nextAnswer(): bool
+    {
+        $buffer = $this->buffer;
+        $at = $this->next;
+        if (substr($buffer, $at, 5) !== "2\0\0\0\4") {
+            return false;
+        }
+        $this->start = $at += 5;
+        $last = \strlen($buffer) - 6;
+        $rows = 0;
+        for (; $at <= $last && $buffer[$at] === 'D'; ++$rows) {
+            /** @var array{1: int} $length */
+            $length = unpack('N', $buffer, $at + 1);
+            $at += 1 + $length[1];
+        }
+        $end = $at;
+        if ($at > $last || $buffer[$at] !== 'C') {
+            return false;
+        }
+        /** @var array{1: int} $length */
+        $length = unpack('N', $buffer, $at + 1);
+        $at += 1 + $length[1];
+        if ($at > $last || substr($buffer, $at, 5) !== "Z\0\0\0\5") {
+            return false;
+        }
+        $this->tag = $rows > 0 ? '' : substr($buffer, $end + 5, $at - $end - 6);
+        $this->status = $buffer[$at + 5];
+        $this->rows = $rows;
+        $this->end = $end;
+        $this->next = $at + 6;
+
+        return true;
+    }
+
+    /**
+     * The type of the next message; '' when it is not here as a whole.
+     *
+     * @throws ProtocolException when what came can't be messages
+     */
+    public function next(): string
+    {
+        $size = \strlen($this->buffer);
+        if ($size - $this->next < 5) {
+            return '';
+        }
+        $type = $this->buffer[$this->next];
+        $length = $this->lengthAt($this->next, $type);
+        if ($size - $this->next <= $length) {
+            return '';
+        }
+        $this->start = $this->next + 5;
+        $this->next += $length + 1;
+        $this->end = $this->next;
+        if ($type === 'D') {
+            $this->start -= 5;
+            $this->readRows($size);
+        }
+
+        return $type;
+    }
+
+    /** The bytes of the message that was read last, without type and length; of rows all of their messages. */
+    public function payload(): string
+    {
+        return substr($this->buffer, $this->start, $this->end - $this->start);
+    }
+
+    /** Bytes that are not read yet. */
+    public function pending(): int
+    {
+        return \strlen($this->buffer) - $this->next;
+    }
+
+    private function readRows(int $size): void
+    {
+        $this->rows = 1;
+        $at = $this->next;
+        while ($at + 5 <= $size && $this->buffer[$at] === 'D') {
+            $length = $this->lengthAt($at, 'D');
+            if ($size - $at <= $length) {
+                break;
+            }
+            $at += $length + 1;
+            ++$this->rows;
+        }
+        $this->next = $this->end = $at;
+    }
+
+    /** Includes the four bytes that tell it. */
+    private function lengthAt(int $at, string $type): int
+    {
+        /** @var array{1: int} $unpacked */
+        $unpacked = unpack('N', $this->buffer, $at + 1);
+        $length = $unpacked[1];
+        if ($length < 4 || $length > self::LONGEST_OTHER && ($length > self::LONGEST || !str_contains(self::LONG, $type))) {
+            throw ProtocolException::malformed(\sprintf("a message of type '%s' with a length of %d", addcslashes($type, "\0..\37'\177..\377"), $length));
+        }
+
+        return $length;
+    }
+}

@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+/** Bytes on their way to a server. What is small is gathered, what is large is not copied. */
+final class Outbox
+{
+    /** Bytes that are offered to the stream at a time: more would be copied in vain when it takes little. */
+    private const CHUNK = 0x4_0000;
+
+    public const LARGE = 0x1_0000;
+
+    /** @var list<string> before {@see $tail} */
+    private array $parts = [];
+
+    /** Small ones that were added last. */
+    public string $tail = '';
+
+    /** Of the first part, how much is gone. */
+    private int $offset = 0;
+
+    /** Bytes that wait. */
+    public int $size = 0;
+
+    public function add(#[\SensitiveParameter] string $bytes): void
+    {
+        $this->size += \strlen($bytes);
+        if (\strlen($bytes) < self::LARGE) {
+            $this->tail .= $bytes;
+
+            return;
+        }
+        if ($this->tail !== '') {
+            $this->parts[] = $this->tail;
+            $this->tail = '';
+        }
+        $this->parts[] = $bytes;
+    }
+
+    /**
+     * Writes what the stream takes now.
+     *
+     * @param resource $stream
+     *
+     * @return bool false when the stream takes no more, for good
+     */
+    public function flush($stream): bool
+    {
+        while ($this->size > 0) {
+            if ($this->parts === []) {
+                $this->parts[] = $this->tail;
+                $this->tail = '';
+            }
+            $part = $this->parts[0];
+            $chunk = $this->offset === 0 && \strlen($part) <= self::CHUNK ? $part : substr($part, $this->offset, self::CHUNK);
+            $written = @fwrite($stream, $chunk);
+            if ($written === false) {
+                return false;
+            }
+            $this->size -= $written;
+            $this->offset += $written;
+            if ($this->offset === \strlen($part)) {
+                array_shift($this->parts);
+                $this->offset = 0;
+            }
+            if ($written < \strlen($chunk)) {
+                break;
+            }
+        }
+
+        return true;
+    }
+}

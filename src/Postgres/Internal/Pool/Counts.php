@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+/** What a pool has done so far. */
+final class Counts
+{
+    /** Upper bounds, in seconds. */
+    private const BOUNDS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
+
+    public int $acquired = 0;
+
+    public int $timedOut = 0;
+
+    public int $opened = 0;
+
+    public int $lost = 0;
+
+    /** @var array<string, int> by upper bound */
+    public array $waited;
+
+    public function __construct()
+    {
+        $this->waited = array_fill_keys(self::BOUNDS, 0);
+    }
+
+    /** Somebody had waited so many seconds and got what he waited for. */
+    public function waited(float $seconds): void
+    {
+        foreach (self::BOUNDS as $bound) {
+            if ($bound === '+Inf' || $seconds <= (float) $bound) {
+                $this->waited[$bound] = ($this->waited[$bound] ?? 0) + 1;
+
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Spindle\Postgres\UnexpectedResultException;
+
+/**
+ * Makes objects of rows, by a constructor whose parameters have the names of the columns.
+ *
+ * @template T of object
+ */
+final readonly class RowObjects
+{
+    /**
+     * @param class-string<T> $class
+     * @param list<string>    $columns
+     */
+    public function __construct(private string $class, private array $columns) {}
+
+    /**
+     * @param list<list<mixed>> $rows
+     *
+     * @return list<T>
+     */
+    public function of(array $rows): array
+    {
+        $parameters = (new \ReflectionClass($this->class))->getConstructor()?->getParameters() ?? [];
+        $enums = $places = [];
+        foreach ($this->columns as $index => $column) {
+            $parameter = $this->parameterOf($column, $parameters);
+            $places[$index] = $parameter->getName();
+            $enum = self::enumOf($parameter);
+            if ($enum !== null) {
+                $enums[$index] = $enum;
+            }
+        }
+        $this->ensureNoneMissing($parameters, $places);
+        $objects = [];
+        foreach ($rows as $row) {
+            foreach ($enums as $index => $enum) {
+                $row[$index] = $row[$index] === null ? null : $this->case($enum, $row[$index], $this->columns[$index]);
+            }
+            try {
+                $objects[] = new ($this->class)(...array_combine($places, $row));
+            } catch (\TypeError $error) {
+                throw UnexpectedResultException::object($this->class, preg_replace('/, called in .*/s', '', $error->getMessage()) ?? '');
+            }
+        }
+
+        return $objects;
+    }
+
+    /** @param array<\ReflectionParameter> $parameters */
+    private function parameterOf(string $column, array $parameters): \ReflectionParameter
+    {
+        $name = lcfirst(str_replace('_', '', ucwords($column, '_')));
+        foreach ($parameters as $parameter) {
+            if ($parameter->getName() === $column || $parameter->getName() === $name) {
+                return $parameter;
+            }
+        }
+
+        throw UnexpectedResultException::object($this->class, "its constructor has no parameter for the column \"{$column}\"");
+    }
+
+    /** @return class-string<\BackedEnum>|null */
+    private static function enumOf(\ReflectionParameter $parameter): ?string
+    {
+        $type = $parameter->getType();
+
+        return $type instanceof \ReflectionNamedType && is_subclass_of($type->getName(), \BackedEnum::class) ? $type->getName() : null;
+    }
+
+    /** @param class-string<\BackedEnum> $enum */
+    private function case(string $enum, mixed $value, string $column): \BackedEnum
+    {
+        return (\is_int($value) || \is_string($value) ? $enum::tryFrom($value) : null)
+            ?? throw UnexpectedResultException::object($this->class, "a value of the column \"{$column}\" is none of {$enum}");
+    }
+
+    /**
+     * @param array<\ReflectionParameter> $parameters
+     * @param array<string>               $places
+     */
+    private function ensureNoneMissing(array $parameters, array $places): void
+    {
+        foreach ($parameters as $parameter) {
+            if (!$parameter->isOptional() && !\in_array($parameter->getName(), $places, true)) {
+                throw UnexpectedResultException::object($this->class, "there is no column for the parameter \${$parameter->getName()} of its constructor");
+            }
+        }
+    }
+}

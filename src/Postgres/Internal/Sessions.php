@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Spindle\Postgres\Internal\Connect\Connector;
+use Spindle\Postgres\Internal\Connect\SessionSetup;
+use Spindle\Postgres\Internal\Native\NativeSession;
+use Spindle\Postgres\Internal\Native\Pipeline;
+use Spindle\Postgres\Internal\Native\Statements;
+use Spindle\Postgres\Internal\Pgsql\PgsqlConnector;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
+
+/** Opens sessions by the driver that was asked for. They share what is known of the database's types. */
+final class Sessions
+{
+    private readonly Types $types;
+
+    private readonly Connector $connector;
+
+    private int $opened = 0;
+
+    public function __construct(private readonly PostgresOptions $options)
+    {
+        $this->types = new Types();
+        $this->connector = new Connector($options);
+    }
+
+    public function open(?Cancellation $cancellation): Session
+    {
+        return $this->options->driver === PostgresDriver::Native
+            ? $this->openNative($cancellation)
+            : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
+    }
+
+    private function openNative(?Cancellation $cancellation): NativeSession
+    {
+        $options = $this->options;
+        $connector = $this->connector;
+        $established = $connector->connect($cancellation);
+        $steps = new Steps($options->logger, ++$this->opened, $established->pid);
+        $steps->log("Connected to {$established->endpoint}" . ($established->tls ? ' with TLS' : ''));
+        $pipeline = new Pipeline(
+            $established->stream,
+            $established->parameters,
+            $established->tls,
+            static function () use ($connector, $established, $steps): void {
+                $steps->log('Asking the server to cancel what it works at');
+                $connector->cancel($established);
+            },
+            $options->readTimeout,
+            $established->leftover,
+        );
+        $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
+        $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
+
+        return new NativeSession($pipeline, new Statements($options->statementCache), $this->types, $established->pid, new SessionChanges($setup->statements()), $steps);
+    }
+}

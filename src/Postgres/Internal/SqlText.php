@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+/**
+ * As much of SQL's syntax as tells where a statement ends.
+ *
+ * @see https://www.postgresql.org/docs/current/sql-syntax-lexical.html
+ */
+final class SqlText
+{
+    /** How much of a statement names it in a message. */
+    private const EXCERPT = 60;
+
+    /** What a semicolon may stand in without ending a statement. */
+    private const TOKEN = <<<'REGEX'
+        ~(?:
+            --[^\n\r]*+
+          | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
+          | (?<![\w$])[eE]'(?:[^'\\]++|\\.|'')*+'
+          | '(?:[^']++|'')*+'
+          | "(?:[^"]++|"")*+"
+          | (?<![\w$])\$(?<tag>(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?)\$.*?\$\k<tag>\$
+          | [^-/'"$;eE]++
+          | [^;]
+        )*+~xsA
+        REGEX;
+
+    /**
+     * The second statement, and where it begins, in characters from 1; null when there is none.
+     *
+     * A routine's body in SQL (BEGIN ATOMIC … END) has semicolons too, so this is for text that the server found to be several.
+     *
+     * @return array{string, int}|null
+     */
+    public static function second(string $sql): ?array
+    {
+        if (preg_match(self::TOKEN, $sql, $first) !== 1) {
+            return null;
+        }
+        $start = \strlen($first[0]) + 1;
+        if (preg_match('~(?:[\s;]++|--[^\n\r]*+|(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))*+~A', $sql, $space, 0, min($start, \strlen($sql))) === 1) {
+            $start += \strlen($space[0]);
+        }
+        if ($start >= \strlen($sql)) {
+            return null;
+        }
+        $rest = substr($sql, $start);
+        $text = preg_match(self::TOKEN, $rest, $second) === 1 ? rtrim($second[0]) : $rest;
+
+        return [
+            \strlen($text) > self::EXCERPT ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::EXCERPT)) . '…' : $text,
+            self::characters(substr($sql, 0, $start)) + 1,
+        ];
+    }
+
+    /** Of UTF-8. */
+    private static function characters(string $text): int
+    {
+        return \strlen((string) preg_replace('/[\x80-\xBF]+/', '', $text));
+    }
+}

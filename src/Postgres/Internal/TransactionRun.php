@@ -1,0 +1,187 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\TimeoutCancellation;
+use Spindle\Internal\Backoff;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\DeadlockException;
+use Spindle\Postgres\Isolation;
+use Spindle\Postgres\SerializationFailureException;
+use Spindle\Postgres\Transaction;
+use Spindle\Postgres\TransactionAbortedException;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** Runs a function in a transaction, or in a savepoint. */
+final class TransactionRun
+{
+    /** Seconds for rows that are under way when a stream is left; then they are stopped, which rolls the transaction back. */
+    private const FETCH_ENDS_WITHIN = 0.1;
+
+    /**
+     * @template T
+     *
+     * @param Lender                   $lender of sessions without a transaction
+     * @param \Closure(Transaction): T $work
+     *
+     * @return T
+     */
+    public static function outermost(Lender $lender, \Closure $work, ?Isolation $isolation, int $retries, ?Cancellation $cancellation): mixed
+    {
+        if ($retries < 0) {
+            throw new \ValueError("The number of retries is {$retries}; give 0 or more");
+        }
+        $pause = new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
+        for ($attempt = 1;; ++$attempt) {
+            $session = $lender->take($cancellation);
+            try {
+                return self::once($session, $work, $isolation, $cancellation);
+            } catch (DeadlockException|SerializationFailureException $failure) {
+                if ($attempt > $retries) {
+                    throw $failure;
+                }
+            } finally {
+                $lender->give($session);
+            }
+            delay($pause->after($attempt), cancellation: $cancellation);
+        }
+    }
+
+    /**
+     * The rows of a statement in a transaction of its own, which is committed when they are read or left.
+     *
+     * @param list<mixed> $parameters
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    public static function stream(Lender $lender, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
+    {
+        $session = $lender->take($cancellation);
+        try {
+            $session->query('BEGIN', [], $cancellation);
+            yield from $session->stream($sql, $parameters, $cancellation);
+            self::commit($session);
+        } catch (\Throwable $failure) {
+            self::rollBack($session);
+            throw $failure;
+        } finally {
+            if ($session->inFlight() === 0 && $session->transactionStatus() === 'I') {
+                $lender->give($session);
+            } else {
+                // The loop was left. Where that happens nothing may suspend.
+                $lender->handOver($session);
+                async(self::leave(...), $lender, $session)->ignore();
+            }
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(Transaction): T $work
+     *
+     * @return T
+     */
+    public static function nested(Session $session, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
+    {
+        $name = "spindle_{$depth}";
+        $session->query("SAVEPOINT {$name}", [], $cancellation);
+        $transaction = new Transaction($session, $depth);
+        try {
+            $result = $work($transaction);
+            if ($session->isOpen() && $session->transactionStatus() === 'E') {
+                throw TransactionAbortedException::atCommit();
+            }
+            $session->query("RELEASE SAVEPOINT {$name}", [], $cancellation);
+
+            return $result;
+        } catch (\Throwable $failure) {
+            if ($session->isOpen()) {
+                $session->query("ROLLBACK TO SAVEPOINT {$name}");
+                $session->query("RELEASE SAVEPOINT {$name}");
+            }
+            throw $failure;
+        } finally {
+            $transaction->end();
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(Transaction): T $work
+     *
+     * @return T
+     */
+    private static function once(Session $session, \Closure $work, ?Isolation $isolation, ?Cancellation $cancellation): mixed
+    {
+        $transaction = new Transaction($session, 0);
+        try {
+            $session->query('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), [], $cancellation);
+            $result = $work($transaction);
+            $transaction->end();
+            $cancellation?->throwIfRequested();
+            $session->settle();
+            self::commit($session);
+
+            return $result;
+        } catch (\Throwable $failure) {
+            $transaction->end();
+            self::rollBack($session);
+            throw $failure;
+        }
+    }
+
+    private static function leave(Lender $lender, Session $session): void
+    {
+        try {
+            try {
+                $session->settle(new TimeoutCancellation(self::FETCH_ENDS_WITHIN));
+            } catch (CancelledException) {
+                $session->stop();
+                $session->settle();
+            }
+            if ($session->isOpen()) {
+                $session->query($session->transactionStatus() === 'T' ? 'COMMIT' : 'ROLLBACK');
+            }
+        } catch (\Throwable) {
+            $session->close();
+        }
+        $lender->give($session);
+    }
+
+    /** Not to be cancelled: nobody could tell afterwards whether it was done. */
+    private static function commit(Session $session): void
+    {
+        if ($session->transactionStatus() === 'E') {
+            throw TransactionAbortedException::atCommit();
+        }
+        if (!$session->isOpen()) {
+            $session->query('COMMIT');
+        }
+        try {
+            $session->query('COMMIT');
+        } catch (ConnectionLostException $loss) {
+            throw ConnectionLostException::committing($loss);
+        }
+    }
+
+    /** Where that fails the connection is no more, and with it the transaction. */
+    private static function rollBack(Session $session): void
+    {
+        try {
+            $session->settle();
+            if ($session->isOpen() && $session->transactionStatus() !== 'I') {
+                $session->query('ROLLBACK');
+            }
+        } catch (\Throwable) {
+            $session->close();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * Arrays of any dimension, as lists of lists. Where they begin to count is dropped.
+ *
+ * Of elements that are lists themselves, which JSON, multiranges and domains over arrays can be, arrays are sent in one dimension only.
+ *
+ * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
+ */
+final readonly class ArrayType implements TakesLists
+{
+    /** The server's own limit. */
+    private const DIMENSIONS = 6;
+
+    /** @param non-empty-string $delimiter of the element's type: a comma, for the type box a semicolon */
+    public function __construct(private Type $element, private string $delimiter = ',') {}
+
+    /** @return list<mixed> */
+    public function decode(#[\SensitiveParameter] string $text): array
+    {
+        if (($text[0] ?? '') === '[') { // bounds, as in [2:3]={a,b}
+            $text = substr($text, ((int) strpos($text, '=')) + 1);
+        }
+        if (($text[0] ?? '') !== '{') {
+            throw self::malformed();
+        }
+        $at = 0;
+        $list = $this->read($text, $at, 1);
+
+        return $at === \strlen($text) ? $list : throw self::malformed();
+    }
+
+    public function encode(#[\SensitiveParameter] mixed $value): string
+    {
+        return \is_array($value) ? $this->write($value, $this->dimensions($value)) : Scalar::text($value);
+    }
+
+    /**
+     * @param int $at where its brace opens; afterwards behind the one that closes
+     *
+     * @return list<mixed>
+     */
+    private function read(#[\SensitiveParameter] string $text, int &$at, int $dimension): array
+    {
+        if ($dimension > self::DIMENSIONS) {
+            throw self::malformed();
+        }
+        $length = strcspn($text, '{}"\\', $at + 1);
+        if (($text[$at + 1 + $length] ?? '') === '}') { // nothing in quotes, no other dimension: most arrays are like that
+            $list = $length === 0 ? [] : $this->plain(explode($this->delimiter, substr($text, $at + 1, $length)));
+            $at += $length + 2;
+
+            return $list;
+        }
+        $list = [];
+        do {
+            $list[] = match ($text[++$at] ?? '') {
+                '{' => $this->read($text, $at, $dimension + 1),
+                '"' => $this->element->decode(self::quoted($text, $at)),
+                default => $this->unquoted($text, $at),
+            };
+        } while (($text[$at] ?? '') === $this->delimiter);
+
+        return ($text[$at++] ?? '') === '}' ? $list : throw self::malformed();
+    }
+
+    /**
+     * Elements that aren't in quotes.
+     *
+     * @param list<string> $texts
+     *
+     * @return list<mixed>
+     */
+    private function plain(#[\SensitiveParameter] array $texts): array
+    {
+        $list = [];
+        foreach ($texts as $text) {
+            $list[] = match ($text) {
+                'NULL' => null,
+                '' => throw self::malformed(),
+                default => $this->element->decode($text),
+            };
+        }
+
+        return $list;
+    }
+
+    private static function quoted(#[\SensitiveParameter] string $text, int &$at): string
+    {
+        $start = ++$at;
+        $at += strcspn($text, '"\\', $at);
+        $escaped = false;
+        while (($text[$at] ?? '') === '\\' && isset($text[$at + 2])) {
+            $escaped = true;
+            $at += 2;
+            $at += strcspn($text, '"\\', $at);
+        }
+        if (($text[$at++] ?? '') !== '"') {
+            throw self::malformed();
+        }
+        $element = substr($text, $start, $at - 1 - $start);
+
+        return $escaped ? stripslashes($element) : $element;
+    }
+
+    private function unquoted(#[\SensitiveParameter] string $text, int &$at): mixed
+    {
+        $start = $at;
+        $at += strcspn($text, "{$this->delimiter}{}\"\\", $at);
+
+        return $this->plain([substr($text, $start, $at - $start)])[0];
+    }
+
+    /**
+     * As the first elements tell it.
+     *
+     * @param array<mixed> $value
+     */
+    private function dimensions(#[\SensitiveParameter] array $value): int
+    {
+        $dimensions = 1;
+        while (!$this->element instanceof TakesLists && \is_array($value = reset($value))) {
+            if (++$dimensions > self::DIMENSIONS) {
+                throw UnencodableException::of($value, 'an array has six dimensions at most');
+            }
+        }
+
+        return $dimensions;
+    }
+
+    /**
+     * @param array<mixed> $value
+     *
+     * @throws UnencodableException
+     */
+    private function write(#[\SensitiveParameter] array $value, int $dimensions): string
+    {
+        if (!array_is_list($value)) {
+            throw UnencodableException::of($value, 'it is not a list');
+        }
+        $texts = [];
+        foreach ($value as $element) {
+            if ($dimensions > 1) {
+                $texts[] = \is_array($element) ? $this->write($element, $dimensions - 1) : throw UnencodableException::of($element, 'it stands beside lists');
+            } else {
+                $texts[] = $this->element($element);
+            }
+        }
+
+        // Before version 17 the server takes no empty array within an array.
+        return $dimensions > 1 && ($texts[0] ?? '') === '{}' && array_unique($texts) === ['{}'] ? '{}' : '{' . implode($this->delimiter, $texts) . '}';
+    }
+
+    private function element(#[\SensitiveParameter] mixed $element): string
+    {
+        return match (true) {
+            $element === null => 'NULL',
+            \is_int($element) => (string) $element,
+            default => '"' . addcslashes($this->element->encode($element), '"\\') . '"',
+        };
+    }
+
+    private static function malformed(): ProtocolException
+    {
+        return ProtocolException::value('array');
+    }
+}

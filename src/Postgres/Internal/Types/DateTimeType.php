@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * date, timestamp and timestamptz, as DateStyle ISO tells them.
+ *
+ * PostgreSQL's 1 BC is PHP's year 0. A date and a timestamp have no time zone: they are in UTC when they come, and go as the
+ * clock and the calendar of the parameter's own time zone show them. A timestamptz is an instant: it comes in the offset that the
+ * session shows, to the second, though PHP prints no seconds of an offset.
+ */
+final readonly class DateTimeType implements Type
+{
+    private const UNUSUAL = '/^(\d{4,7})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d){0,2})?)?( BC)?$/D';
+
+    private \DateTimeZone $utc;
+
+    /**
+     * @param string $usual  pattern of what PHP's own parser takes and understands as PostgreSQL means it
+     * @param string $format for DateTimeInterface::format()
+     */
+    private function __construct(private string $name, private string $usual, private string $format)
+    {
+        $this->utc = new \DateTimeZone('UTC');
+    }
+
+    public static function date(): self
+    {
+        return new self('date', '/^\d{4}-\d\d-\d\d$/D', 'Y-m-d');
+    }
+
+    public static function timestamp(): self
+    {
+        return new self('timestamp', '/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?$/D', 'Y-m-d H:i:s.u');
+    }
+
+    public static function timestamptz(): self
+    {
+        return new self('timestamptz', '/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d){0,2}$/D', 'Y-m-d H:i:s.uP');
+    }
+
+    public function decode(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
+    {
+        try {
+            return preg_match($this->usual, $text) === 1 ? new \DateTimeImmutable($text, $this->utc) : $this->unusual($text);
+        } catch (ProtocolException $exception) {
+            throw $exception;
+        } catch (\Exception) {
+            throw ProtocolException::value($this->name); // PHP's message has the text in it
+        }
+    }
+
+    public function encode(#[\SensitiveParameter] mixed $value): string
+    {
+        if (!$value instanceof \DateTimeInterface) {
+            return Scalar::text($value);
+        }
+        if ($this->name === 'timestamptz' && $value->getOffset() % 60 !== 0) {
+            $value = \DateTimeImmutable::createFromInterface($value)->setTimezone($this->utc); // PHP prints no seconds of an offset
+        }
+        $text = $value->format($this->format);
+
+        return strncmp($text, '0001', 4) < 0 ? self::beforeChrist($value, $text) : $text;
+    }
+
+    private function unusual(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
+    {
+        if (preg_match(self::UNUSUAL, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
+            return Scalar::infinity($text) ?? throw ProtocolException::value($this->name, 'it takes DateStyle ISO');
+        }
+        [, $year, $month, $day, $hour, $minute, $second, $fraction, $offset, $beforeChrist] = $parts;
+
+        return (new \DateTimeImmutable('0001-01-01', $offset === null ? $this->utc : new \DateTimeZone($offset)))
+            ->setDate($beforeChrist === null ? (int) $year : 1 - (int) $year, (int) $month, (int) $day)
+            ->setTime((int) $hour, (int) $minute, (int) $second, (int) str_pad($fraction ?? '', 6, '0'));
+    }
+
+    /** @param string $text with a year of 0 or less */
+    private static function beforeChrist(#[\SensitiveParameter] \DateTimeInterface $value, #[\SensitiveParameter] string $text): string
+    {
+        $year = $value->format('Y');
+
+        return \sprintf('%04d%s BC', 1 - (int) $year, substr($text, \strlen($year)));
+    }
+}

@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * interval, whose months, days and time have signs of their own: so have the properties of the DateInterval, and it is not inverted.
+ * Read in the IntervalStyles "postgres" and "iso_8601", written in the latter, which the server takes whatever its style is.
+ */
+final readonly class IntervalType implements Type
+{
+    private const POSTGRES = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
+
+    private const ISO_8601 = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
+
+    /** More don't fit into an interval, whose time is 64 bits of microseconds. */
+    private const SECONDS = 9_200_000_000_000;
+
+    public function decode(#[\SensitiveParameter] string $text): \DateInterval|float
+    {
+        if (preg_match(self::POSTGRES, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
+            [, $years, $months, $days, $sign, $hours, $minutes, $seconds, $fraction] = $parts;
+            [$hours, $minutes] = [$sign . $hours, $sign . $minutes];
+        } elseif (preg_match(self::ISO_8601, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
+            [, $years, $months, $days, $hours, $minutes, $sign, $seconds, $fraction] = $parts;
+        } else {
+            return Scalar::infinity($text) ?? throw ProtocolException::value('interval', 'it takes IntervalStyle postgres or iso_8601');
+        }
+        $interval = new \DateInterval('PT0S');
+        [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
+        [$interval->h, $interval->i, $interval->s] = [(int) $hours, (int) $minutes, (int) ($sign . $seconds)];
+        if ($fraction !== null) {
+            // PHP keeps whole microseconds, and cuts off what a float is short of one.
+            $interval->f = ($sign === '-' ? -1 : 1) * ((int) str_pad($fraction, 6, '0') + 0.1) / 1e6;
+        }
+
+        return $interval;
+    }
+
+    public function encode(#[\SensitiveParameter] mixed $value): string
+    {
+        if (!$value instanceof \DateInterval) {
+            return Scalar::text($value);
+        }
+        if (abs($value->s) + abs($value->f) > self::SECONDS || self::isRelative($value)) {
+            throw UnencodableException::of($value, 'it is no number of months, days and microseconds that PostgreSQL has');
+        }
+        $sign = $value->invert === 1 ? -1 : 1;
+        $microseconds = $sign * ($value->s * 1_000_000 + (int) round($value->f * 1e6));
+
+        return \sprintf(
+            'P%dY%dM%dDT%dH%dM%s%d.%06dS',
+            $sign * $value->y,
+            $sign * $value->m,
+            $sign * $value->d,
+            $sign * $value->h,
+            $sign * $value->i,
+            $microseconds < 0 ? '-' : '',
+            abs(intdiv($microseconds, 1_000_000)),
+            abs($microseconds % 1_000_000),
+        );
+    }
+
+    /** Whether createFromDateString() made of it what has no number, such as "next weekday": that is in no property, but in what it does. */
+    private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
+    {
+        if ((get_object_vars($value)['from_string'] ?? false) !== true) {
+            return false;
+        }
+        $same = new \DateInterval('PT0S');
+        foreach (['y', 'm', 'd', 'h', 'i', 's', 'f'] as $property) {
+            $same->{$property} = $value->{$property};
+        }
+        $date = new \DateTimeImmutable('2001-08-15 12:00:00 UTC');
+
+        return ($date->add($same) <=> $date->add($value)) !== 0;
+    }
+}

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+/** Numbers of any precision, which are strings in PHP. */
+final readonly class NumericType implements Type
+{
+    public function decode(#[\SensitiveParameter] string $text): string
+    {
+        return $text;
+    }
+
+    public function encode(#[\SensitiveParameter] mixed $value): string
+    {
+        return Scalar::number($value);
+    }
+}

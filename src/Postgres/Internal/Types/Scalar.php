@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+/** Values whose text is the same whatever type is wanted. */
+final class Scalar
+{
+    /** @throws UnencodableException */
+    public static function text(#[\SensitiveParameter] mixed $value): string
+    {
+        if (\is_string($value)) {
+            return str_contains($value, "\0") ? throw UnencodableException::of($value, 'it has a NUL byte, which no text of PostgreSQL can have') : $value;
+        }
+
+        return match (true) {
+            \is_int($value) => (string) $value,
+            \is_float($value) => self::float($value),
+            $value instanceof \BackedEnum => self::text($value->value),
+            $value instanceof \Stringable => self::text((string) $value),
+            default => throw UnencodableException::of($value),
+        };
+    }
+
+    /**
+     * For a type of numbers: the same, and false and true are 0 and 1.
+     *
+     * @throws UnencodableException
+     */
+    public static function number(#[\SensitiveParameter] mixed $value): string
+    {
+        return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
+    }
+
+    /**
+     * The shortest text that gives the same float again; a whole number is told as one, so that an integer type takes it.
+     */
+    public static function float(#[\SensitiveParameter] float $value): string
+    {
+        if (abs($value) < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
+            return (string) (int) $value;
+        }
+
+        return match (true) {
+            is_finite($value) => \sprintf('%.*H', -1, $value), // neither locale nor ini settings matter to it
+            is_nan($value) => 'NaN',
+            default => $value > 0 ? 'Infinity' : '-Infinity',
+        };
+    }
+
+    /** What {@see self::float()} and the server write for it; null for all else. Numbers have a capital letter, dates have none. */
+    public static function infinity(#[\SensitiveParameter] string $text): ?float
+    {
+        return match ($text) {
+            'Infinity', 'infinity' => \INF,
+            '-Infinity', '-infinity' => -\INF,
+            default => null,
+        };
+    }
+}

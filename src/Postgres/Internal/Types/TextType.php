@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+/** Types whose values are strings in PHP: text and its kin, and all that nothing else is known of. */
+final readonly class TextType implements Type
+{
+    public function decode(#[\SensitiveParameter] string $text): string
+    {
+        return $text;
+    }
+
+    public function encode(#[\SensitiveParameter] mixed $value): string
+    {
+        return \is_bool($value) ? ($value ? 'true' : 'false') : Scalar::text($value);
+    }
+}

@@ -1,0 +1,258 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Types;
+
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * Values as PostgreSQL's text format tells them, by the OIDs of their types. Types that a database has of its own are learnt
+ * from it once; what was not learnt is a string.
+ *
+ * No value stands in a message or a trace of what is thrown.
+ */
+final class Types
+{
+    /** What is to be done with a value of a result; anything but TEXT and INT may be left to {@see self::decode()}. The text is the value. */
+    public const TEXT = 0;
+
+    /** `(int) $text` */
+    public const INT = 1;
+
+    /** `(float) $text`, but for "NaN", "Infinity" and "-Infinity" */
+    public const FLOAT = 2;
+
+    /** `$text === 't'` */
+    public const BOOL = 3;
+
+    /** Of a parameter's type: {@see self::encode()} gives bytes, not text. */
+    public const BYTEA = 4;
+
+    public const OTHER = 5;
+
+    /**
+     * What {@see self::learn()} wants to know of types and of those they are made of; $1 is an array of their OIDs, such as "{16385,16391}".
+     * Before version 14, pg_range had no multiranges.
+     */
+    public const QUERY = <<<'SQL'
+        WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
+            SELECT NULL::pg_catalog.oid, NULL::pg_catalog.text, wanted, NULL::pg_catalog.text, NULL::pg_catalog.text
+            FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS wanted
+            UNION
+            SELECT f.base, k.kind, k.base, pg_catalog.format_type(t.oid, NULL), t.typdelim::pg_catalog.text
+            FROM found f
+            LEFT JOIN pg_catalog.pg_type t ON t.oid = f.base
+            LEFT JOIN LATERAL (
+                SELECT 'domain', t.typbasetype WHERE t.typtype = 'd'
+                UNION ALL SELECT 'range', r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid
+                UNION ALL SELECT 'multirange', r.rngtypid FROM pg_catalog.pg_range r
+                WHERE t.typtype = 'm' AND pg_catalog.to_jsonb(r) ->> 'rngmultitypid' = t.oid::pg_catalog.text
+                UNION ALL SELECT 'array', e.oid FROM pg_catalog.pg_type e WHERE e.oid = t.typelem AND e.typarray = t.oid
+            ) k (kind, base) ON true
+            WHERE f.base <> 0
+        )
+        SELECT oid, kind, base, name, delimiter FROM found WHERE oid <> 0
+        SQL;
+
+    /** @var array<int, array{string|null, int, non-empty-string}> by OID: kind, the type it is made of, its delimiter */
+    private array $learnt = [];
+
+    /** @var array<int, string> */
+    private array $names = [];
+
+    /** @var array<int, Type> made so far */
+    private array $types = [];
+
+    public static function kind(int $oid): int
+    {
+        return BuiltIn::SCALARS[$oid][0] ?? self::OTHER;
+    }
+
+    /**
+     * Whether a value has to know its parameter's type before it is sent. null, whole numbers and floats are the same text for all types;
+     * false and true are not: 0 and 1 for a number, false and true in JSON.
+     */
+    public static function needsType(#[\SensitiveParameter] mixed $value): bool
+    {
+        return $value !== null && !\is_int($value) && !\is_float($value);
+    }
+
+    /** The text of a bytea. */
+    public static function hex(#[\SensitiveParameter] string $bytes): string
+    {
+        return ByteaType::hex($bytes);
+    }
+
+    /**
+     * Those that {@see self::QUERY} has to be asked about; of what it then tells, nothing is unknown.
+     *
+     * @param list<int> $oids
+     *
+     * @return list<int>
+     */
+    public function unknown(array $oids): array
+    {
+        $unknown = [];
+        foreach ($oids as $oid) {
+            if (!self::isBuiltIn($oid) && !isset($this->learnt[$oid])) {
+                $unknown[$oid] = $oid;
+            }
+        }
+
+        return array_values($unknown);
+    }
+
+    /**
+     * @param list<array<string|null>> $rows of {@see self::QUERY}
+     *
+     * @throws ProtocolException
+     */
+    public function learn(array $rows): void
+    {
+        foreach ($rows as $row) {
+            if (\count($row) !== 5) {
+                throw ProtocolException::malformed('what is known of a type has ' . \count($row) . ' columns');
+            }
+            [$oid, $kind, $base, $name, $delimiter] = array_values($row);
+            $this->learnt[(int) $oid] = [$kind, (int) $base, $delimiter === null || $delimiter === '' ? ',' : $delimiter];
+            $this->names[(int) $oid] = $name ?? "the type {$oid}";
+        }
+        $this->types = []; // they may be made of what has just been learnt
+    }
+
+    /** @throws ProtocolException when the type has no such value */
+    public function decode(int $oid, #[\SensitiveParameter] string $text): mixed
+    {
+        return ($this->types[$oid] ?? $this->type($oid))->decode($text);
+    }
+
+    /**
+     * The text of a parameter; of a bytea, and of no domain over it, the bytes.
+     *
+     * @param int $position 1 is the first
+     *
+     * @throws InvalidParameterException
+     */
+    public function encode(int $oid, #[\SensitiveParameter] mixed $value, int $position): ?string
+    {
+        if ($value === null || \is_int($value)) {
+            return $value === null ? null : (string) $value;
+        }
+        try {
+            return self::kind($oid) === self::BYTEA ? ByteaType::bytes($value) : ($this->types[$oid] ?? $this->type($oid))->encode($value);
+        } catch (UnencodableException $reason) {
+            throw InvalidParameterException::parameter($position, $reason->phpType, $this->name($oid), $reason->reason);
+        }
+    }
+
+    /**
+     * A line of COPY's text format, its end included.
+     *
+     * @param list<int>               $oids of the columns
+     * @param array<array-key, mixed> $row  in the order of the columns, whatever its keys
+     *
+     * @throws InvalidParameterException
+     */
+    public function copyRow(array $oids, #[\SensitiveParameter] array $row): string
+    {
+        if (\count($row) !== \count($oids)) {
+            throw InvalidParameterException::columnCount(\count($row), \count($oids));
+        }
+        $line = [];
+        foreach ($row as $value) {
+            $oid = $oids[\count($line)];
+            try {
+                $line[] = match (true) {
+                    $value === null => '\N',
+                    \is_int($value) => (string) $value,
+                    default => addcslashes(($this->types[$oid] ?? $this->type($oid))->encode($value), "\\\t\n\r"),
+                };
+            } catch (UnencodableException $reason) {
+                throw InvalidParameterException::column(\count($line) + 1, $reason->phpType, $this->name($oid), $reason->reason);
+            }
+        }
+
+        return implode("\t", $line) . "\n";
+    }
+
+    private static function isBuiltIn(int $oid): bool
+    {
+        return isset(BuiltIn::SCALARS[$oid]) || isset(BuiltIn::ARRAYS[$oid]) || isset(BuiltIn::RANGES[$oid]) || isset(BuiltIn::MULTIRANGES[$oid]);
+    }
+
+    private function type(int $oid): Type
+    {
+        if (isset($this->types[$oid])) {
+            return $this->types[$oid];
+        }
+        $this->types[$oid] = new TextType(); // what a type is that is said to be made of itself
+        $type = $this->builtIn($oid) ?? $this->made($oid);
+        if (self::isBuiltIn($oid) || isset($this->learnt[$oid])) {
+            return $this->types[$oid] = $type;
+        }
+        unset($this->types[$oid]);
+
+        return $type;
+    }
+
+    private function builtIn(int $oid): ?Type
+    {
+        return match (true) {
+            isset(BuiltIn::SCALARS[$oid]) => self::scalar($oid),
+            isset(BuiltIn::ARRAYS[$oid]) => new ArrayType($this->type(BuiltIn::ARRAYS[$oid]), BuiltIn::ARRAYS[$oid] === BuiltIn::BOX ? ';' : ','),
+            isset(BuiltIn::RANGES[$oid]) => new RangeType($this->type(BuiltIn::RANGES[$oid][1])),
+            isset(BuiltIn::MULTIRANGES[$oid]) => $this->multirange(BuiltIn::MULTIRANGES[$oid][1]),
+            default => null,
+        };
+    }
+
+    private static function scalar(int $oid): Type
+    {
+        return match (BuiltIn::SCALARS[$oid][0]) {
+            self::INT => new IntegerType(),
+            self::FLOAT => new FloatType(),
+            self::BOOL => new BooleanType(),
+            self::BYTEA => new ByteaType(),
+            default => match ($oid) {
+                114, 3802 => new JsonType(),
+                1082 => DateTimeType::date(),
+                1114 => DateTimeType::timestamp(),
+                1184 => DateTimeType::timestamptz(),
+                1186 => new IntervalType(),
+                1700 => new NumericType(),
+                default => new TextType(),
+            },
+        };
+    }
+
+    private function made(int $oid): Type
+    {
+        [$kind, $base, $delimiter] = $this->learnt[$oid] ?? [null, 0, ','];
+
+        return match ($kind) {
+            'array' => new ArrayType($this->type($base), $delimiter),
+            'domain' => $this->type($base),
+            'range' => new RangeType($this->type($base)),
+            'multirange' => $this->multirange($base),
+            default => new TextType(),
+        };
+    }
+
+    private function multirange(int $range): Type
+    {
+        $type = $this->type($range);
+
+        return $type instanceof RangeType ? new MultirangeType($type) : $type;
+    }
+
+    private function name(int $oid): string
+    {
+        return match (true) {
+            isset(BuiltIn::SCALARS[$oid]) => BuiltIn::SCALARS[$oid][1],
+            isset(BuiltIn::ARRAYS[$oid]) => $this->name(BuiltIn::ARRAYS[$oid]) . '[]',
+            default => BuiltIn::RANGES[$oid][0] ?? BuiltIn::MULTIRANGES[$oid][0] ?? $this->names[$oid] ?? "the type {$oid}",
+        };
+    }
+}

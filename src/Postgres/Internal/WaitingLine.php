@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/** Those who wait for the same thing, in the order of their coming. */
+final class WaitingLine
+{
+    /** @var array<int, Suspension<null>> */
+    private array $waiting = [];
+
+    private int $last = 0;
+
+    /**
+     * Suspends until it is this caller's turn.
+     *
+     * @param \Closure(): void $decline called when the turn came to a caller who is gone: an exception out of the loop interrupted {main}
+     */
+    public function wait(?Cancellation $cancellation, \Closure $decline): void
+    {
+        $id = ++$this->last;
+        $suspension = $this->waiting[$id] = EventLoop::getSuspension();
+        $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($id, $suspension): void {
+            if (isset($this->waiting[$id])) {
+                unset($this->waiting[$id]);
+                $suspension->throw($reason);
+            }
+        });
+        try {
+            $suspension->suspend();
+        } catch (\Throwable $interruption) {
+            if (isset($this->waiting[$id])) {
+                unset($this->waiting[$id]);
+            } elseif (!$interruption instanceof CancelledException) {
+                $decline();
+            }
+            throw $interruption;
+        } finally {
+            if ($cancellation !== null) {
+                $cancellation->unsubscribe((string) $subscription);
+            }
+        }
+    }
+
+    /** @return bool false when nobody waits */
+    public function wakeFirst(): bool
+    {
+        $id = array_key_first($this->waiting);
+        if ($id === null) {
+            return false;
+        }
+        $suspension = $this->waiting[$id];
+        unset($this->waiting[$id]);
+        $suspension->resume();
+
+        return true;
+    }
+
+    public function wakeAll(): void
+    {
+        while ($this->wakeFirst()) {
+            continue;
+        }
+    }
+}

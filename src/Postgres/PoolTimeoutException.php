@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** No connection of the pool became free in time, or too many wait for one already. Nothing was sent. */
+final class PoolTimeoutException extends \RuntimeException implements PostgresException
+{
+    private function __construct(string $message, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @param \Throwable|null $previous why no connection could be opened, where that is the reason
+     */
+    public static function after(float $seconds, int $connections, int $waiting, ?\Throwable $previous): self
+    {
+        return new self(\sprintf(
+            'No connection to PostgreSQL was free within %s s: all of %d are in use, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
+            round($seconds, 3),
+            $connections,
+            $waiting,
+            $previous === null ? '' : "; the last that was tried could not be opened: {$previous->getMessage()}",
+        ), $previous);
+    }
+
+    /** @internal */
+    public static function full(int $waiting): self
+    {
+        return new self("{$waiting} wait for a connection to PostgreSQL already, which is as many as may (maxWaiting)");
+    }
+}

@@ -1,0 +1,125 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Amp\Cancellation;
+use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
+use Spindle\Postgres\Internal\OnlySession;
+use Spindle\Postgres\Internal\Pool\Roster;
+use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\TransactionRun;
+
+/**
+ * A connection that is borrowed from a pool. Settings, temporary tables, advisory locks and the like last until it is given back.
+ */
+final class PooledConnection implements PostgresLink
+{
+    private ?OnlySession $held;
+
+    /** Where it was borrowed. */
+    private readonly string $borrower;
+
+    private ?string $timer = null;
+
+    /**
+     * @internal
+     *
+     * @param \Closure(string): void $warn
+     */
+    public function __construct(private readonly Roster $roster, Session $session, ?float $leakAfter, private readonly \Closure $warn)
+    {
+        $this->held = new OnlySession($session);
+        $this->borrower = self::stack();
+        if ($leakAfter !== null) {
+            $this->timer = WeakTimer::after($leakAfter, $this, static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"));
+        }
+    }
+
+    public function __destruct()
+    {
+        if ($this->held !== null && $this->held->isOurs()) {
+            $this->report('was let go without release()');
+            $this->release();
+        }
+    }
+
+    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
+    {
+        return $this->held()->share($cancellation)->query($sql, $parameters, $cancellation);
+    }
+
+    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
+    {
+        return $this->held()->share($cancellation)->query($sql, $parameters, $cancellation)->affected;
+    }
+
+    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
+    {
+        yield from TransactionRun::stream($this->held(), $sql, $parameters, $cancellation);
+    }
+
+    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    {
+        return $this->held()->share($cancellation)->copyFrom($sql, $data, $cancellation);
+    }
+
+    public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
+    {
+        yield from $this->held()->share($cancellation)->copyTo($sql, $cancellation);
+    }
+
+    public function executeScript(string $sql, ?Cancellation $cancellation = null): void
+    {
+        $this->held()->share($cancellation)->script($sql, $cancellation);
+    }
+
+    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
+    {
+        return TransactionRun::outermost($this->held(), $work, $isolation, $retries, $cancellation);
+    }
+
+    /** Of the server's process, as pg_stat_activity shows it. */
+    public function backendPid(): int
+    {
+        return $this->held()->session->backendPid();
+    }
+
+    /** Gives the connection back; a second time does nothing. What it changed of the session is undone before somebody else gets it. */
+    public function release(): void
+    {
+        if ($this->held === null) {
+            return;
+        }
+        $session = $this->held->session;
+        $this->held = null;
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
+        $session->noteChange();
+        $this->roster->give($session);
+    }
+
+    private function held(): OnlySession
+    {
+        return $this->held ?? throw new \LogicException('The connection was given back to its pool; acquire() another');
+    }
+
+    private function report(string $what): void
+    {
+        ($this->warn)("A connection that was borrowed from the pool {$what}; it was borrowed at\n{$this->borrower}");
+    }
+
+    /** Of whoever called acquire(), without arguments. */
+    private static function stack(): string
+    {
+        $lines = [];
+        foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 22), 2) as $index => $frame) {
+            $lines[] = \sprintf('#%d %s:%s %s%s%s()', $index, $frame['file'] ?? '[internal]', $frame['line'] ?? '', $frame['class'] ?? '', $frame['type'] ?? '', $frame['function']);
+        }
+
+        return implode("\n", $lines);
+    }
+}

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** Where a server listens. */
+final readonly class PostgresHost implements \Stringable
+{
+    public const DEFAULT_PORT = 5432;
+
+    /**
+     * @param string      $host    a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
+     * @param int         $port    also part of a Unix socket's name
+     * @param string|null $address the IP address to connect to instead of looking the name up; certificates are still
+     *                             checked against the name
+     *
+     * @throws \ValueError when one of them can't be right
+     */
+    public function __construct(
+        #[\SensitiveParameter]
+        public string $host,
+        public int $port = self::DEFAULT_PORT,
+        public ?string $address = null,
+    ) {
+        // No message repeats it: it may be a piece of a password that was not percent-encoded.
+        if ($host === '' || str_contains($host, "\0") || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1) {
+            throw new \ValueError('A host of PostgreSQL must be a name, an IP address or a folder');
+        }
+        if (!$this->isSocket() && strpbrk($host, '@/?#[]') !== false) {
+            throw new \ValueError("A host of PostgreSQL has no '@', '/', '?', '#' or bracket in it: in a URI the user, the password and the folder of a socket are percent-encoded");
+        }
+        if ($port < 1 || $port > 65535) {
+            throw new \ValueError("A port must be from 1 to 65535, not {$port}");
+        }
+        if ($address !== null && filter_var($address, \FILTER_VALIDATE_IP) === false) {
+            throw new \ValueError("'{$address}' is no IP address");
+        }
+    }
+
+    /**
+     * @param string $text such as "db.example.com", "10.0.0.1:5433", "[::1]:5432", "::1" or "/var/run/postgresql"
+     *
+     * @throws \ValueError when it is no host
+     */
+    public static function of(#[\SensitiveParameter] string $text): self
+    {
+        if (str_starts_with($text, '/') || filter_var($text, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false) {
+            return new self($text);
+        }
+        if (preg_match('~^(?:\[([^]]*)]|([^:]*))(?::([0-9]{1,5}))?$~D', $text, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
+            throw new \ValueError('What is given as a host of PostgreSQL is neither host nor host:port');
+        }
+
+        return new self($part[1] ?? $part[2] ?? '', (int) ($part[3] ?? self::DEFAULT_PORT));
+    }
+
+    /** Is it the folder of a Unix socket? */
+    public function isSocket(): bool
+    {
+        return str_starts_with($this->host, '/');
+    }
+
+    /** Is it sure, before any look-up, that nothing leaves this machine? */
+    public function isLocal(): bool
+    {
+        $address = $this->address ?? $this->host;
+
+        return $this->isSocket()
+            || $this->address === null && strcasecmp($this->host, 'localhost') === 0
+            || preg_match('~^(?:127(?:\.[0-9]{1,3}){3}|::1)$~D', $address) === 1;
+    }
+
+    /** As people write it, such as "db:5432" or "/tmp/.s.PGSQL.5432". */
+    public function __toString(): string
+    {
+        return match (true) {
+            $this->isSocket() => rtrim($this->host, '/') . "/.s.PGSQL.{$this->port}",
+            str_contains($this->host, ':') => "[{$this->host}]:{$this->port}",
+            default => "{$this->host}:{$this->port}",
+        };
+    }
+}

@@ -1,0 +1,219 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Postgres\Internal\Connect\ConnectionString;
+use Spindle\Postgres\Internal\Connect\Keywords;
+
+/**
+ * Where the server is, who connects, and how a connection is made and kept. The password is never shown: not by var_dump()
+ * and its kin, in no trace, and the options can't be serialized.
+ */
+final readonly class PostgresOptions
+{
+    /** Where the platform's packages and PostgreSQL's own sources put the socket. */
+    private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
+
+    /** @var non-empty-list<PostgresHost> */
+    public array $hosts;
+
+    public string $user;
+
+    public string $database;
+
+    private ?\SensitiveParameterValue $password;
+
+    /**
+     * Reads nothing from the environment; {@see of()} does.
+     *
+     * @param string|list<PostgresHost|string> $hosts tried in this order: a list, or "db1,db2:5433"; none is the Unix socket of
+     *                                              this machine's own server
+     * @param string|null   $user                   null for the operating system's user
+     * @param string|\SensitiveParameterValue|null $password null for the one in the password file, if any
+     * @param string|null   $database               null for the user's name
+     * @param TlsMode|null  $tls                    null checks certificate and name of every server ({@see TlsMode::VerifyFull}), but
+     *                                              on this machine itself takes an encrypted connection or one that is not
+     * @param string|null   $tlsRootCertificate     a PEM file of the authorities to trust; null for the system's
+     * @param string|null   $tlsCertificate         a PEM file that proves to the server who connects
+     * @param string|null   $tlsKey                 a PEM file with its key, without a passphrase; null when it is in the same file
+     * @param TargetSession $targetSession          which of several hosts will do
+     * @param float         $connectTimeout         seconds within which a connection must stand: look-up, TLS and login included,
+     *                                              for all hosts together; INF for no limit
+     * @param float|null    $statementTimeout       seconds after which the server ends a statement; null for the server's own limit
+     * @param float|null    $readTimeout            seconds without a byte from the server while an answer is due, after which a
+     *                                              connection is taken for lost; null for no limit
+     * @param string        $applicationName        shown in pg_stat_activity
+     * @param array<string, string> $settings       PostgreSQL's settings for the session, by name. Behind a pooler that hands
+     *                                              one session to several clients, give them to the role (ALTER ROLE ... SET) instead
+     * @param list<AuthenticationMethod> $authentication what the server may ask for; what is weaker than SCRAM has to be named
+     * @param int           $statementCache         prepared statements that each connection keeps; 0 for none
+     * @param string|null   $passwordFile           in the form of .pgpass; ignored, as by libpq, when others may read it
+     * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
+     *
+     * @throws \ValueError when a value is out of its range
+     */
+    public function __construct(
+        string|array $hosts = [],
+        ?string $user = null,
+        #[\SensitiveParameter]
+        string|\SensitiveParameterValue|null $password = null,
+        ?string $database = null,
+        public ?TlsMode $tls = null,
+        public ?string $tlsRootCertificate = null,
+        public ?string $tlsCertificate = null,
+        public ?string $tlsKey = null,
+        public TargetSession $targetSession = TargetSession::Any,
+        public float $connectTimeout = 10.0,
+        public ?float $statementTimeout = null,
+        public ?float $readTimeout = null,
+        public string $applicationName = '',
+        public array $settings = [],
+        public array $authentication = [AuthenticationMethod::None, AuthenticationMethod::Scram],
+        public ChannelBinding $channelBinding = ChannelBinding::Prefer,
+        public PostgresDriver $driver = PostgresDriver::Native,
+        public int $statementCache = 256,
+        public ?string $passwordFile = null,
+        public ?LoggerInterface $logger = null,
+    ) {
+        $this->hosts = self::hosts(\is_string($hosts) ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '') : $hosts);
+        $this->user = $user ?? self::systemUser();
+        $this->database = $database ?? $this->user;
+        $this->password = \is_string($password) ? new \SensitiveParameterValue($password) : $password;
+        $this->checkTexts();
+        $this->checkNumbers();
+        $this->checkFiles();
+    }
+
+    /**
+     * Of a URI, "postgres://user:password@host:5432/database?sslmode=verify-full", or of libpq's other form, "host=... dbname=...".
+     * What it leaves out comes from the environment as libpq reads it: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
+     * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
+     * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH. Unlike libpq it reads neither service files nor
+     * ~/.postgresql, takes connect_timeout for all hosts together, and checks certificates unless told otherwise.
+     *
+     * @throws \ValueError when it can't be understood; the message names the key, never the password
+     */
+    public static function of(#[\SensitiveParameter] string $dsn): self
+    {
+        return Keywords::options(ConnectionString::parse($dsn));
+    }
+
+    /**
+     * A copy with other values, by the names of the constructor's parameters: with(statementTimeout: 5.0).
+     *
+     * @throws \ValueError when a name is none of these or a value is out of its range
+     */
+    public function with(#[\SensitiveParameter] mixed ...$changes): self
+    {
+        $values = get_object_vars($this);
+        foreach ($changes as $name => $value) {
+            if (!\array_key_exists($name, $values)) {
+                throw new \ValueError("PostgresOptions has no value of the name '{$name}'");
+            }
+            // Wrapped here already, for the trace of an exception holds arguments.
+            $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
+        }
+
+        return (new \ReflectionClass(self::class))->newInstanceArgs($values);
+    }
+
+    public function password(): ?string
+    {
+        $password = $this->password?->getValue();
+
+        return \is_string($password) ? $password : null;
+    }
+
+    /** What holds for this host. */
+    public function tlsFor(PostgresHost $host): TlsMode
+    {
+        return match (true) {
+            $host->isSocket() => TlsMode::Disable,
+            // As with libpq: who names authorities wants them asked.
+            $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
+            $this->tls !== null => $this->tls,
+            $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,
+            default => TlsMode::VerifyFull,
+        };
+    }
+
+    /**
+     * @param array<PostgresHost|string> $hosts
+     *
+     * @return non-empty-list<PostgresHost>
+     */
+    private static function hosts(#[\SensitiveParameter] array $hosts): array
+    {
+        $list = [];
+        foreach ($hosts as $host) {
+            $list[] = \is_string($host) ? PostgresHost::of(trim($host)) : $host;
+        }
+
+        return $list !== [] ? $list : [new PostgresHost(is_dir(self::SOCKET_FOLDERS[0]) ? self::SOCKET_FOLDERS[0] : self::SOCKET_FOLDERS[1])];
+    }
+
+    private static function systemUser(): string
+    {
+        $user = \function_exists('posix_getpwuid') ? posix_getpwuid(posix_geteuid()) : false;
+        $name = $user !== false ? $user['name'] : getenv('USER');
+        if (!\is_string($name) || $name === '') {
+            throw new \ValueError("The operating system does not tell this user's name: name one for PostgreSQL");
+        }
+
+        return $name;
+    }
+
+    private function checkTexts(): void
+    {
+        foreach (['user' => $this->user, 'database' => $this->database] as $name => $value) {
+            if ($value === '') {
+                throw new \ValueError("The option {$name} must not be empty");
+            }
+        }
+        $texts = ['user' => $this->user, 'database' => $this->database, 'password' => $this->password() ?? '', 'applicationName' => $this->applicationName];
+        foreach ([...$texts, ...$this->settings] as $name => $value) {
+            if (str_contains($value, "\0")) {
+                throw new \ValueError("The option {$name} must not contain NUL bytes");
+            }
+        }
+        foreach (array_keys($this->settings) as $name) {
+            if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
+                throw new \ValueError('The option settings has names of PostgreSQL\'s settings for keys, which ' . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE) . ' is not');
+            }
+        }
+    }
+
+    private function checkNumbers(): void
+    {
+        foreach (['connectTimeout' => $this->connectTimeout, 'statementTimeout' => $this->statementTimeout, 'readTimeout' => $this->readTimeout] as $name => $seconds) {
+            if ($seconds !== null && !($seconds > 0)) {
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+            }
+        }
+        // PostgreSQL counts milliseconds in 31 bits.
+        if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
+            throw new \ValueError('The option statementTimeout must be at most 2147483 seconds; null leaves it to the server');
+        }
+        if ($this->statementCache < 0) {
+            throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
+        }
+        if ($this->authentication === []) {
+            throw new \ValueError('The option authentication must name a method at least');
+        }
+    }
+
+    private function checkFiles(): void
+    {
+        foreach (['tlsRootCertificate' => $this->tlsRootCertificate, 'tlsCertificate' => $this->tlsCertificate, 'tlsKey' => $this->tlsKey] as $name => $file) {
+            if ($file !== null && !is_file($file)) {
+                throw new \ValueError("The file '{$file}' of the option {$name} is not there");
+            }
+        }
+        if ($this->tlsKey !== null && $this->tlsCertificate === null) {
+            throw new \ValueError('The option tlsKey is of no use without tlsCertificate');
+        }
+    }
+}

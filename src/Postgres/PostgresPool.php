@@ -1,0 +1,214 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Amp\Cancellation;
+use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\Pool\Paces;
+use Spindle\Postgres\Internal\Pool\Roster;
+use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\TransactionRun;
+
+/**
+ * Connections to a PostgreSQL server that are opened as they are needed and used again.
+ *
+ * Statements that are known to be short, because they were when they ran before, share connections and round trips with others
+ * that fibers send at the same time. Each other statement, each transaction, stream, COPY and script has a connection for itself. Who has
+ * to wait for one is served in the order of coming.
+ *
+ * Statements sent through the pool itself may each run on another connection: what is to happen on one belongs in a {@see transaction()},
+ * or on a connection that is borrowed by {@see acquire()}. What a borrower changed of the session is undone when it comes back.
+ *
+ * A connection that is lost fails what is under way on it, and another takes its place; a server that is started again needs no
+ * help. The pool opens its first connection when it is used first, and closes all when nobody holds it any more.
+ */
+final class PostgresPool implements PostgresLink
+{
+    private readonly PostgresOptions $options;
+
+    private readonly PostgresPoolOptions $poolOptions;
+
+    private readonly Roster $roster;
+
+    private readonly Paces $paces;
+
+    private readonly bool $pipelines;
+
+    /** @var \Closure(string): void */
+    private readonly \Closure $warn;
+
+    /**
+     * @param string|PostgresOptions $options a DSN as {@see PostgresOptions::of()} takes it, or options
+     * @param int                    $maxConnections at least 1
+     *
+     * @throws \ValueError when the DSN can't be read, or a number is out of its range
+     */
+    public function __construct(
+        #[\SensitiveParameter]
+        string|PostgresOptions $options = '',
+        private readonly int $maxConnections = 10,
+        ?PostgresPoolOptions $poolOptions = null,
+    ) {
+        $this->options = \is_string($options) ? PostgresOptions::of($options) : $options;
+        $this->poolOptions = $poolOptions ?? new PostgresPoolOptions();
+        if ($maxConnections < 1 || $maxConnections < $this->poolOptions->minConnections) {
+            throw new \ValueError("The option maxConnections must be 1 or more, and not below minConnections, not {$maxConnections}");
+        }
+        $logger = $this->options->logger;
+        $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
+            $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
+        };
+        $this->roster = new Roster(new Sessions($this->options), $maxConnections, $this->poolOptions, $this->warn);
+        $this->paces = new Paces();
+        $this->pipelines = $this->options->driver === PostgresDriver::Native;
+    }
+
+    public function __destruct()
+    {
+        if ($this->roster->isOurs()) {
+            $this->roster->close();
+        }
+    }
+
+    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
+    {
+        if (!$this->pipelines || !$this->paces->isShort($sql)) {
+            return $this->queryAlone($sql, $parameters, $cancellation);
+        }
+        $member = $this->roster->share($cancellation);
+        $session = $member->session;
+        try {
+            $result = $session->query($sql, $parameters, $cancellation);
+        } catch (\Throwable $failure) {
+            $this->roster->releaseFailed($member);
+            throw $failure;
+        }
+        $this->roster->release($member);
+        if ($session->took() > Paces::SHORT) {
+            $this->paces->learn($sql, $session->took());
+        }
+
+        return $result;
+    }
+
+    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
+    {
+        return $this->query($sql, $parameters, $cancellation)->affected;
+    }
+
+    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
+    {
+        yield from TransactionRun::stream($this->roster, $sql, $parameters, $cancellation);
+    }
+
+    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    {
+        $session = $this->roster->take($cancellation);
+        try {
+            return $session->copyFrom($sql, $data, $cancellation);
+        } finally {
+            $this->roster->give($session);
+        }
+    }
+
+    public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
+    {
+        $session = $this->roster->take($cancellation);
+        try {
+            yield from $session->copyTo($sql, $cancellation);
+        } finally {
+            $this->roster->give($session);
+        }
+    }
+
+    public function executeScript(string $sql, ?Cancellation $cancellation = null): void
+    {
+        $session = $this->roster->take($cancellation);
+        try {
+            $session->script($sql, $cancellation);
+        } finally {
+            $this->roster->give($session);
+        }
+    }
+
+    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
+    {
+        return TransactionRun::outermost($this->roster, $work, $isolation, $retries, $cancellation);
+    }
+
+    /**
+     * Borrows a connection, for what concerns a session: settings, temporary tables, advisory locks. It comes back to the pool by its
+     * release(), or when nobody holds it any more, which is reported.
+     *
+     * @throws PoolTimeoutException      when none is free in time
+     * @throws ConnectionFailedException when none can be opened, and that will not pass by itself
+     * @throws AuthenticationException
+     */
+    public function acquire(?Cancellation $cancellation = null): PooledConnection
+    {
+        $session = $this->roster->take($cancellation);
+
+        return new PooledConnection($this->roster, $session, $this->poolOptions->leakAfter, $this->warn);
+    }
+
+    /**
+     * As {@see PostgresConnection::listen()}: on a connection of its own, which is none of the pool's.
+     *
+     * @return \Generator<int, Notification|NotificationGap> without end; leaving the loop closes the connection
+     */
+    public function listen(string ...$channels): \Generator
+    {
+        yield from Listening::to(new Sessions($this->options), array_values($channels));
+    }
+
+    public function stats(): PostgresPoolStatistics
+    {
+        $counts = $this->roster->counts;
+
+        return new PostgresPoolStatistics(
+            ...$this->roster->figures(),
+            maxConnections: $this->maxConnections,
+            acquired: $counts->acquired,
+            timedOut: $counts->timedOut,
+            opened: $counts->opened,
+            lost: $counts->lost,
+            waited: $counts->waited,
+        );
+    }
+
+    public function isClosed(): bool
+    {
+        return $this->roster->isClosed();
+    }
+
+    /**
+     * Nobody gets a connection any more. Connections that nobody uses are closed at once, others when they are given back; who waits for
+     * one gets a {@see ConnectionClosedException}.
+     */
+    public function close(): void
+    {
+        $this->roster->close();
+    }
+
+    /** Ends all connections at once, and fails what is under way on them. */
+    public function kill(): void
+    {
+        $this->roster->kill();
+    }
+
+    /** @param list<mixed> $parameters */
+    private function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        $session = $this->roster->take($cancellation);
+        try {
+            $result = $session->query($sql, $parameters, $cancellation);
+            $this->paces->learn($sql, $session->took());
+
+            return $result;
+        } finally {
+            $this->roster->give($session);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** The other side said what PostgreSQL's protocol does not allow there; the connection is of no use any more. */
+final class ProtocolException extends \RuntimeException implements PostgresException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $what such as "a row without columns"
+     */
+    public static function malformed(string $what): self
+    {
+        return new self("PostgreSQL's protocol is broken: {$what}");
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $type the message's type, one byte
+     * @param string $when such as "during the login"
+     */
+    public static function unexpected(string $type, string $when): self
+    {
+        return new self("PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}");
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $bytes what it began its answer with
+     */
+    public static function notPostgres(string $bytes): self
+    {
+        return new self('it answers, but not as PostgreSQL: ' . self::printable(substr($bytes, 0, 60)));
+    }
+
+    /**
+     * A value of a result has no meaning that PHP can tell; the connection is as good as before.
+     *
+     * @param string $reason as a clause, without the value; '' where there is no more to say
+     */
+    public static function value(string $type, string $reason = ''): self
+    {
+        return new self("PostgreSQL sent a value of the type {$type} that can't be read" . ($reason === '' ? '' : ": {$reason}"));
+    }
+
+    private static function printable(string $bytes): string
+    {
+        return "'" . addcslashes($bytes, "\0..\37'\\\177..\377") . "'";
+    }
+}

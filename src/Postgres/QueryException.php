@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Spindle\Postgres\Internal\ServerError;
+
+/**
+ * The server refused a statement, or stopped it. What it did is undone, as far as the server can.
+ *
+ * The message is the server's own, without values of parameters. What may hold values is in {@see $detail} and {@see $context}, which
+ * stand in no message, trace or dump, and don't travel with the exception to another process.
+ *
+ * @property-read string|null $detail  what the server says beside the message, such as "Key (email)=(a@b.c) already exists."
+ * @property-read string|null $context where it was in a function or in data that came in
+ *
+ * @see https://www.postgresql.org/docs/current/protocol-error-fields.html
+ */
+class QueryException extends \RuntimeException implements PostgresException
+{
+    /** @var \WeakMap<self, array{detail: string|null, context: string|null}>|null */
+    private static ?\WeakMap $confidential = null;
+
+    /**
+     * @param string      $sqlState   five characters
+     * @param string      $severity   ERROR, FATAL or PANIC
+     * @param int|null    $position   in the statement, in characters from 1
+     * @param string|null $constraint name of the constraint that was violated
+     * @param string|null $routine    of the server's source that reports it
+     *
+     * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
+     */
+    final private function __construct(
+        string $message,
+        public readonly string $sqlState,
+        public readonly string $severity,
+        public readonly ?string $hint,
+        public readonly ?int $position,
+        public readonly ?string $schema,
+        public readonly ?string $table,
+        public readonly ?string $column,
+        public readonly ?string $dataType,
+        public readonly ?string $constraint,
+        public readonly ?string $routine,
+        public readonly string $sql,
+    ) {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    final public static function of(#[\SensitiveParameter] ServerError $error, string $sql): self
+    {
+        $class = self::class(
+            $error->sqlState(),
+        );
+        $exception = new $class(
+            \sprintf('%s (SQLSTATE %s)', $error->message(), $error->sqlState()),
+            $error->sqlState(),
+            $error->severity(),
+            $error->field('H'),
+            $error->position(),
+            $error->field('s'),
+            $error->field('t'),
+            $error->column(),
+            $error->field('d'),
+            $error->field('n'),
+            $error->field('R'),
+            $sql,
+        );
+        self::$confidential ??= new \WeakMap();
+        self::$confidential[$exception] = ['detail' => $error->field('D'), 'context' => $error->field('W')];
+
+        return $exception;
+    }
+
+    final public function __get(string $name): ?string
+    {
+        return match ($name) {
+            'detail', 'context' => (self::$confidential[$this] ?? [])[$name] ?? null,
+            default => throw new \LogicException(\sprintf('%s has no property $%s', static::class, $name)),
+        };
+    }
+
+    final public function __isset(string $name): bool
+    {
+        return ($name === 'detail' || $name === 'context') && $this->__get($name) !== null;
+    }
+
+    /** @return class-string<self> */
+    private static function class(string $sqlState): string
+    {
+        return match ($sqlState) {
+            '23505' => UniqueViolationException::class,
+            '23503' => ForeignKeyViolationException::class,
+            '23514' => CheckViolationException::class,
+            '23502' => NotNullViolationException::class,
+            '23P01' => ExclusionViolationException::class,
+            '40P01' => DeadlockException::class,
+            '40001' => SerializationFailureException::class,
+            '57014' => QueryCancelledException::class,
+            default => self::class,
+        };
+    }
+}

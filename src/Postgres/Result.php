@@ -1,0 +1,162 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\RowObjects;
+use Spindle\Postgres\Internal\Rows;
+
+/**
+ * What a statement gave: rows, by the names of their columns, and a number of rows. Values are made when rows are taken.
+ *
+ * | PostgreSQL | PHP |
+ * |---|---|
+ * | bool; int2, int4, int8, oid; float4, float8 | bool; int; float |
+ * | numeric | string, as exact as it is |
+ * | bytea | string of bytes |
+ * | json, jsonb | what json_decode() makes, objects as arrays |
+ * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity |
+ * | interval | DateInterval |
+ * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
+ * | text, uuid, enums and all others | string |
+ *
+ * @implements \IteratorAggregate<int, array<string, mixed>>
+ */
+final class Result implements \IteratorAggregate, \Countable
+{
+    /**
+     * @internal
+     *
+     * @param int<0, max> $count of the rows
+     * @param int $affected rows that the statement wrote, or read
+     */
+    public function __construct(private readonly ?Columns $columns, private readonly Rows $rows, private readonly int $count, public readonly int $affected) {}
+
+    /** @return list<string> names of the columns */
+    public function columns(): array
+    {
+        return $this->columns->names ?? [];
+    }
+
+    /** Rows that there are, which for a statement that only writes is none. */
+    public function count(): int
+    {
+        return $this->count;
+    }
+
+    /**
+     * @return \Generator<int, array<string, mixed>>
+     *
+     * @throws UnexpectedResultException when two columns have the same name
+     */
+    public function getIterator(): \Generator
+    {
+        $index = 0;
+        foreach ($this->batches() as $batch) {
+            foreach ($batch as $row) {
+                yield $index++ => array_combine($this->columns->names ?? [], $row);
+            }
+        }
+    }
+
+    /** @return list<array<string, mixed>> */
+    public function all(): array
+    {
+        $rows = [];
+        $names = $this->columns->names ?? [];
+        foreach ($this->batches() as $batch) {
+            foreach ($batch as $row) {
+                $rows[] = array_combine($names, $row);
+            }
+        }
+
+        return $rows;
+    }
+
+    /** @return list<list<mixed>> values without names */
+    public function lists(): array
+    {
+        return $this->columns === null ? [] : array_merge(...$this->rows->batches($this->columns));
+    }
+
+    /**
+     * @return array<string, mixed>|null the row; null when there is none
+     *
+     * @throws UnexpectedResultException when there are several
+     */
+    public function one(): ?array
+    {
+        if ($this->count > 1) {
+            throw UnexpectedResultException::rows($this->count);
+        }
+        if ($this->columns === null || $this->count === 0) {
+            return null;
+        }
+        if ($this->columns->twice !== null) {
+            throw UnexpectedResultException::sameName($this->columns->twice);
+        }
+
+        return array_combine($this->columns->names, $this->rows->first($this->columns, \count($this->columns->names)));
+    }
+
+    /**
+     * @return mixed the first value of the row; null when there is no row
+     *
+     * @throws UnexpectedResultException when there are several rows, or no columns
+     */
+    public function value(): mixed
+    {
+        if ($this->count > 1) {
+            throw UnexpectedResultException::rows($this->count);
+        }
+
+        if ($this->columns === null || $this->columns->names === []) {
+            throw UnexpectedResultException::noColumns();
+        }
+
+        return $this->count === 0 ? null : $this->rows->first($this->columns, 1)[0];
+    }
+
+    /**
+     * @return list<mixed> the first value of each row
+     *
+     * @throws UnexpectedResultException when there are no columns
+     */
+    public function column(): array
+    {
+        if (($this->columns->names ?? []) === []) {
+            throw UnexpectedResultException::noColumns();
+        }
+
+        return array_column($this->lists(), 0);
+    }
+
+    /**
+     * An object for each row, made by its constructor: a parameter gets the column of its name, also where that is written in
+     * snake_case; where an enum is wanted, the case with the column's value.
+     *
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return list<T>
+     *
+     * @throws UnexpectedResultException when a parameter has no column, a column no parameter, or a value has the wrong type
+     */
+    public function as(string $class): array
+    {
+        return (new RowObjects($class, $this->columns()))->of($this->lists());
+    }
+
+    /** @return iterable<list<list<mixed>>> */
+    private function batches(): iterable
+    {
+        if ($this->columns?->twice !== null) {
+            throw UnexpectedResultException::sameName($this->columns->twice);
+        }
+
+        return $this->columns === null ? [] : $this->rows->batches($this->columns);
+    }
+}

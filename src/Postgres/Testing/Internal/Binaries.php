@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Testing\Internal;
+
+use Spindle\Postgres\Testing\ClusterException;
+
+/** Finds the directory that holds a server's programs, which distributions keep out of PATH. */
+final class Binaries
+{
+    private const DIRECTORIES = [
+        '/usr/lib/postgresql/*/bin', // Debian
+        '/usr/libexec/postgresql*', // Alpine
+        '/usr/pgsql-*/bin', // Red Hat, packages of PostgreSQL
+        '/opt/homebrew/opt/postgresql@*/bin',
+        '/usr/local/opt/postgresql@*/bin',
+        '/usr/local/pgsql/bin',
+    ];
+
+    /**
+     * @param int|null    $version   the major version that it has to be
+     * @param string|null $directory the only one to look into
+     *
+     * @throws ClusterException
+     */
+    public static function find(?int $version, ?string $directory): string
+    {
+        $places = $directory !== null ? [$directory] : self::places();
+        foreach ($places as $place) {
+            if (self::hasServer($place) && ($version === null || $version === self::version($place))) {
+                return $place;
+            }
+        }
+
+        throw ClusterException::notFound($version, $directory !== null ? [$directory] : ['PATH', ...self::DIRECTORIES]);
+    }
+
+    /** @return list<string> PATH first, then the newest version first */
+    private static function places(): array
+    {
+        $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
+        $found = [];
+        foreach (self::DIRECTORIES as $pattern) {
+            $matches = glob($pattern, \GLOB_ONLYDIR);
+            array_push($found, ...$matches !== false ? $matches : []);
+        }
+        usort($found, static fn(string $a, string $b): int => strnatcmp($b, $a));
+
+        return [...array_values($path), ...$found];
+    }
+
+    private static function hasServer(string $directory): bool
+    {
+        return @is_executable("{$directory}/initdb") && @is_executable("{$directory}/postgres");
+    }
+
+    private static function version(string $directory): int
+    {
+        [, $output] = Program::run(["{$directory}/postgres", '--version']); // postgres (PostgreSQL) 17.2 (Debian 17.2-1)
+
+        return preg_match('/\) (\d+)/', $output, $match) === 1 ? (int) $match[1] : 0;
+    }
+}

@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Testing\Internal;
+
+use Spindle\Internal\Launcher\Descriptors;
+use Spindle\Postgres\Testing\ClusterException;
+
+/**
+ * Starts programs that inherit nothing of this process but what they are given: neither its environment, which may
+ * configure PostgreSQL, nor its open descriptors, which a server would hold open for as long as it runs.
+ */
+final class Program
+{
+    private const NULL = ['file', '/dev/null', 'r+'];
+
+    /** Of the environment, besides a plain locale. */
+    private const VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
+
+    /** In a session of its own where there is a setsid: what a terminal sends to its foreground is not for it. */
+    private const DETACHED = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
+
+    /** Whoever interrupts this process by a key or a closed terminal does not mean the one that cleans up after it. */
+    private const DEAF = 'trap "" HUP INT QUIT TERM; ';
+
+    /**
+     * Runs a program to its end.
+     *
+     * @param list<string> $command
+     *
+     * @return array{int, string} its exit code and what it wrote
+     *
+     * @throws ClusterException
+     */
+    public static function run(array $command): array
+    {
+        [$process, [1 => $pipe]] = self::open($command, 'exec "$@" 2>&1', [1 => ['pipe', 'w']]);
+        $output = stream_get_contents($pipe);
+        fclose($pipe);
+
+        return [proc_close($process), trim((string) $output)];
+    }
+
+    /**
+     * @param list<string> $command
+     * @param string       $output  the file that its standard output and error are appended to
+     *
+     * @return resource as proc_open returns it
+     *
+     * @throws ClusterException
+     */
+    public static function start(array $command, string $output): mixed
+    {
+        return self::open($command, self::DETACHED, [1 => ['file', $output, 'a'], 2 => ['file', $output, 'a']])[0];
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @return array{resource, resource} as proc_open returns it, and the pipe that it reads
+     *
+     * @throws ClusterException
+     */
+    public static function startGuardian(array $command): array
+    {
+        [$process, [$pipe]] = self::open($command, self::DEAF . self::DETACHED, [0 => ['pipe', 'r']]);
+
+        return [$process, $pipe];
+    }
+
+    /**
+     * @param list<string>                                                     $command
+     * @param array<int, array{string, string}|array{string, string, string}> $descriptors
+     *
+     * @return array{resource, array<int, resource>} and the pipes
+     */
+    private static function open(array $command, string $shell, array $descriptors): array
+    {
+        foreach ([0, 1, 2, 3, ...Descriptors::toReplace()] as $descriptor) {
+            $descriptors[$descriptor] ??= self::NULL;
+        }
+        error_clear_last();
+        $process = @proc_open(['/bin/sh', '-c', $shell, 'sh', ...$command], $descriptors, $pipes, '/', self::environment());
+        if ($process === false) {
+            throw ClusterException::cannotDo("'{$command[0]}' can't be started", error_get_last()['message'] ?? 'proc_open failed');
+        }
+
+        /** @var array<int, resource> $pipes */
+        return [$process, $pipes];
+    }
+
+    /** @return array<string, string> */
+    private static function environment(): array
+    {
+        $environment = ['LC_ALL' => 'C'];
+        foreach (self::VARIABLES as $name) {
+            $value = getenv($name);
+            if ($value !== false) {
+                $environment[$name] = $value;
+            }
+        }
+
+        return $environment;
+    }
+}

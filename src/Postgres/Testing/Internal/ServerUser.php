@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Testing\Internal;
+
+use Spindle\Postgres\Testing\ClusterException;
+
+/** The user that the server runs as: this process's own, or an unprivileged one where that is root. */
+final class ServerUser
+{
+    private const UNPRIVILEGED = ['postgres', 'nobody'];
+
+    private static ?self $found = null;
+
+    /**
+     * @param list<string>         $prefix what runs the rest of its command line as this user
+     * @param array{int, int}|null $ids    user and group; null for this process's own
+     */
+    private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
+
+    /** @throws ClusterException */
+    public static function find(): self
+    {
+        return self::$found ??= self::isRoot() ? self::unprivileged() : new self([], null);
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @return list<string>
+     */
+    public function command(array $command): array
+    {
+        return [...$this->prefix, ...$command];
+    }
+
+    /** Hands a file or directory over to this user. */
+    public function own(string $path): void
+    {
+        if ($this->ids !== null) {
+            chown($path, $this->ids[0]);
+            chgrp($path, $this->ids[1]);
+        }
+    }
+
+    private static function isRoot(): bool
+    {
+        return \function_exists('posix_geteuid') ? posix_geteuid() === 0 : Program::run(['id', '-u'])[1] === '0';
+    }
+
+    /** @throws ClusterException */
+    private static function unprivileged(): self
+    {
+        $reasons = '';
+        foreach (self::UNPRIVILEGED as $name) {
+            [$exitCode, $user] = Program::run(['id', '-u', $name]);
+            if ($exitCode !== 0) {
+                $reasons .= "{$user}\n";
+
+                continue;
+            }
+            $group = Program::run(['id', '-g', $name])[1];
+            foreach (self::means($name, $user, $group) as $prefix) {
+                [$exitCode, $output] = Program::run([...$prefix, 'true']);
+                if ($exitCode === 0) {
+                    return new self($prefix, [(int) $user, (int) $group]);
+                }
+                $reasons .= "{$output}\n";
+            }
+        }
+
+        throw ClusterException::noUser(trim($reasons));
+    }
+
+    /** @return list<list<string>> the best first: setpriv becomes the program, the others may stay its parent */
+    private static function means(string $name, string $user, string $group): array
+    {
+        return [
+            ['setpriv', "--reuid={$user}", "--regid={$group}", '--clear-groups', '--'],
+            ['runuser', '-u', $name, '--'],
+            ['su', '-s', '/bin/sh', '-c', 'exec "$@"', '--', $name, 'sh'],
+        ];
+    }
+}

@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** A statement of the transaction had failed and its exception was caught, so it could not be committed: it was rolled back. */
+final class TransactionAbortedException extends \RuntimeException implements PostgresException
+{
+    private function __construct()
+    {
+        parent::__construct('A statement of the transaction failed before, so it was rolled back rather than committed. Put what may fail in a nested transaction()');
+    }
+
+    /** @internal */
+    public static function atCommit(): self
+    {
+        return new self();
+    }
+}

@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** What was asked for, the driver can't do; the message names one that can. Nothing was sent. */
+final class UnsupportedException extends \LogicException implements PostgresException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    public static function with(string $what, string $reason): self
+    {
+        return new self("{$what} is not possible with ext-pgsql: {$reason}. Use the native driver");
+    }
+}

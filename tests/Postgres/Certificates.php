@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Postgres;
+
+/** A certificate authority for one test: its own certificate, and those that it issues, as files in a directory of the test. */
+final class Certificates
+{
+    /** The file of the authority's own certificate. */
+    public readonly string $authority;
+
+    private readonly \OpenSSLCertificate $certificate;
+
+    private readonly \OpenSSLAsymmetricKey $key;
+
+    private int $serial = 1;
+
+    public function __construct(private readonly string $directory, string $name = 'Spindle test authority')
+    {
+        $this->key = self::newKey();
+        $extensions = "basicConstraints = critical, CA:TRUE\nkeyUsage = critical, keyCertSign, cRLSign\n";
+        $this->certificate = $this->sign($name, $this->key, null, $extensions, 1, 'sha256');
+        $this->authority = "{$directory}/authority-" . bin2hex(random_bytes(4)) . '.pem';
+        openssl_x509_export_to_file($this->certificate, $this->authority);
+    }
+
+    /**
+     * @param string $host an address or a name, *.example.test included
+     *
+     * @return array{string, string} the files of the certificate and of its key
+     */
+    public function forServer(string $host, string $digest = 'sha256'): array
+    {
+        return $this->issue($host, self::server($host), 1, $digest);
+    }
+
+    /** @return array{string, string} the files of a certificate that was valid for the moment when it was made, and of its key */
+    public function expiredForServer(string $host): array
+    {
+        return $this->issue($host, self::server($host), 0, 'sha256');
+    }
+
+    /** @return array{string, string} the files of the certificate and of its key */
+    public function forClient(string $user): array
+    {
+        return $this->issue($user, "extendedKeyUsage = clientAuth\n", 1, 'sha256');
+    }
+
+    private static function server(string $host): string
+    {
+        $kind = filter_var($host, \FILTER_VALIDATE_IP) === false ? 'DNS' : 'IP';
+
+        return "extendedKeyUsage = serverAuth\nsubjectAltName = {$kind}:{$host}\n";
+    }
+
+    /** @return array{string, string} */
+    private function issue(string $name, string $extensions, int $days, string $digest): array
+    {
+        $key = self::newKey();
+        $certificate = $this->sign($name, $key, $this->certificate, "basicConstraints = CA:FALSE\n{$extensions}", $days, $digest);
+        $file = "{$this->directory}/" . bin2hex(random_bytes(4));
+        $files = ["{$file}.crt", "{$file}.key"];
+        openssl_x509_export_to_file($certificate, $files[0]);
+        openssl_pkey_export_to_file($key, $files[1]);
+        chmod($files[1], 0o600);
+
+        return $files;
+    }
+
+    private static function newKey(): \OpenSSLAsymmetricKey
+    {
+        $key = openssl_pkey_new(['private_key_type' => \OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1']);
+
+        return $key !== false ? $key : throw new \RuntimeException((string) openssl_error_string());
+    }
+
+    private function sign(string $name, \OpenSSLAsymmetricKey $key, ?\OpenSSLCertificate $issuer, string $extensions, int $days, string $digest): \OpenSSLCertificate
+    {
+        $file = "{$this->directory}/openssl.cnf";
+        file_put_contents($file, "[req]\ndistinguished_name = name\n[name]\n[extensions]\n{$extensions}");
+        $options = ['config' => $file, 'x509_extensions' => 'extensions', 'digest_alg' => $digest];
+        $request = openssl_csr_new(['commonName' => $name], $key, $options);
+        \assert($request instanceof \OpenSSLCertificateSigningRequest);
+        $certificate = openssl_csr_sign($request, $issuer, $this->key, $days, $options, $this->serial++);
+
+        return $certificate !== false ? $certificate : throw new \RuntimeException((string) openssl_error_string());
+    }
+}

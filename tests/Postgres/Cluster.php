@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Postgres;
+
+use Spindle\Postgres\Testing\TemporaryCluster;
+
+/**
+ * The one PostgreSQL cluster that all tests of a run share, started when the first one needs it and gone with the process.
+ * What a test creates in it has names of its own, or is in a database of its own. A test that ends the server, or needs
+ * other settings, starts a cluster of its own.
+ *
+ * A test class that uses it has {@see UsesCluster}.
+ */
+final class Cluster
+{
+    private static ?TemporaryCluster $shared = null;
+
+    public static function shared(): TemporaryCluster
+    {
+        return self::$shared ??= TemporaryCluster::start([
+            'max_connections' => 200,
+            'max_prepared_transactions' => 10,
+            'autovacuum' => false,
+        ]);
+    }
+
+    /**
+     * What the server answers to one statement, over a connection of its own: a look from outside.
+     *
+     * @return list<array<array-key, string|null>> rows by column
+     */
+    public static function ask(string $sql, ?string $dsn = null): array
+    {
+        $connection = pg_connect($dsn ?? self::shared()->dsn(), \PGSQL_CONNECT_FORCE_NEW);
+        if ($connection === false) {
+            throw new \RuntimeException('The cluster does not answer');
+        }
+        try {
+            $result = pg_query($connection, $sql);
+
+            /** @var list<array<array-key, string|null>> $rows */
+            $rows = $result === false ? throw new \RuntimeException(pg_last_error($connection)) : pg_fetch_all($result);
+
+            return $rows;
+        } finally {
+            pg_close($connection);
+        }
+    }
+
+    /** @return string the name of a new and empty database */
+    public static function newDatabase(): string
+    {
+        $name = 'test_' . bin2hex(random_bytes(6));
+        self::ask("CREATE DATABASE {$name}");
+
+        return $name;
+    }
+}

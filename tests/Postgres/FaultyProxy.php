@@ -1,0 +1,269 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Postgres;
+
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Tests\Async;
+use Spindle\Tests\Scale;
+
+use function Amp\delay;
+
+/**
+ * A network that misbehaves as told: stands between clients and a server, in the same event loop as the client, and by
+ * itself passes on what it gets. What it is told holds for all connections from then on, those that are open included.
+ */
+final class FaultyProxy
+{
+    public readonly string $host;
+
+    public readonly int $port;
+
+    /** How many clients have connected so far. */
+    public int $connections = 0;
+
+    /** @var array<string, int> bytes that were passed on, by direction, of all connections */
+    private array $passed = ['to server' => 0, 'to client' => 0];
+
+    /** @var array<int, ProxiedConnection> those that are open, on one side at least */
+    private array $open = [];
+
+    private ?Randomizer $random = null;
+    private int $slice = \PHP_INT_MAX;
+    private float $delay = 0.0;
+    private bool $swallows = false;
+    private bool $refuses = false;
+    private bool $isPaused = false;
+
+    /** @var list<Suspension<null>> */
+    private array $waiting = [];
+
+    /** @var array<string, array{int, bool}> by direction, after how many bytes of a connection it is cut, and whether by a reset */
+    private array $cuts = [];
+
+    private readonly string $accepting;
+
+    /** @var resource|null */
+    private mixed $socket;
+
+    /** @param string $server such as tcp://127.0.0.1:5432 or unix:///tmp/.s.PGSQL.5432 */
+    public function __construct(private readonly string $server)
+    {
+        $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
+        $socket = stream_socket_server('tcp://127.0.0.1:0', $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, $context);
+        if ($socket === false) {
+            throw new \RuntimeException("No proxy can listen: {$message}");
+        }
+        stream_set_blocking($socket, false);
+        $this->socket = $socket;
+        [$this->host, $port] = explode(':', (string) stream_socket_get_name($socket, false));
+        $this->port = (int) $port;
+        $weak = \WeakReference::create($this);
+        $this->accepting = EventLoop::onReadable($socket, static fn() => $weak->get()?->accept());
+    }
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    public static function before(TemporaryCluster $cluster): self
+    {
+        return new self("tcp://127.0.0.1:{$cluster->port}");
+    }
+
+    /** How many connections are open, on one side at least. */
+    public function open(): int
+    {
+        return \count($this->open);
+    }
+
+    /** Bytes that were passed on, of all connections. */
+    public function passed(Direction $direction): int
+    {
+        return $this->passed[$direction->value];
+    }
+
+    /** At most so many bytes are passed on at once, and the loop turns before the next ones. */
+    public function slice(int $bytes): void
+    {
+        [$this->slice, $this->random] = [max(1, $bytes), null];
+    }
+
+    /** The same with random sizes, from 1 to so many bytes. */
+    public function sliceRandomly(int $most, ?int $seed = null): void
+    {
+        $this->slice($most);
+        $this->random = new Randomizer(new Mt19937($seed ?? Scale::seed()));
+    }
+
+    /** Each piece takes so many seconds, one after another. */
+    public function delay(float $seconds): void
+    {
+        $this->delay = $seconds;
+    }
+
+    /** What comes from now on, on either side, vanishes, also that a side closes its connection: the network is down. */
+    public function swallow(): void
+    {
+        $this->swallows = true;
+    }
+
+    /** Nothing is read from now on, so that both sides find that they can't write any more when all buffers are full. */
+    public function pause(): void
+    {
+        $this->isPaused = true;
+    }
+
+    /** Passes on again what it gets, at once and in one piece; what it was told to cut it cuts. */
+    public function resume(): void
+    {
+        $this->isPaused = $this->swallows = $this->refuses = false;
+        [$this->slice, $this->random, $this->delay] = [\PHP_INT_MAX, null, 0.0];
+        [$waiting, $this->waiting] = [$this->waiting, []];
+        foreach ($waiting as $suspension) {
+            $suspension->resume();
+        }
+    }
+
+    /** Clients that connect from now on find their connection closed. */
+    public function refuse(): void
+    {
+        $this->refuses = true;
+    }
+
+    /** A connection is closed when exactly so many bytes of it were passed on in this direction. */
+    public function closeAfter(int $bytes, Direction $direction): void
+    {
+        $this->cuts[$direction->value] = [$bytes, false];
+    }
+
+    /** The same by a reset: both sides get ECONNRESET. */
+    public function resetAfter(int $bytes, Direction $direction): void
+    {
+        $this->cuts[$direction->value] = [$bytes, true];
+    }
+
+    /** Cuts no connection any more. */
+    public function cutNone(): void
+    {
+        $this->cuts = [];
+    }
+
+    /** Closes all connections, on both sides. */
+    public function close(): void
+    {
+        foreach ($this->open as $connection) {
+            $connection->close();
+        }
+    }
+
+    /** The same by a reset: both sides get ECONNRESET. */
+    public function reset(): void
+    {
+        foreach ($this->open as $connection) {
+            $connection->reset();
+        }
+    }
+
+    /** Closes all connections and takes no more. */
+    public function stop(): void
+    {
+        EventLoop::cancel($this->accepting);
+        $this->close();
+        $this->resume();
+        if ($this->socket !== null) {
+            fclose($this->socket);
+            $this->socket = null;
+        }
+    }
+
+    private function accept(): void
+    {
+        $socket = $this->socket === null ? false : @stream_socket_accept($this->socket, 0);
+        if ($socket === false) {
+            return;
+        }
+        $number = $this->connections++;
+        $client = new Wire($socket);
+        try {
+            $server = $this->refuses ? null : Wire::connect($this->server);
+        } catch (\RuntimeException) {
+            $server = null;
+        }
+        if ($server === null) {
+            $client->close();
+
+            return;
+        }
+        $this->open[$number] = $connection = new ProxiedConnection($client, $server);
+        Async::run(fn() => $this->pump($number, $connection, Direction::ToServer));
+        Async::run(fn() => $this->pump($number, $connection, Direction::ToClient));
+    }
+
+    private function pump(int $number, ProxiedConnection $connection, Direction $direction): void
+    {
+        $this->holdUp();
+        while (($bytes = $connection->read($direction)) !== '') {
+            while ($bytes !== '') {
+                $piece = substr($bytes, 0, $this->size());
+                $bytes = substr($bytes, \strlen($piece));
+                if (!$this->pass($piece, $connection, $direction)) {
+                    break 2;
+                }
+            }
+            $this->holdUp();
+        }
+        $connection->end($direction, $this->swallows);
+        if ($connection->isClosed()) {
+            unset($this->open[$number]);
+        }
+    }
+
+    /** False when the connection is cut. */
+    private function pass(string $piece, ProxiedConnection $connection, Direction $direction): bool
+    {
+        $this->holdUp();
+        if ($this->delay > 0) {
+            delay($this->delay);
+        }
+        if ($this->swallows) {
+            return true;
+        }
+        [$most, $byReset] = $this->cuts[$direction->value] ?? [\PHP_INT_MAX, false];
+        $most -= $connection->passed($direction);
+        $piece = substr($piece, 0, max(0, $most));
+        $this->passed[$direction->value] += \strlen($piece);
+        $connection->write($direction, $piece);
+        if (\strlen($piece) >= $most) {
+            $byReset ? $connection->reset() : $connection->close();
+
+            return false;
+        }
+        if ($this->slice !== \PHP_INT_MAX) {
+            delay(0);
+        }
+
+        return true;
+    }
+
+    private function size(): int
+    {
+        return $this->random === null ? $this->slice : $this->random->getInt(1, $this->slice);
+    }
+
+    private function holdUp(): void
+    {
+        while ($this->isPaused) {
+            /** @var Suspension<null> $suspension */
+            $suspension = EventLoop::getSuspension();
+            $this->waiting[] = $suspension;
+            $suspension->suspend();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Postgres;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/** A connected socket whose reads and writes suspend the fiber, and that can end in every way a connection ends. */
+final class Wire
+{
+    private const READ_SIZE = 65_536;
+
+    /** @var array<string, Suspension<null>> by the watcher that would resume it */
+    private array $waiting = [];
+
+    /** @param resource|null $socket null when it is closed */
+    public function __construct(private mixed $socket)
+    {
+        \assert($socket !== null);
+        stream_set_blocking($socket, false);
+        stream_set_write_buffer($socket, 0);
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** @throws \RuntimeException when nobody listens there */
+    public static function connect(string $address): self
+    {
+        $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
+        $socket = @stream_socket_client($address, $code, $message, 5, \STREAM_CLIENT_CONNECT, $context);
+
+        return $socket !== false ? new self($socket) : throw new \RuntimeException("{$address}: {$message}");
+    }
+
+    public function isClosed(): bool
+    {
+        return $this->socket === null;
+    }
+
+    /** What there is, as soon as there is something; '' when the other side has closed or reset it, or this side has. */
+    public function read(int $most = self::READ_SIZE): string
+    {
+        while ($this->socket !== null) {
+            $bytes = @fread($this->socket, max(1, $most));
+            if ($bytes !== '' && $bytes !== false) {
+                return $bytes;
+            }
+            if (feof($this->socket)) {
+                return '';
+            }
+            $this->wait(EventLoop::onReadable(...));
+        }
+
+        return '';
+    }
+
+    /** Returns when the kernel has taken it all; false when it can't any more, for the connection is gone. */
+    public function write(string $bytes): bool
+    {
+        while ($bytes !== '' && $this->socket !== null) {
+            $written = @fwrite($this->socket, $bytes);
+            if ($written === false) {
+                return false;
+            }
+            $bytes = substr($bytes, $written);
+            if ($bytes !== '') {
+                $this->wait(EventLoop::onWritable(...));
+            }
+        }
+
+        return $bytes === '';
+    }
+
+    /** As a server; false when the other side does not agree. */
+    public function startTls(string $certificate, string $key, ?string $authority = null): bool
+    {
+        if ($this->socket === null) {
+            return false;
+        }
+        $options = ['local_cert' => $certificate, 'local_pk' => $key, 'verify_peer' => $authority !== null, 'verify_peer_name' => false];
+        stream_context_set_option($this->socket, ['ssl' => $authority === null ? $options : [...$options, 'cafile' => $authority]]);
+        $done = 0;
+        while ($done === 0 && $this->socket !== null) { // it takes messages to and fro
+            $done = @stream_socket_enable_crypto($this->socket, true, \STREAM_CRYPTO_METHOD_TLS_SERVER);
+            if ($done === 0) {
+                $this->wait(EventLoop::onReadable(...));
+            }
+        }
+
+        return $done === true;
+    }
+
+    /** Suspends until this side closes it. */
+    public function stall(): void
+    {
+        while ($this->socket !== null) {
+            $this->wait(static fn(mixed $socket, \Closure $callback): string => EventLoop::disable(EventLoop::onReadable($socket, $callback)));
+        }
+    }
+
+    /** Says that this side writes no more, and goes on reading. */
+    public function finish(): void
+    {
+        if ($this->socket !== null) {
+            @stream_socket_shutdown($this->socket, \STREAM_SHUT_WR);
+        }
+    }
+
+    /** What waits for it goes on, as if the other side had closed it. */
+    public function close(): void
+    {
+        if ($this->socket === null) {
+            return;
+        }
+        $waiting = $this->waiting;
+        $this->waiting = [];
+        foreach ($waiting as $watcher => $suspension) {
+            EventLoop::cancel($watcher);
+            $suspension->resume();
+        }
+        fclose($this->socket);
+        $this->socket = null;
+    }
+
+    /** Closes it so that the other side gets ECONNRESET, by TCP; what is under way is lost. Needs ext-sockets. */
+    public function reset(): void
+    {
+        if ($this->socket !== null) {
+            $socket = socket_import_stream($this->socket);
+            \assert($socket !== false);
+            socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0]);
+            unset($socket); // it holds the descriptor open
+            $this->close();
+        }
+    }
+
+    /** @param \Closure(resource, \Closure(string): void): string $watch */
+    private function wait(\Closure $watch): void
+    {
+        \assert($this->socket !== null);
+        /** @var Suspension<null> $suspension */
+        $suspension = EventLoop::getSuspension();
+        $watcher = $watch($this->socket, function (string $watcher) use ($suspension): void {
+            EventLoop::cancel($watcher);
+            unset($this->waiting[$watcher]);
+            $suspension->resume();
+        });
+        $this->waiting[$watcher] = $suspension;
+        $suspension->suspend();
+    }
+}

@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres\Connect;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\SessionSetup;
+use Spindle\Postgres\Internal\Connect\SimpleQueries;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\TargetSession;
+use Spindle\Tests\Postgres\Message;
+
+final class SessionSetupTest extends TestCase
+{
+    private const NEW = ['server_version' => '15.2 (Debian)', 'in_hot_standby' => 'off', 'default_transaction_read_only' => 'off'];
+
+    private const OLD = ['server_version' => '13.4'];
+
+    public function testANewServerIsToldToLookWhetherItsClientIsStillThere(): void
+    {
+        $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::ReadWrite, self::NEW, 4711);
+
+        self::assertCount(1, $setup->statements());
+        self::assertStringContainsString("set_config(E'client_connection_check_interval', E'2000', false) where pg_catalog.pg_backend_pid() = 4711", $setup->statements()[0]);
+    }
+
+    public function testAnOldServerIsAskedForNothingByItself(): void
+    {
+        self::assertSame([], (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, self::OLD, 1))->statements());
+    }
+
+    public function testSettingsAreQuoted(): void
+    {
+        $options = new PostgresOptions(user: 'u', statementTimeout: 0.0001, settings: ['search_path' => "a'b\\", 'client_connection_check_interval' => '5s']);
+
+        self::assertSame(
+            ["select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)"],
+            (new SessionSetup($options, TargetSession::Any, self::NEW, 1))->statements(),
+        );
+    }
+
+    public function testAServerBeforeTwelveGivesFloatsInFull(): void
+    {
+        $statements = (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, ['server_version' => '11.2'], 1))->statements();
+
+        self::assertSame(["select pg_catalog.set_config(E'extra_float_digits', E'3', false)"], $statements);
+    }
+
+    /** @return iterable<string, array{TargetSession, string, string, bool}> */
+    public static function roles(): iterable
+    {
+        foreach (TargetSession::cases() as $target) {
+            foreach (['a primary' => ['off', 'off'], 'a primary that is read-only' => ['off', 'on'], 'a standby' => ['on', 'on']] as $what => [$standby, $readOnly]) {
+                $suits = match ($target) {
+                    TargetSession::Any, TargetSession::PreferStandby => true,
+                    TargetSession::ReadWrite => $what === 'a primary',
+                    TargetSession::ReadOnly => $what !== 'a primary',
+                    TargetSession::Primary => $what !== 'a standby',
+                    TargetSession::Standby => $what === 'a standby',
+                };
+                yield "{$what} for {$target->value}" => [$target, $standby, $readOnly, $suits];
+            }
+        }
+    }
+
+    #[DataProvider('roles')]
+    public function testTheKindOfSessionIsJudged(TargetSession $target, string $standby, string $readOnly, bool $suits): void
+    {
+        $options = new PostgresOptions(user: 'u');
+        $new = new SessionSetup($options, $target, ['server_version' => '15', 'in_hot_standby' => $standby, 'default_transaction_read_only' => $readOnly], 1);
+        $old = new SessionSetup($options, $target, self::OLD, 1);
+        $answers = new SimpleQueries($old->statements(), '');
+        $answers->receive($old->statements() === [] ? '' : Message::rowDescription(['a' => 16, 'b' => 25]) . Message::dataRow($standby === 'on' ? 't' : 'f', $readOnly) . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+
+        self::assertSame([$suits, $suits], [self::judge($new, new SimpleQueries([], '')), self::judge($old, $answers)]);
+    }
+
+    public function testASettingThatIsRefusedIsToldAndTheCheckIntervalIsNot(): void
+    {
+        $options = new PostgresOptions(user: 'u', settings: ['nonsense' => '1']);
+        $setup = new SessionSetup($options, TargetSession::Any, self::NEW, 1);
+        $answers = new SimpleQueries($setup->statements(), '');
+        $error = Message::errorResponse('42704', 'unrecognized configuration parameter');
+        $answers->receive($error . Message::readyForQuery() . $error . Message::readyForQuery() . 'rest');
+
+        self::assertSame('rest', $answers->rest());
+        $this->expectExceptionMessage('unrecognized configuration parameter (42704)');
+        $setup->judge($answers);
+    }
+
+    public function testParametersThatChangeMeanwhileAreTold(): void
+    {
+        $queries = new SimpleQueries(['select 1', 'select 2'], Message::parameterStatus('a', 'old'));
+        foreach (str_split(Message::dataRow('x', null, '') . Message::readyForQuery() . Message::parameterStatus('a', 'new') . Message::noticeResponse('00000', '') . Message::dataRow() . Message::readyForQuery()) as $byte) {
+            self::assertFalse($queries->isDone());
+            $queries->receive($byte);
+        }
+
+        self::assertTrue($queries->isDone());
+        self::assertSame([['a' => 'new'], [['x', null, '']], [[]], null], [$queries->parameters(), $queries->rows(0), $queries->rows(1), $queries->error(0)]);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function nonsense(): iterable
+    {
+        yield 'a value beyond its row' => [Message::of('D', "\0\1\0\0\0\x09x"), 'not as long'];
+        yield 'half a length' => [Message::of('D', "\0\1\0\0"), 'a number has to follow'];
+        yield 'a copy' => [Message::copyInResponse(1), "type 'G'"];
+        yield 'a login' => [Message::authenticationOk(), "type 'R'"];
+    }
+
+    #[DataProvider('nonsense')]
+    public function testWhatIsNotTheProtocolIsToldAsSuch(string $bytes, string $message): void
+    {
+        $this->expectException(ProtocolException::class);
+        $this->expectExceptionMessage($message);
+        (new SimpleQueries(['select 1'], ''))->receive($bytes);
+    }
+
+    public function testAServerThatEndsTheSessionIsHeard(): void
+    {
+        $this->expectExceptionObject(AttemptFailedException::because('terminating connection (57P01)'));
+        (new SimpleQueries(['select 1'], ''))->receive(Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL'));
+    }
+
+    private static function judge(SessionSetup $setup, SimpleQueries $answers): bool
+    {
+        try {
+            $setup->judge($answers);
+
+            return true;
+        } catch (AttemptFailedException $failure) {
+            self::assertTrue($failure->isUnsuitable);
+
+            return false;
+        }
+    }
+}

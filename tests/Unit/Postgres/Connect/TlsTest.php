@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres\Connect;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Connect\SystemStore;
+use Spindle\Postgres\Internal\Connect\Tls;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TlsMode;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
+
+#[RequiresPhpExtension('openssl')]
+final class TlsTest extends TestCase
+{
+    use OwnDirectory;
+
+    public function testAChannelIsBoundToTheHashOfTheCertificateByItsOwnSignature(): void
+    {
+        $certificates = new Certificates($this->path());
+        foreach (['sha1' => 'sha256', 'sha224' => 'sha224', 'sha256' => 'sha256', 'sha384' => 'sha384', 'sha512' => 'sha512'] as $digest => $expected) {
+            [$file] = $certificates->forServer('db', $digest);
+            $certificate = openssl_x509_read((string) file_get_contents($file));
+            self::assertInstanceOf(\OpenSSLCertificate::class, $certificate);
+            self::assertSame(bin2hex((string) openssl_x509_fingerprint($certificate, $expected, true)), bin2hex((string) Tls::endPoint($certificate)), $digest);
+        }
+        self::assertNull(Tls::endPoint(null));
+    }
+
+    public function testTheServersNameIsSentAndCheckedOnlyWhereItShouldBe(): void
+    {
+        self::assertSame([true, true, false, 'db', true], self::options(TlsMode::VerifyFull, 'db'));
+        self::assertSame([true, false, false, '10.0.0.1', false], self::options(TlsMode::VerifyCa, '10.0.0.1'));
+        self::assertSame([false, false, true, 'db', true], self::options(TlsMode::Require, 'db'));
+    }
+
+    public function testTheSystemsFolderIsTakenOnlyWhereItHasAllThatTheFileHas(): void
+    {
+        $certificates = [(new Certificates($this->path()))->authority, (new Certificates($this->path()))->authority];
+        $file = $this->file('all.crt', file_get_contents($certificates[0]) . file_get_contents($certificates[1]));
+
+        self::assertFalse(SystemStore::isComplete($this->path(), $file));
+        copy($certificates[0], $this->path('0a1b2c3d.0'));
+        self::assertFalse(SystemStore::isComplete($this->path(), $file));
+        copy($certificates[1], $this->path('0a1b2c3d.1'));
+        self::assertTrue(SystemStore::isComplete($this->path(), $file));
+    }
+
+    /** @return list<mixed> */
+    private static function options(TlsMode $mode, string $host): array
+    {
+        $options = stream_context_get_options((new Tls($mode, new PostgresHost($host), new PostgresOptions(user: 'u')))->context())['ssl'] ?? [];
+        self::assertIsArray($options);
+
+        return array_map(static fn(string $name): mixed => $options[$name] ?? null, ['verify_peer', 'verify_peer_name', 'allow_self_signed', 'peer_name', 'SNI_enabled']);
+    }
+}

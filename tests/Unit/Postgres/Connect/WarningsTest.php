@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres\Connect;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Connect\Warnings;
+
+final class WarningsTest extends TestCase
+{
+    /** @return iterable<string, array{string, string}> */
+    public static function warnings(): iterable
+    {
+        yield 'a socket' => ['stream_socket_client(): Unable to connect to unix:///tmp/x (No such file or directory)', 'no such file or directory'];
+        yield 'TLS' => ["fread(): SSL operation failed with code 1. OpenSSL Error messages:\nerror:0A000418:SSL routines::tlsv1 alert unknown ca", 'tlsv1 alert unknown ca'];
+        yield 'an abbreviation' => ['fread(): SSL: Connection reset by peer', 'SSL: Connection reset by peer'];
+        yield 'another' => ["stream_socket_enable_crypto(): Unable to set private key file `/tmp/x'", "unable to set private key file `/tmp/x'"];
+        yield 'none' => ['', ''];
+    }
+
+    #[DataProvider('warnings')]
+    public function testAWarningIsMadeAClause(string $warning, string $clause): void
+    {
+        self::assertSame($clause, Warnings::clause($warning));
+    }
+
+    public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
+    {
+        self::assertSame([false, 'fopen(/not/there): Failed to open stream: No such file or directory'], Warnings::of(static fn() => fopen('/not/there', 'r')));
+        self::assertSame([1, ''], Warnings::of(static fn() => 1));
+    }
+}

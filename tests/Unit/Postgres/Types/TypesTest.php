@@ -1,0 +1,204 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres\Types;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Types\BuiltIn;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\Range;
+use Spindle\Tests\Postgres\TypeCases;
+
+final class TypesTest extends TestCase
+{
+    private const OIDS = [
+        'int' => 23, 'text' => 25, 'text[]' => 1009, 'int[]' => 1007, 'jsonb' => 3802, 'bytea' => 17, 'date' => 1082, 'int4range' => 3904, 'int4multirange' => 4451, 'interval' => 1186,
+    ];
+
+    #[DataProvider('refused')]
+    public function testWhatCanNotBeSentIsRefusedByItsPositionAndTypes(int $oid, mixed $value): void
+    {
+        try {
+            (new Types())->encode($oid, $value, 3);
+        } catch (InvalidParameterException $exception) {
+            self::assertSame(3, $exception->position);
+            self::assertStringContainsString('parameter $3', $exception->getMessage());
+            self::assertStringContainsString((string) $exception->phpType, $exception->getMessage());
+            self::assertStringContainsString((string) $exception->postgresType, $exception->getMessage());
+
+            return;
+        }
+        self::fail('it was taken');
+    }
+
+    /** @return iterable<string, array{int, mixed}> */
+    public static function refused(): iterable
+    {
+        foreach (TypeCases::refused() as $name => [$type, $value]) {
+            yield $name => [self::OIDS[$type], $value];
+        }
+    }
+
+    #[DataProvider('secrets')]
+    public function testNoValueStandsInWhatIsThrown(int $oid, mixed $value): void
+    {
+        $before = ini_set('zend.exception_ignore_args', '0');
+        try {
+            (new Types())->encode($oid, $value, 1);
+            self::fail('it was taken');
+        } catch (InvalidParameterException $exception) {
+            self::assertStringNotContainsString('secret', $exception->getMessage());
+            foreach ($exception->getTrace() as $frame) {
+                if (str_starts_with($frame['class'] ?? '', 'Spindle\Postgres')) {
+                    self::assertStringNotContainsString('secret', print_r($frame['args'] ?? [], true));
+                }
+            }
+        } finally {
+            ini_set('zend.exception_ignore_args', (string) $before);
+        }
+    }
+
+    /** @return iterable<array{int, mixed}> */
+    public static function secrets(): iterable
+    {
+        yield [25, "secret\0"];
+        yield [23, ['secret']];
+        yield [1009, [['secret'], 'secret']];
+        yield [1009, ['secret' => 'secret']];
+        yield [3802, ['secret' => "secret\xFF"]];
+        yield [3906, new Range(['secret'])];
+        yield [4532, [new Range("secret\0")]];
+    }
+
+    public function testARowForCopyIsRefusedByItsColumn(): void
+    {
+        $this->expectException(InvalidParameterException::class);
+        $this->expectExceptionMessage("Column 2 of a row is of the type stdClass, which can't be sent as integer[]");
+
+        (new Types())->copyRow([23, 1007], [1, new \stdClass()]);
+    }
+
+    public function testARowForCopyHasAsManyValuesAsColumns(): void
+    {
+        $this->expectException(InvalidParameterException::class);
+        $this->expectExceptionMessage('A row has 2 columns, and 1 values were given');
+
+        (new Types())->copyRow([23, 23], [1]);
+    }
+
+    public function testARowForCopyHasNoDelimitersOfItsOwn(): void
+    {
+        self::assertSame(
+            "1\t\\N\ta\\tb\\nc\\rd\\\\N\t\\\\x0a\t{\"\\\\\\\\x0a\"}\tt\n",
+            (new Types())->copyRow([23, 25, 25, 17, 1001, 16], ['id' => 1, 'b' => null, 'c' => "a\tb\nc\rd\\N", 'd' => "\n", 'e' => ["\n"], 'f' => true]),
+        );
+    }
+
+    public function testFloatsKeepTheirDigitsWhateverTheSettings(): void
+    {
+        $floats = [0.1, 0.1 + 0.2, 1 / 3, 1e22, 1.5e300, -2.5e-10];
+        $locale = (string) setlocale(\LC_ALL, '0');
+        $precision = ini_set('precision', '5');
+        $serialized = ini_set('serialize_precision', '5');
+        setlocale(\LC_ALL, 'de_DE.UTF-8', 'de_DE', 'fr_FR.UTF-8', 'C');
+        try {
+            $types = new Types();
+            foreach ($floats as $float) {
+                self::assertSame($float, $types->decode(701, (string) $types->encode(701, $float, 1)));
+            }
+            self::assertSame($floats, $types->decode(3802, (string) $types->encode(3802, $floats, 1)));
+            self::assertSame('5', \ini_get('serialize_precision'));
+        } finally {
+            setlocale(\LC_ALL, $locale);
+            ini_set('precision', (string) $precision);
+            ini_set('serialize_precision', (string) $serialized);
+        }
+    }
+
+    public function testNumbersAreTheSameTextForAllTypes(): void
+    {
+        $types = new Types();
+        foreach (array_keys(BuiltIn::SCALARS + BuiltIn::ARRAYS + BuiltIn::RANGES + BuiltIn::MULTIRANGES) as $oid) {
+            self::assertSame(['5', '2.5', '3', '-0', '1000000000000000000', 'Infinity', 'NaN'], array_map(
+                static fn(mixed $value): ?string => $types->encode($oid, $value, 1),
+                [5, 2.5, 3.0, -0.0, 1e18, \INF, \NAN],
+            ));
+        }
+    }
+
+    public function testEverythingButNumbersAndNullHasToKnowItsType(): void
+    {
+        self::assertSame(
+            [false, false, false, true, true, true, true],
+            array_map(Types::needsType(...), [null, 1, 1.5, true, '1', [1], new Range()]),
+        );
+    }
+
+    public function testBytesOfAParameterAreLeftAsTheyAre(): void
+    {
+        $types = new Types();
+        $types->learn([['20000', 'domain', '17', 'digest', ',']]);
+
+        self::assertSame("\0\\", $types->encode(17, "\0\\", 1));
+        self::assertSame('\x005c', Types::hex("\0\\"));
+        self::assertSame('{"\\\\x005c"}', $types->encode(1001, ["\0\\"], 1));
+        self::assertSame('\x005c', $types->encode(20_000, "\0\\", 1), 'a domain is no bytea to a driver');
+    }
+
+    public function testWhatIsBuiltInIsKnown(): void
+    {
+        self::assertSame([16_385, 20_000], (new Types())->unknown([23, 16_385, 1009, 0, 3904, 4451, 20_000, 16_385]));
+    }
+
+    public function testWhatIsLearntIsKnownAndUnderstood(): void
+    {
+        $types = new Types();
+        self::assertSame('{1}', $types->decode(20_001, '{1}'), 'as long as nothing is known, it is a string');
+
+        $types->learn([['20001', 'array', '20000', 'percent[]', ','], ['20000', 'domain', '23', 'percent', ',']]);
+
+        self::assertSame([], $types->unknown([20_000, 20_001]));
+        self::assertSame([1, null], $types->decode(20_001, '{1,NULL}'));
+        self::assertSame('{1,NULL}', $types->encode(20_001, [1, null], 1));
+        $this->expectExceptionMessage('can\'t be sent as percent[]');
+        $types->encode(20_001, ['a' => 1], 1);
+    }
+
+    public function testATypeMadeOfItselfIsAString(): void
+    {
+        $types = new Types();
+        $types->learn([['20000', 'domain', '20000', 'strange', ',']]);
+
+        self::assertSame('{}', $types->decode(20_000, '{}'));
+    }
+
+    public function testAnOffsetWithSecondsKeepsTheInstant(): void
+    {
+        $time = (new Types())->decode(1184, '1900-01-01 00:09:21.25+00:09:21');
+
+        self::assertInstanceOf(\DateTimeImmutable::class, $time);
+        self::assertSame('1900-01-01 00:00:00.250000', $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s.u'));
+        self::assertSame('1900-01-01 00:00:00.250000+00:00', (new Types())->encode(1184, $time, 1));
+    }
+
+    public function testWhatASerializerOfJsonThrowsComesThrough(): void
+    {
+        $value = new class implements \JsonSerializable {
+            public function jsonSerialize(): never
+            {
+                throw new \DomainException('mine');
+            }
+        };
+        $before = \ini_get('serialize_precision');
+        try {
+            (new Types())->encode(3802, [$value], 1);
+            self::fail('it was taken');
+        } catch (\Throwable $exception) {
+            self::assertEquals(new \DomainException('mine'), $exception);
+        }
+        self::assertSame($before, \ini_get('serialize_precision'));
+    }
+}
