@@ -52,6 +52,8 @@ final readonly class PostgresOptions
      * @param int           $statementCache         prepared statements that each connection keeps; 0 for none
      * @param string|null   $passwordFile           in the form of .pgpass; ignored, as by libpq, when others may read it
      * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
+     * @param bool          $persistent             whether the next request of the same process, as PHP-FPM serves them, gets the connection again when it
+     *                                              connects with the same options. Of PostgresDriver::ExtPgsql only; connecting blocks then
      *
      * @throws \ValueError when a value is out of its range
      */
@@ -77,6 +79,7 @@ final readonly class PostgresOptions
         public int $statementCache = 256,
         public ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,
+        public bool $persistent = false,
     ) {
         $this->hosts = self::hosts(\is_string($hosts) ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '') : $hosts);
         $this->user = $user ?? self::systemUser();
@@ -199,6 +202,9 @@ final readonly class PostgresOptions
         }
         if ($this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
+        }
+        if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {
+            throw new \ValueError('The option persistent is of the driver PostgresDriver::ExtPgsql only');
         }
         if ($this->authentication === []) {
             throw new \ValueError('The option authentication must name a method at least');

@@ -40,8 +40,8 @@ final class CopyRows
     }
 
     /**
-     * @param \Generator<string|array<array-key, mixed>> $items
-     * @param list<int>|null                             $oids
+     * @param \Generator<mixed> $items
+     * @param list<int>|null    $oids
      *
      * @return \Generator<int, string>
      */
@@ -49,7 +49,7 @@ final class CopyRows
     {
         for (; $items->valid(); $items->next()) {
             $item = $items->current();
-            if (\is_array($item) !== ($oids !== null)) {
+            if (\is_array($item) ? $oids === null : !\is_string($item) || $oids !== null) {
                 throw new \LogicException('The data of a COPY is either all strings or all arrays');
             }
             yield \is_array($item) ? $types->copyRow($oids ?? [], $item) : $item;

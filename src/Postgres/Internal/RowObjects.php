@@ -30,6 +30,9 @@ final readonly class RowObjects
         $enums = $places = [];
         foreach ($this->columns as $index => $column) {
             $parameter = $this->parameterOf($column, $parameters);
+            if (\in_array($parameter->getName(), $places, true)) {
+                throw UnexpectedResultException::object($this->class, \in_array($column, \array_slice($this->columns, 0, $index), true) ? "two columns are named \"{$column}\"" : "two columns are for the parameter \${$parameter->getName()}");
+            }
             $places[$index] = $parameter->getName();
             $enum = self::enumOf($parameter);
             if ($enum !== null) {

@@ -47,15 +47,14 @@ final class Sessions
         $steps->log("Connected to {$established->endpoint}" . ($established->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
             $established->stream,
-            $established->parameters,
             $established->tls,
             static function () use ($connector, $established, $steps): void {
                 $steps->log('Asking the server to cancel what it works at');
                 $connector->cancel($established);
             },
             $options->readTimeout,
-            $established->leftover,
         );
+        $pipeline->take($established->leftover);
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 

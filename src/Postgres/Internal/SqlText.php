@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
+use Spindle\Postgres\MultipleStatementsException;
+
 /**
  * As much of SQL's syntax as tells where a statement ends.
  *
@@ -27,6 +29,34 @@ final class SqlText
           | [^;]
         )*+~xsA
         REGEX;
+
+    /** Spaces and comments. */
+    private const BLANK = '(?:\s|--[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+';
+
+    /** @throws \LogicException when it can't be a statement at all */
+    public static function check(string $sql): void
+    {
+        if (str_contains($sql, "\0")) {
+            throw new \LogicException('A statement of SQL can not hold NUL bytes');
+        }
+    }
+
+    /**
+     * @param string $ends FROM STDIN or TO STDOUT
+     *
+     * @throws \LogicException|MultipleStatementsException unless it is one COPY that ends so, options aside
+     */
+    public static function checkCopy(string $sql, string $ends): void
+    {
+        self::check($sql);
+        if (preg_match('~^' . self::BLANK . 'COPY\b.*\b' . str_replace(' ', '\s+', $ends) . '\b~is', $sql) !== 1) {
+            throw new \LogicException(($ends === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()') . " takes a COPY … {$ends}");
+        }
+        $second = self::second($sql);
+        if ($second !== null) {
+            throw MultipleStatementsException::in(...$second);
+        }
+    }
 
     /**
      * The second statement, and where it begins, in characters from 1; null when there is none.

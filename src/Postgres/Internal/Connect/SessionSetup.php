@@ -55,7 +55,7 @@ final class SessionSetup
     }
 
     /** @throws AttemptFailedException when the session is not of the kind asked for, or a setting is refused */
-    public function judge(SimpleQueries $answers): void
+    public function judge(Answers $answers): void
     {
         $error = ($this->role === null ? null : $answers->error($this->role)) ?? ($this->settings === null ? null : $answers->error($this->settings));
         if ($error !== null) {

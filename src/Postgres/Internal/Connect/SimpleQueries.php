@@ -8,7 +8,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /** Some statements by the simple protocol, sent at once: bytes in, rows and errors of each out. */
-final class SimpleQueries
+final class SimpleQueries implements Answers
 {
     /** Bytes of one message; what is asked here has short answers. */
     private const LONGEST = 0x1_0000;

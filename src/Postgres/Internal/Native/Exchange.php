@@ -66,7 +66,7 @@ final class Exchange implements Rows
     /** Whether that cancellation stopped this one. */
     public bool $struck = false;
 
-    /** @var (\Closure(string, self): void)|null gets each row of a COPY's data */
+    /** @var (\Closure(string): void)|null gets each row of a COPY's data */
     public ?\Closure $data = null;
 
     /** @var \Fiber<mixed, mixed, mixed, mixed>|null of who waits */

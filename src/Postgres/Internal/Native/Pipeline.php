@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
@@ -18,7 +18,7 @@ use Spindle\Postgres\ProtocolException;
 use function Amp\async;
 
 /**
- * A connection with its exchanges: sends them in order, without waiting for answers, and gives each the answers that it gets.
+ * A connection whose exchanges are sent in order, without waiting for answers.
  *
  * What fibers send in one turn of the loop is written at once. Each exchange ends with a Sync of its own, so an error concerns no other.
  *
@@ -36,34 +36,24 @@ final class Pipeline
     /** Seconds after which an exchange that was cancelled while others were before it is stopped, should it take that long. */
     private const FLEETING = 0.005;
 
-    /** Whether a cancel request is under way, so that sending has to wait for {@see settle()}; only read by others. */
+    /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
+    private static array $busy = [];
+
+    /** Whether a cancel request is under way, so that nothing is sent; only read by others. */
     public bool $cancelling = false;
 
-    /** I, T or E, as of the last answer. */
-    public string $status = 'I';
+    /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
+    public int $since = 0;
 
-    /** @var array<string, string> what the server reports of itself, by name */
-    public array $parameters;
+    /** Messages that close what is not needed any more, for the next time that something is submitted. */
+    public string $closing = '';
 
-    /** @var (\Closure(Notification): void)|null */
-    public ?\Closure $listener = null;
+    /** A COPY has the connection for itself. */
+    public readonly Turn $copy;
 
-    private readonly MessageReader $reader;
+    public readonly Conversation $conversation;
 
     private readonly Outbox $outbox;
-
-    /** @var array<int, Exchange> sent, and not answered yet, in order */
-    private array $exchanges = [];
-
-    /** @var list<Exchange> done, with callers that are not woken yet */
-    private array $answered = [];
-
-    /** Keys in it: of the one that is answered now, and of the next that is sent. */
-    private int $head = 0;
-    private int $tail = 0;
-
-    /** @var resource */
-    private $stream;
 
     private readonly string $readable;
 
@@ -72,52 +62,51 @@ final class Pipeline
     /** @var \Closure(): void */
     private readonly \Closure $flush;
 
+    /** Whether the outbox is to be written in this turn of the loop. */
     private bool $flushing = false;
 
+    /** Whether it waits until the stream takes more. */
     private bool $writing = false;
 
-    private ?\Throwable $end = null;
+    /** Whether exchanges come one by one, so that there is nothing to gather. */
+    private bool $lone = false;
 
-    /** Whether what comes is left to the network. */
     private bool $paused = false;
 
-    /** @var array<int, self> those that the loop holds because somebody waits for them, who may be held by nobody else */
-    private static array $busy = [];
+    /** Timer of the read timeout. */
+    private ?string $deadline = null;
 
-    private readonly int $process;
-
+    /** Timer of the cancellation of the current exchange. */
+    private ?string $stopTimer = null;
 
     /** Those who wait for a cancellation, or for all answers. */
     private readonly WaitingLine $waiting;
 
+    /** @var (\Closure(Notification): void)|null */
+    private ?\Closure $listener = null;
+
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
-    /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
-    public int $since = 0;
+    private readonly int $process;
 
-    /** What the first to be done of those that are being read took. */
-    private int $took = 0;
-
-    private ?string $deadline = null;
+    /** Why it is at its end. */
+    private ConnectionLostException|ConnectionClosedException|null $end = null;
 
     /**
-     * @param resource             $stream      non-blocking
-     * @param array<string, string> $parameters
-     * @param bool                 $buffered    whether the stream has a buffer that the loop does not see, as one with TLS has
-     * @param \Closure(): void     $stop        sends a cancel request, and returns when the server closed that connection
-     * @param float|null           $readTimeout seconds without a byte, while answers are awaited, after which the server is taken to be gone
-     * @param string               $received    what has come already
+     * @param resource         $stream      non-blocking
+     * @param bool             $buffered    whether the stream has a buffer that the loop does not see, as one with TLS has
+     * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
+     * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
      */
-    public function __construct($stream, array $parameters, private readonly bool $buffered, private readonly \Closure $stop, private readonly ?float $readTimeout, string $received)
+    public function __construct(private $stream, private readonly bool $buffered, private readonly \Closure $stop, private readonly ?float $readTimeout)
     {
-        $this->stream = $stream;
-        $this->parameters = $parameters;
         $this->process = (int) getmypid();
-        $this->reader = new MessageReader();
-        $this->reader->add($received);
+        $this->conversation = new Conversation();
         $this->outbox = new Outbox();
         $this->waiting = new WaitingLine();
+        $this->copy = new Turn('The connection is busy with a COPY until that is read to its end or left');
+        $this->since = hrtime(true);
         if (!$buffered) {
             stream_set_read_buffer($stream, 0);
         }
@@ -140,26 +129,40 @@ final class Pipeline
 
     public function inFlight(): int
     {
-        return \count($this->exchanges);
+        return \count($this->conversation->exchanges);
     }
 
-    /** @throws ConnectionClosedException|ConnectionLostException when it is at its end */
-    public function ensureOpen(): void
+    /**
+     * Sends it when it may be sent: no cancel request is under way, and no COPY.
+     *
+     * @param non-empty-list<string> $parts of its messages
+     */
+    public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
+    {
+        while ($this->cancelling || $this->copy->taken) {
+            $this->settle(false, $cancellation);
+            if ($this->copy->taken) {
+                $this->copy->take($cancellation);
+                $this->copy->give();
+            }
+        }
+        $closing = $this->closing;
+        $this->closing = '';
+        $this->send($exchange, $closing . $parts[0]);
+        foreach (\array_slice($parts, 1) as $part) {
+            $this->write($part);
+        }
+    }
+
+    /** @throws ConnectionClosedException|ConnectionLostException when it is at its end, and nothing was sent */
+    public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
         if ($this->end !== null) {
             throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
         }
-    }
-
-    public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
-    {
-        if ($this->end !== null) {
-            $this->ensureOpen();
-        }
-        if ($this->exchanges === []) {
-            $this->expect();
-        }
-        $this->exchanges[$this->tail++] = $exchange;
+        $conversation = $this->conversation;
+        $alone = $conversation->exchanges === [];
+        $conversation->exchanges[$conversation->tail++] = $exchange;
         // As Outbox::add() does, which would be a call for each statement.
         $length = \strlen($bytes);
         if ($length < Outbox::LARGE) {
@@ -168,8 +171,11 @@ final class Pipeline
         } else {
             $this->outbox->add($bytes);
         }
+        if ($alone) {
+            $this->expect();
+        }
         if (!$this->flushing) {
-            $this->flushSoon();
+            $this->flushSoon($alone && $this->lone);
         }
     }
 
@@ -177,7 +183,7 @@ final class Pipeline
     public function write(#[\SensitiveParameter] string $bytes): void
     {
         $this->outbox->add($bytes);
-        $this->flushSoon();
+        $this->flushSoon(false);
     }
 
     /** Bytes that are not written yet. */
@@ -191,7 +197,10 @@ final class Pipeline
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
-            $exchange->wait();
+            // It may be done already, where it was sent ahead.
+            if (!$exchange->done) {
+                $exchange->wait();
+            }
         } catch (\Throwable $interruption) {
             $this->abandon($exchange, null);
             throw $interruption;
@@ -205,18 +214,10 @@ final class Pipeline
         }
     }
 
-    /** Has the server stop all that is in flight, for nobody wants it any more. */
-    public function stop(): void
-    {
-        foreach ($this->exchanges as $exchange) {
-            $this->abandon($exchange, null);
-        }
-    }
-
     /** Nobody waits for it any more: the server is to stop it. */
     public function abandon(Exchange $exchange, ?CancelledException $reason): void
     {
-        if ($exchange->done || $this->end !== null) {
+        if ($exchange->done || $this->end !== null || $this->isForeign()) {
             return;
         }
         $exchange->cancelled = $exchange->discarded = true;
@@ -225,24 +226,36 @@ final class Pipeline
             $exchange->failure = $reason;
             $exchange->wake();
         }
-        if ($this->exchanges[$this->head] === $exchange) {
+        if ($this->conversation->current() === $exchange) {
             $this->cancel();
+        }
+    }
+
+    /** Has the server stop all that is in flight, for nobody wants it any more. */
+    public function stop(): void
+    {
+        foreach ($this->conversation->exchanges as $exchange) {
+            $this->abandon($exchange, null);
         }
     }
 
     /** Suspends until no cancel request is under way, and with $all until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
-        while ($this->end === null && ($this->cancelling || $all && $this->exchanges !== [])) {
+        while ($this->end === null && ($this->cancelling || $all && $this->conversation->exchanges !== [])) {
             $this->waiting->wait($cancellation, static function (): void {});
         }
     }
 
-    /** Whether the loop runs on for what the server may tell by itself. */
+    /**
+     * While there is a listener the loop runs on for what the server may tell by itself.
+     *
+     * @param (\Closure(Notification): void)|null $listener
+     */
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
-        if ($this->end === null && $this->exchanges === []) {
+        if ($this->end === null && $this->conversation->exchanges === []) {
             $listener === null ? EventLoop::unreference($this->readable) : EventLoop::reference($this->readable);
         }
     }
@@ -273,9 +286,7 @@ final class Pipeline
         $this->end = $reason ?? ConnectionClosedException::connection();
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
-        if ($this->deadline !== null) {
-            EventLoop::cancel($this->deadline);
-        }
+        $this->cancelTimers();
         unset(self::$busy[spl_object_id($this)]);
         if ($this->process === getmypid()) {
             if ($reason === null && $this->outbox->size === 0) {
@@ -283,18 +294,21 @@ final class Pipeline
             }
             fclose($this->stream);
         }
-        foreach ($this->exchanges as $exchange) {
+        $failed = $this->conversation->exchanges;
+        $this->conversation->exchanges = [];
+        foreach ($failed as $exchange) {
             $exchange->done = true;
             $exchange->failure ??= $this->end;
-            // This may be a destructor.
+            // This may be a destructor, in which no fiber can be resumed.
             EventLoop::queue($exchange->wake(...));
         }
         $this->waiting->wakeAll();
-        foreach ($this->onClose as $callback) {
-            $callback($reason);
-        }
+        $callbacks = $this->onClose;
         $this->onClose = [];
         $this->listener = null;
+        foreach ($callbacks as $callback) {
+            $callback($reason);
+        }
     }
 
     /** Answers are awaited from now on. */
@@ -308,24 +322,58 @@ final class Pipeline
         }
     }
 
+    /** Nothing is awaited any more. */
+    private function rest(): void
+    {
+        if ($this->listener === null) {
+            EventLoop::unreference($this->readable);
+        }
+        if (!$this->cancelling) {
+            unset(self::$busy[spl_object_id($this)]);
+        }
+        $this->cancelTimers();
+        $this->waiting->wakeAll();
+    }
+
+    private function cancelTimers(): void
+    {
+        if ($this->deadline !== null) {
+            EventLoop::cancel($this->deadline);
+            $this->deadline = null;
+        }
+        if ($this->stopTimer !== null) {
+            EventLoop::cancel($this->stopTimer);
+            $this->stopTimer = null;
+        }
+    }
+
     private function watch(float $seconds): string
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->deadline = null;
-            $isDue = !$self->paused && ($self->exchanges[$self->head] ?? null)?->copy !== 'G';
-            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
-            if ($self->exchanges !== [] && $rest > 0) {
+            $exchange = $self->conversation->current();
+            if ($exchange === null) {
+                return;
+            }
+            // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
+            $rest = (float) $self->readTimeout - ($self->paused || $exchange->copy === 'G' ? 0.0 : (hrtime(true) - $self->since) / 1e9);
+            if ($rest > 0) {
                 $self->deadline = $self->watch($rest);
-            } elseif ($self->exchanges !== []) {
+            } else {
                 $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
             }
         }));
     }
 
-    /** With what else is sent in this turn of the loop. */
-    private function flushSoon(): void
+    /** With what else is sent in this turn of the loop, unless there is nothing else. */
+    private function flushSoon(bool $now): void
     {
-        if (!$this->flushing && !$this->writing) {
+        if ($this->flushing || $this->writing) {
+            return;
+        }
+        if ($now) {
+            $this->flush();
+        } else {
             $this->flushing = true;
             EventLoop::queue($this->flush);
         }
@@ -337,6 +385,8 @@ final class Pipeline
         if ($this->end !== null || $this->isForeign()) {
             return;
         }
+        $exchanges = $this->conversation->exchanges;
+        $this->lone = \count($exchanges) === 1;
         if ($this->readTimeout !== null) {
             $this->since = hrtime(true);
         }
@@ -350,8 +400,9 @@ final class Pipeline
             $this->writing = !$this->writing;
             $this->writing ? EventLoop::enable($this->writable) : EventLoop::disable($this->writable);
         }
-        if (!$this->writing && $this->exchanges !== [] && $this->exchanges[$this->tail - 1]->copy !== '') {
-            $this->exchanges[$this->tail - 1]->wake();
+        $last = $exchanges[$this->conversation->tail - 1] ?? null;
+        if (!$this->writing && $last !== null && $last->copy !== '') {
+            $last->wake();
         }
     }
 
@@ -380,193 +431,72 @@ final class Pipeline
 
                 return;
             }
-            $now = hrtime(true);
-            $this->took = $now - $this->since;
-            $this->since = $now;
-            $this->reader->add($bytes);
-            try {
-                $this->read();
-            } catch (ProtocolException $failure) {
-                $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
-            }
-            // Only now, for whoever is woken runs at once, and may send, close or throw.
-            $answered = $this->answered;
-            $this->answered = [];
-            foreach ($answered as $exchange) {
-                $exchange->wake();
-            }
+            $this->take($bytes);
         } while ($this->buffered && $this->end === null);
     }
 
-    /** @throws ProtocolException */
-    private function read(): void
+    /** What has come. */
+    public function take(#[\SensitiveParameter] string $bytes): void
     {
-        $reader = $this->reader;
-        $exchange = $this->exchanges[$this->head] ?? null;
-        for (;;) {
-            if ($exchange !== null && $reader->nextAnswer()) {
-                if ($reader->rows > 0 && !$exchange->discarded) {
-                    $exchange->chunks[] = $reader->payload();
-                    $exchange->rows = $reader->rows;
-                }
-                $exchange->tag = $reader->tag;
-                $exchange = $this->ready($exchange, $reader->status);
-                continue;
-            }
-            $type = $reader->next();
-            if ($type === '') {
-                return;
-            }
-            if ($exchange === null) {
-                $this->unasked($type);
-            } elseif ($type === 'D') {
-                if (!$exchange->discarded) {
-                    $exchange->chunks[] = $reader->payload();
-                    $exchange->rows += $reader->rows;
-                }
-            } elseif ($type === 'Z') {
-                $exchange = $this->ready($exchange, $reader->payload());
-            } else {
-                $this->readOther($type, $exchange);
-            }
-            if ($this->end !== null) {
-                return;
-            }
+        $conversation = $this->conversation;
+        $before = $conversation->current();
+        $now = hrtime(true);
+        if ($before !== null) {
+            $before->took = $now - $this->since;
         }
-    }
-
-    /** The server has done all of an exchange, and the next one is. */
-    private function ready(Exchange $exchange, string $status): ?Exchange
-    {
-        if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
-            throw ProtocolException::unexpected('Z', 'with another status than I, T or E');
+        $this->since = $now;
+        try {
+            $conversation->receive($bytes);
+        } catch (ProtocolException $failure) {
+            $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        $this->status = $exchange->status = $status;
-        $exchange->done = true;
-        $exchange->took = $this->took;
-        $this->took = 0;
-        $this->answered[] = $exchange;
-        unset($this->exchanges[$this->head++]);
-        if ($this->exchanges === []) {
+        if ($conversation->exchanges === []) {
             $this->rest();
-
-            return null;
+        } elseif ($before !== $conversation->exchanges[$conversation->head] && $conversation->exchanges[$conversation->head]->cancelled) {
+            $this->cancelLater($conversation->exchanges[$conversation->head]);
         }
-        $next = $this->exchanges[$this->head];
-        if ($next->cancelled) {
-            WeakTimer::after(self::FLEETING, $this, static function (self $self) use ($next): void {
-                if (!$next->done && ($self->exchanges[$self->head] ?? null) === $next) {
-                    $self->cancel();
-                }
-            });
+        if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
+            $this->obey($conversation);
         }
-
-        return $next;
-    }
-
-    /** Nothing is awaited any more. */
-    private function rest(): void
-    {
-        if ($this->listener === null) {
-            EventLoop::unreference($this->readable);
-        }
-        if (!$this->cancelling) {
-            unset(self::$busy[spl_object_id($this)]);
-        }
-        if ($this->deadline !== null) {
-            EventLoop::cancel($this->deadline);
-            $this->deadline = null;
-        }
-        $this->waiting->wakeAll();
-    }
-
-    private function readOther(string $type, Exchange $exchange): void
-    {
-        switch ($type) {
-            case '1': // ParseComplete
-            case '2': // BindComplete
-            case '3': // CloseComplete
-                break;
-            case 'C':
-                $exchange->tag = rtrim($this->reader->payload(), "\0");
-                break;
-            case 'T':
-                $exchange->description = Backend::columns($this->reader->payload());
-                break;
-            case 't':
-                $exchange->parameters = Backend::parameters($this->reader->payload());
-                break;
-            case 'n': // NoData
-            case 'I': // EmptyQueryResponse
-                break;
-            case 's':
-                $exchange->suspended = true;
-                break;
-            case 'G': // CopyInResponse
-            case 'H': // CopyOutResponse
-                $this->copies($exchange, $type);
-                break;
-            case 'd':
-                if ($exchange->data !== null && !$exchange->discarded) {
-                    ($exchange->data)($this->reader->payload(), $exchange);
-                }
-                break;
-            case 'c': // CopyDone
-                break;
-            case 'E':
-                $this->failed($exchange, Backend::fields($this->reader->payload()));
-                break;
-            default:
-                $this->unasked($type);
-        }
-    }
-
-    private function copies(Exchange $exchange, string $type): void
-    {
-        $exchange->copy = $type;
-        if ($type === 'G' && ($exchange->cancelled || $exchange->extended)) {
-            // Nobody gives it data. The Sync that came behind the statement was ignored as part of them.
-            $this->write(Frontend::copyFail('no data') . ($exchange->extended ? Frontend::SYNC : ''));
-        }
-        if (!$exchange->extended) {
+        // Only now, for whoever is woken runs at once, and may send, close or throw.
+        $awake = $conversation->awake;
+        $conversation->awake = [];
+        foreach ($awake as $exchange) {
             $exchange->wake();
         }
     }
 
-    /** @param array<string, string> $fields */
-    private function failed(Exchange $exchange, #[\SensitiveParameter] array $fields): void
+    private function obey(Conversation $conversation): void
     {
-        $error = new ServerError($fields);
-        if ($error->severity() !== 'ERROR') {
-            $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
-
-            return;
+        if ($conversation->reply !== '') {
+            $this->write($conversation->reply);
+            $conversation->reply = '';
         }
-        $exchange->error ??= $error;
-        $exchange->struck = $exchange->suspect && !$exchange->cancelled && $error->isCancellation();
-        if ($exchange->copy !== '') {
-            $exchange->wake();
-        }
-    }
-
-    /** What comes without having been asked for. */
-    private function unasked(string $type): void
-    {
-        $payload = $this->reader->payload();
-        if ($type === 'A') {
-            $notification = Backend::notification($payload);
+        $notifications = $conversation->notifications;
+        $conversation->notifications = [];
+        foreach ($notifications as $notification) {
             if ($this->listener !== null) {
                 ($this->listener)($notification);
             }
-        } elseif ($type === 'S') {
-            [$name, $value] = Backend::parameterStatus($payload);
-            $this->parameters[$name] = $value;
-        } elseif ($type === 'E') {
-            $error = new ServerError(Backend::fields($payload));
-            $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
-        } elseif ($type !== 'N') {
-            throw ProtocolException::unexpected($type, 'unasked');
         }
+        $error = $conversation->end;
+        if ($error !== null) {
+            $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
+        }
+    }
+
+    /** It has come to the one that was cancelled while others were before it. */
+    private function cancelLater(Exchange $exchange): void
+    {
+        if ($this->stopTimer !== null) {
+            EventLoop::cancel($this->stopTimer);
+        }
+        $this->stopTimer = WeakTimer::after(self::FLEETING, $this, static function (self $self) use ($exchange): void {
+            $self->stopTimer = null;
+            if ($self->conversation->current() === $exchange) {
+                $self->cancel();
+            }
+        });
     }
 
     /** Asks the server to stop what it works at. */
@@ -576,32 +506,33 @@ final class Pipeline
             return;
         }
         $this->cancelling = true;
-        $exchange = $this->exchanges[$this->head];
-        foreach ($this->exchanges as $one) {
-            $one->suspect = true;
+        foreach ($this->conversation->exchanges as $exchange) {
+            $exchange->suspect = true;
         }
-        async(function () use ($exchange): void {
-            try {
-                ($this->stop)();
-            } catch (\Throwable $failure) {
-                $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
-            }
-            $this->cancelling = false;
-            if ($this->end !== null) {
-                return;
-            }
-            if ($this->exchanges === []) {
-                unset(self::$busy[spl_object_id($this)]);
-            }
-            $this->waiting->wakeAll();
-            WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($exchange): void {
-                if (!$exchange->done) {
+        async($this->sendCancel(...), $this->conversation->current())->ignore();
+    }
+
+    private function sendCancel(?Exchange $exchange): void
+    {
+        try {
+            ($this->stop)();
+        } catch (\Throwable $failure) {
+            $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
+        }
+        $this->cancelling = false;
+        $current = $this->conversation->current();
+        if ($current === null) {
+            unset(self::$busy[spl_object_id($this)]);
+        } elseif ($current === $exchange) {
+            $this->stopTimer = WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($exchange): void {
+                $self->stopTimer = null;
+                if ($self->conversation->current() === $exchange) {
                     $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
                 }
             });
-            if ($this->exchanges !== [] && $this->exchanges[$this->head] !== $exchange && $this->exchanges[$this->head]->cancelled) {
-                $this->cancel();
-            }
-        })->ignore();
+        } elseif ($current->cancelled) {
+            $this->cancelLater($current);
+        }
+        $this->waiting->wakeAll();
     }
 }

@@ -66,6 +66,8 @@ final class Roster implements Lender
 
     private ?string $sweep = null;
 
+    private ?string $pause = null;
+
     private readonly DeferredCancellation $closing;
 
     private readonly int $process;
@@ -167,6 +169,11 @@ final class Roster implements Lender
     {
         $this->closed = true;
         $this->closing->cancel();
+        foreach ([$this->sweep, $this->pause] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
+        }
         foreach ($this->waiting as $id => $waiter) {
             $this->forget($id);
             $waiter->suspension->throw(ConnectionClosedException::pool());
@@ -445,7 +452,8 @@ final class Roster implements Lender
             return;
         }
         $this->pausedUntil = hrtime(true) / 1e9 + self::PAUSE;
-        WeakTimer::after(self::PAUSE, $this, static function (self $self): void {
+        $this->pause ??= WeakTimer::after(self::PAUSE, $this, static function (self $self): void {
+            $self->pause = null;
             $self->pausedUntil = 0.0;
             if ($self->waiting !== []) {
                 $self->grow();
@@ -476,7 +484,7 @@ final class Roster implements Lender
     /** Closes, in time, sessions that nobody uses. */
     private function sweepLater(): void
     {
-        if ($this->sweep !== null || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9) {
+        if ($this->sweep !== null || $this->closed || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9) {
             return;
         }
         $this->sweep = WeakTimer::after(min($this->options->idleTimeout, $this->options->maxLifetime) / 2, $this, static function (self $self): void {

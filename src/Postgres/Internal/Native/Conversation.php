@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * What was sent and what the server answers: gives each exchange, in their order, what came of it. Knows no stream, no loop and no clock.
+ *
+ * What is to be done about it is left in properties for {@see Pipeline}, which reads and empties them after each {@see receive()}.
+ */
+final class Conversation
+{
+    /** I, T or E, as of the last answer. */
+    public string $status = 'I';
+
+    /** @var array<int, Exchange> sent, and not answered yet, in order */
+    public array $exchanges = [];
+
+    /** Keys in it: of the one that is answered now, and of the next that is sent. */
+    public int $head = 0;
+    public int $tail = 0;
+
+    /** @var list<Exchange> whose callers are to be woken: done, or with something new of a COPY */
+    public array $awake = [];
+
+    /** @var list<Notification> */
+    public array $notifications = [];
+
+    /** What is to be written. */
+    public string $reply = '';
+
+    /** What the server said before it ends the connection. */
+    public ?ServerError $end = null;
+
+    private readonly MessageReader $reader;
+
+    public function __construct()
+    {
+        $this->reader = new MessageReader();
+    }
+
+    public function current(): ?Exchange
+    {
+        return $this->exchanges[$this->head] ?? null;
+    }
+
+    /** @throws ProtocolException */
+    public function receive(#[\SensitiveParameter] string $bytes): void
+    {
+        $reader = $this->reader;
+        $reader->add($bytes);
+        $exchange = $this->exchanges[$this->head] ?? null;
+        while ($this->end === null) {
+            if ($exchange !== null && $reader->nextAnswer()) {
+                if ($reader->rows > 0 && !$exchange->discarded) {
+                    $exchange->chunks[] = $reader->payload();
+                    $exchange->rows = $reader->rows;
+                }
+                $exchange->tag = $reader->tag;
+                $exchange = $this->ready($exchange, $reader->status);
+                continue;
+            }
+            $type = $reader->next();
+            if ($type === '') {
+                return;
+            }
+            if ($exchange === null) {
+                $this->unasked($type);
+            } elseif ($type === 'D') {
+                if (!$exchange->discarded) {
+                    $exchange->chunks[] = $reader->payload();
+                    $exchange->rows += $reader->rows;
+                }
+            } elseif ($type === 'Z') {
+                $exchange = $this->ready($exchange, $reader->payload());
+            } else {
+                $this->readOther($type, $exchange);
+            }
+        }
+    }
+
+    /** The server has done all of an exchange; the next one is its. */
+    private function ready(Exchange $exchange, string $status): ?Exchange
+    {
+        if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
+            throw ProtocolException::unexpected('Z', 'with another status than I, T or E');
+        }
+        $this->status = $exchange->status = $status;
+        $exchange->done = true;
+        $this->awake[] = $exchange;
+        unset($this->exchanges[$this->head++]);
+
+        return $this->exchanges[$this->head] ?? null;
+    }
+
+    private function readOther(string $type, Exchange $exchange): void
+    {
+        switch ($type) {
+            case '1': // ParseComplete
+            case '2': // BindComplete
+            case '3': // CloseComplete
+            case 'n': // NoData
+            case 'I': // EmptyQueryResponse
+            case 'c': // CopyDone
+                break;
+            case 'C':
+                $exchange->tag = rtrim($this->reader->payload(), "\0");
+                break;
+            case 'T':
+                $exchange->description = Backend::columns($this->reader->payload());
+                break;
+            case 't':
+                $exchange->parameters = Backend::parameters($this->reader->payload());
+                break;
+            case 's':
+                $exchange->suspended = true;
+                break;
+            case 'G': // CopyInResponse
+            case 'H': // CopyOutResponse
+                $this->copies($exchange, $type);
+                break;
+            case 'd':
+                if ($exchange->data !== null && !$exchange->discarded) {
+                    ($exchange->data)($this->reader->payload());
+                    $this->wake($exchange);
+                }
+                break;
+            case 'E':
+                $this->failed($exchange, new ServerError(Backend::fields($this->reader->payload())));
+                break;
+            default:
+                $this->unasked($type);
+        }
+    }
+
+    private function copies(Exchange $exchange, string $type): void
+    {
+        $exchange->copy = $type;
+        if ($type === 'G' && ($exchange->cancelled || $exchange->extended)) {
+            // Nobody gives it data. The Sync that came behind the statement was ignored as part of them.
+            $this->reply .= Frontend::copyFail('no data') . ($exchange->extended ? Frontend::SYNC : '');
+        }
+        if (!$exchange->extended) {
+            $this->wake($exchange);
+        }
+    }
+
+    private function failed(Exchange $exchange, ServerError $error): void
+    {
+        if ($error->severity() !== 'ERROR') {
+            $this->end = $error;
+
+            return;
+        }
+        $exchange->error ??= $error;
+        $exchange->struck = $exchange->suspect && !$exchange->cancelled && $error->isCancellation();
+        if ($exchange->copy !== '') {
+            $this->wake($exchange);
+        }
+    }
+
+    /** What comes without having been asked for. */
+    private function unasked(string $type): void
+    {
+        $payload = $this->reader->payload();
+        match ($type) {
+            'A' => $this->notifications[] = Backend::notification($payload),
+            'E' => $this->end = new ServerError(Backend::fields($payload)),
+            'N' => null, // NoticeResponse
+            'S' => Backend::parameterStatus($payload),
+            default => throw ProtocolException::unexpected($type, 'unasked'),
+        };
+    }
+
+    private function wake(Exchange $exchange): void
+    {
+        if (($this->awake[\count($this->awake) - 1] ?? null) !== $exchange) {
+            $this->awake[] = $exchange;
+        }
+    }
+}

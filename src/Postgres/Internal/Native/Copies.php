@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Amp\Cancellation;
+use Spindle\Postgres\QueryException;
+
+/** Copies in and out, by simple queries. A COPY has the connection for itself. */
+final readonly class Copies
+{
+    /** Bytes that are gathered for a message, and that may wait to be written. */
+    private const CHUNK = 0x1_0000;
+    private const AHEAD = 0x4_0000;
+
+    /** Bytes that came and may wait to be taken. */
+    private const BEHIND = 0x10_0000;
+
+    public function __construct(private Pipeline $pipeline) {}
+
+    /** @param \Generator<int, string> $rows */
+    public function in(string $sql, \Generator $rows, ?Cancellation $cancellation): int
+    {
+        $this->pipeline->copy->take($cancellation);
+        try {
+            $exchange = $this->start('G', $sql, null, $cancellation);
+            try {
+                $this->send($rows, $exchange, $cancellation);
+            } catch (\Throwable $failure) {
+                if (!$exchange->done && $this->pipeline->isOpen()) {
+                    $this->pipeline->write(Frontend::copyFail('the client gave up'));
+                }
+                throw $failure;
+            }
+
+            return $this->end($sql, $exchange, $cancellation)->affected();
+        } finally {
+            $this->pipeline->copy->give();
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    public function out(string $sql, ?Cancellation $cancellation): \Generator
+    {
+        $this->pipeline->copy->take($cancellation);
+        $rows = [];
+        $index = $bytes = 0;
+        $exchange = null;
+        try {
+            $exchange = $this->start('H', $sql, function (string $row) use (&$rows, &$bytes): void {
+                $rows[] = $row;
+                $bytes += \strlen($row);
+                if ($bytes > self::BEHIND) {
+                    $this->pipeline->pause(true);
+                }
+            }, $cancellation);
+            while ($rows !== [] || !$exchange->done) {
+                if ($rows === []) {
+                    $this->pipeline->await($exchange, $cancellation);
+                }
+                $taken = $rows;
+                $rows = [];
+                $bytes = 0;
+                $this->pipeline->pause(false);
+                foreach ($taken as $row) {
+                    yield $index++ => $row;
+                }
+            }
+            $this->end($sql, $exchange, $cancellation);
+        } finally {
+            if ($exchange !== null && $this->pipeline->isOpen()) {
+                $this->pipeline->abandon($exchange, null);
+                $this->pipeline->pause(false);
+            }
+            $this->pipeline->copy->give();
+        }
+    }
+
+    /** @param (\Closure(string): void)|null $data */
+    private function start(string $direction, string $sql, ?\Closure $data, ?Cancellation $cancellation): Exchange
+    {
+        $this->pipeline->settle(false, $cancellation);
+        $exchange = new Exchange(extended: false);
+        $exchange->data = $data;
+        $this->pipeline->send($exchange, Frontend::query($sql));
+        $this->pipeline->await($exchange, $cancellation);
+        if ($exchange->copy !== $direction) {
+            if ($exchange->copy === 'G') {
+                $this->pipeline->write(Frontend::copyFail('this is no COPY … TO STDOUT'));
+            }
+            $this->end($sql, $exchange, $cancellation);
+            throw new \LogicException($direction === 'G' ? 'copyFrom() takes a COPY … FROM STDIN' : 'copyTo() takes a COPY … TO STDOUT');
+        }
+
+        return $exchange;
+    }
+
+    /** @param iterable<string> $rows */
+    private function send(iterable $rows, Exchange $exchange, ?Cancellation $cancellation): void
+    {
+        $chunk = '';
+        foreach ($rows as $row) {
+            $cancellation?->throwIfRequested();
+            $chunk .= $row;
+            if (\strlen($chunk) < self::CHUNK) {
+                continue;
+            }
+            $this->pipeline->write(Frontend::copyData($chunk));
+            $chunk = '';
+            while (!$exchange->done && $exchange->error === null && $this->pipeline->unwritten() > self::AHEAD) {
+                $this->pipeline->await($exchange, $cancellation);
+            }
+            if ($exchange->done || $exchange->error !== null) {
+                return;
+            }
+        }
+        $cancellation?->throwIfRequested();
+        $this->pipeline->write(($chunk === '' ? '' : Frontend::copyData($chunk)) . Frontend::COPY_DONE);
+    }
+
+    private function end(string $sql, Exchange $exchange, ?Cancellation $cancellation): Exchange
+    {
+        while (!$exchange->done) {
+            $this->pipeline->await($exchange, $cancellation);
+        }
+        if ($exchange->failure !== null) {
+            throw $exchange->failure;
+        }
+
+        return $exchange->error === null ? $exchange : throw QueryException::of($exchange->error, $sql);
+    }
+}

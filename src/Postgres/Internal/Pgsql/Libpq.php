@@ -1,0 +1,131 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use PgSql\Connection;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\ServerError;
+
+/** Functions of ext-pgsql, where there is more to them than a call. */
+final class Libpq
+{
+    /**
+     * The connection's descriptor as a stream, which is good for nothing but to wait for it, and only as long as the connection is open.
+     *
+     * @return resource
+     */
+    public static function socket(Connection $connection)
+    {
+        $socket = pg_socket($connection);
+
+        return $socket !== false ? $socket : throw new \LogicException('ext-pgsql gives no socket');
+    }
+
+    /** Has the codes of errors in texts, for where there is nothing else. */
+    public static function showCodes(Connection $connection): void
+    {
+        pg_set_error_verbosity($connection, \PGSQL_ERRORS_VERBOSE);
+    }
+
+    /** I, T or E. */
+    public static function status(Connection $connection): string
+    {
+        return match (pg_transaction_status($connection)) {
+            \PGSQL_TRANSACTION_INTRANS => 'T',
+            \PGSQL_TRANSACTION_INERROR => 'E',
+            default => 'I',
+        };
+    }
+
+    /** @param ServerError|null $error what the server said when it ended the connection, if it said something */
+    public static function loss(?ServerError $error): ConnectionLostException
+    {
+        return $error === null
+            ? ConnectionLostException::while('the server closed it')
+            : ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error);
+    }
+
+    /** libpq would not do it, and the connection is as it was: it was called in the wrong order. */
+    public static function failure(Connection $connection): \LogicException
+    {
+        return new \LogicException('libpq: ' . strtok(pg_last_error($connection), "\n"));
+    }
+
+    public static function noResult(): \LogicException
+    {
+        return new \LogicException('libpq gave neither a result nor an error');
+    }
+
+    /** Whether PHP has the functions that send the data of a COPY as they are, and give one up: since 8.4. */
+    public static function canCopy(): bool
+    {
+        return self::function('pg_put_copy_data') !== null;
+    }
+
+    /** On a connection that does not block; what the socket does not take is kept. */
+    public static function putData(Connection $connection, #[\SensitiveParameter] string $data): bool
+    {
+        $put = self::function('pg_put_copy_data');
+
+        return $put === null ? @pg_put_line($connection, $data) : @$put($connection, $data) === 1;
+    }
+
+    /**
+     * Where {@see canCopy()}.
+     *
+     * @param string|null $refusal null when the data are complete
+     */
+    public static function endData(Connection $connection, ?string $refusal): bool
+    {
+        $end = self::function('pg_put_copy_end');
+
+        return $end !== null && @$end($connection, $refusal) === 1;
+    }
+
+    /**
+     * Where not: tells the server that a COPY's data are complete; libpq returns to answers. To be called when the connection does not block and
+     * the socket takes some bytes.
+     *
+     * pg_end_copy() means to wait for the answer, and gives up when there is none yet. When there is one already that libpq has read,
+     * which may be when the server refused the data and the socket was full meanwhile, it is lost but for its text.
+     *
+     * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
+     *
+     * @return ServerError|null an answer that was lost
+     */
+    public static function endCopy(Connection $connection): ?ServerError
+    {
+        return @pg_end_copy($connection) ? null : Errors::in(pg_last_error($connection));
+    }
+
+    /**
+     * Closes it at once. pg_close() by itself waits until the server has done what is under way, and so does the end of a script; during
+     * a COPY it waits for ever. Therefore the socket is shut down first.
+     *
+     * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
+     *
+     * @param resource $socket of {@see socket()}
+     * @param bool     $idle   whether nothing is under way that is to end now
+     */
+    public static function close(Connection $connection, $socket, bool $idle): void
+    {
+        if (!$idle && pg_connection_status($connection) === \PGSQL_CONNECTION_OK) {
+            $raw = @socket_import_stream($socket);
+            if ($raw !== false) {
+                @socket_shutdown($raw);
+            }
+            // So that libpq notices.
+            while (pg_connection_status($connection) === \PGSQL_CONNECTION_OK && @pg_consume_input($connection)) {
+                continue;
+            }
+        }
+        pg_close($connection);
+    }
+
+    private static function function(string $name): ?callable
+    {
+        return \is_callable($name) ? $name : null;
+    }
+}

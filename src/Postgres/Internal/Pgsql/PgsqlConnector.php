@@ -1,0 +1,210 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use PgSql\Connection;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\Attempts;
+use Spindle\Postgres\Internal\Connect\Deadline;
+use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\Lookup;
+use Spindle\Postgres\Internal\Connect\SessionSetup;
+use Spindle\Postgres\Internal\Connect\Warnings;
+use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\UnsupportedException;
+
+/** Makes connections by ext-pgsql: hosts in their order, all addresses of each, until one gives a session of the kind asked for. */
+final class PgsqlConnector
+{
+    /** What of a server's parameters matters here, of those that it reports by itself. */
+    private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle'];
+
+    /** By which the log tells connections apart. */
+    private static int $made = 0;
+
+    public function __construct(private readonly PostgresOptions $options, private readonly Types $types) {}
+
+    /**
+     * Suspends until a session stands.
+     *
+     * @throws ConnectionFailedException when no host gives one in time
+     * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
+     * @throws UnsupportedException      when ext-pgsql can't do it as the options ask for
+     * @throws CancelledException
+     */
+    public function connect(?Cancellation $cancellation = null): Session
+    {
+        // Without ext-sockets a connection could be closed only after the server has done what is under way.
+        foreach (['pgsql', 'sockets'] as $extension) {
+            if (!\extension_loaded($extension)) {
+                throw UnsupportedException::with('A connection', "ext-{$extension} is not loaded");
+            }
+        }
+        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
+        $target = $this->options->targetSession;
+        $attempts = new Attempts($this->options->logger);
+        if ($target !== TargetSession::PreferStandby) {
+            return $this->any($target, $deadline, $attempts) ?? throw $attempts->failure();
+        }
+
+        return $this->any(TargetSession::Standby, $deadline->share(2), $attempts)
+            ?? $this->among($attempts->unsuitable(), TargetSession::Any, $deadline, $attempts)
+            ?? throw $attempts->failure();
+    }
+
+    private function any(TargetSession $target, Deadline $deadline, Attempts $attempts): ?Session
+    {
+        $left = \count($this->options->hosts);
+        foreach ($this->options->hosts as $host) {
+            $share = $deadline->share($left--);
+            try {
+                $session = $this->among(Lookup::endpoints($host, $share), $target, $share, $attempts);
+            } catch (AttemptFailedException $failure) {
+                $attempts->add($host, $failure);
+                continue;
+            }
+            if ($session !== null) {
+                return $session;
+            }
+        }
+
+        return null;
+    }
+
+    /** @param list<Endpoint> $endpoints */
+    private function among(array $endpoints, TargetSession $target, Deadline $deadline, Attempts $attempts): ?Session
+    {
+        $left = \count($endpoints);
+        foreach ($endpoints as $endpoint) {
+            try {
+                return $this->attempt($endpoint, $target, $deadline->share($left--));
+            } catch (AttemptFailedException $failure) {
+                $attempts->add($endpoint, $failure);
+            }
+        }
+
+        return null;
+    }
+
+    private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Session
+    {
+        $conninfo = Conninfo::of($this->options, $endpoint);
+        $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
+        try {
+            $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
+            $setup = $this->setUp($connection, $target, $deadline);
+            $pid = Setup::isServers($connection, $deadline) ? pg_get_pid($connection) : null;
+            $deadline->throwIfCancelled();
+            $steps = new Steps($this->options->logger, ++self::$made, pg_get_pid($connection));
+            $steps->log("Connected to {$endpoint}");
+            $handle = new Handle($connection, new Stop($this->options, $endpoint, $pid, $steps), $this->options->readTimeout, $persistent !== null);
+        } finally {
+            if (!isset($handle)) {
+                isset($connection) && pg_close($connection);
+                $persistent?->give();
+            }
+        }
+        $handle->onClose(static function (?\Throwable $reason) use ($steps, $persistent): void {
+            $persistent?->give();
+            $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage());
+        });
+        $statements = new Statements($this->options->statementCache);
+
+        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps);
+    }
+
+    private function open(#[\SensitiveParameter] string $conninfo, Deadline $deadline): Connection
+    {
+        [$connection, $warning] = Warnings::of(static fn() => pg_connect($conninfo, \PGSQL_CONNECT_ASYNC | \PGSQL_CONNECT_FORCE_NEW));
+        if ($connection === false) {
+            throw $this->failure($warning);
+        }
+        try {
+            Libpq::showCodes($connection);
+            $this->logIn($connection, $deadline);
+
+            return $connection;
+        } catch (\Throwable $failure) {
+            pg_close($connection);
+            throw $failure;
+        }
+    }
+
+    /** One that was found again may have been lost meanwhile, which shows when it is used; PHP replaces it then. */
+    private function reuse(Persistent $persistent, Deadline $deadline): Connection
+    {
+        for ($tries = 1;; ++$tries) {
+            $deadline->throwIfCancelled();
+            [$connection, $warning] = $persistent->connect();
+            if ($connection === false && $tries > 1) {
+                throw $this->failure($warning);
+            }
+            if ($connection === false) {
+                continue;
+            }
+            Libpq::showCodes($connection);
+            try {
+                Setup::of($connection, [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'], $deadline);
+
+                return $connection;
+            } catch (\Throwable $failure) {
+                pg_close($connection);
+                if ($tries > 1 || !$failure instanceof AttemptFailedException) {
+                    throw $failure;
+                }
+            }
+        }
+    }
+
+    private function logIn(Connection $connection, Deadline $deadline): void
+    {
+        for ($state = \PGSQL_POLLING_WRITING; $state !== \PGSQL_POLLING_OK; $state = @pg_connect_poll($connection)) {
+            if ($state === \PGSQL_POLLING_FAILED) {
+                throw $this->failure(pg_last_error($connection));
+            }
+            // Anew each time, for libpq takes another one where it tries again without encryption.
+            $socket = Libpq::socket($connection);
+            $state === \PGSQL_POLLING_READING ? $deadline->readable($socket, 'the login') : $deadline->writable($socket, 'the connection');
+        }
+    }
+
+    private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): SessionSetup
+    {
+        $parameters = [];
+        foreach (self::PARAMETERS as $name) {
+            $value = pg_parameter_status($connection, $name);
+            $parameters += \is_string($value) ? [$name => $value] : [];
+        }
+        $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(settings: ['DateStyle' => 'ISO, MDY', ...$this->options->settings]);
+        $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
+        $setup->judge(Setup::of($connection, $setup->statements(), $deadline));
+
+        return $setup;
+    }
+
+    private function failure(string $text): AttemptFailedException
+    {
+        $error = Errors::in($text);
+        if ($error !== null) {
+            return AttemptFailedException::refused($error);
+        }
+        $text = trim((string) preg_replace(['~^pg_connect\(\): [^:]*+: ~', '~connection to server [^\n]*? failed: ~', '~\s+~'], ['', '', ' '], $text));
+
+        return match (true) {
+            str_contains($text, 'no password supplied') => AttemptFailedException::authentication("the server asks for a password of the user '{$this->options->user}', and none is given"),
+            preg_match('~authentication method|channel binding|SCRAM|require_auth~i', $text) === 1 => AttemptFailedException::authentication(lcfirst($text)),
+            default => AttemptFailedException::because($text === '' ? 'libpq gives no reason' : lcfirst($text)),
+        };
+    }
+}

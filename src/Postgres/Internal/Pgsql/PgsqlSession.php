@@ -1,0 +1,313 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use Amp\Cancellation;
+use PgSql\Connection;
+use PgSql\Result as PgsqlResult;
+use Spindle\Postgres\Internal\CopyRows;
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SqlText;
+use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\Turn;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Result;
+use Spindle\Postgres\UnsupportedException;
+
+/**
+ * ext-pgsql. One statement at a time, in the order in which fibers send them, and each stays prepared.
+ *
+ * A statement that is new takes a round trip to be prepared, and one with parameters another to ask for their types, which nothing in
+ * ext-pgsql tells.
+ */
+final class PgsqlSession implements Session
+{
+    private readonly Turn $turn;
+
+    private readonly Cursors $cursors;
+
+    /** Calls of methods that have not returned. */
+    private int $calls = 0;
+
+    private int $took = 0;
+
+    public function __construct(
+        private readonly Handle $handle,
+        private readonly Preparation $preparation,
+        private readonly int $pid,
+        private readonly SessionChanges $changes,
+        private readonly Steps $steps,
+    ) {
+        $this->turn = new Turn('The connection does one thing at a time, and waits for the data of a COPY');
+        $this->cursors = new Cursors($handle, $preparation);
+    }
+
+    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
+    {
+        SqlText::check($sql);
+
+        return $this->alone($cancellation, fn(): Result => $this->queryAlone($sql, $parameters, $cancellation));
+    }
+
+    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
+    {
+        SqlText::check($sql);
+        if (!Cursors::fit($sql)) {
+            yield from $this->query($sql, $parameters, $cancellation);
+
+            return;
+        }
+        $this->steps->log('Streaming', $sql);
+        $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
+        $count = Cursors::FIRST;
+        $index = 0;
+        $isOpen = true;
+        try {
+            while ($isOpen) {
+                [$rows, $next] = $this->alone($cancellation, fn(): array => $this->cursors->fetch($cursor, $count, $sql, $cancellation));
+                $isOpen = \count($rows) === $count;
+                foreach ($rows as $row) {
+                    yield $index++ => $row;
+                }
+                $count = $next;
+            }
+        } finally {
+            if ($isOpen) {
+                $this->cursors->leave($cursor);
+            }
+        }
+    }
+
+    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation): int
+    {
+        SqlText::checkCopy($sql, 'FROM STDIN');
+        $this->steps->log('Copying', $sql);
+        $rows = CopyRows::of($sql, $data, $this->preparation->types, fn(string $columns): array => $this->columnTypes($columns, $cancellation));
+        $outcome = $this->alone($cancellation, fn(): int|ServerError => (new CopyIn($this->handle))->run($sql, $rows, $cancellation));
+
+        return \is_int($outcome) ? $outcome : throw QueryException::of($outcome, $sql);
+    }
+
+    public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
+    {
+        SqlText::checkCopy($sql, 'TO STDOUT');
+        throw UnsupportedException::with('copyTo()', 'PHP has no function that takes the data of a COPY as they come');
+    }
+
+    public function script(string $sql, ?Cancellation $cancellation = null): void
+    {
+        SqlText::check($sql);
+        $this->changes->note($sql);
+        $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
+    }
+
+    public function pipelines(): bool
+    {
+        return false;
+    }
+
+    public function inFlight(): int
+    {
+        return max($this->calls, $this->handle->isBusy() ? 1 : 0);
+    }
+
+    public function accepts(): bool
+    {
+        return !$this->turn->taken && !$this->handle->isBusy();
+    }
+
+    public function took(): int
+    {
+        return $this->took;
+    }
+
+    public function ping(?Cancellation $cancellation = null): void
+    {
+        $this->alone($cancellation, fn() => $this->handle->command('', $cancellation));
+    }
+
+    public function isChanged(): bool
+    {
+        return $this->changes->any();
+    }
+
+    public function noteChange(): void
+    {
+        $this->changes->note();
+    }
+
+    public function reset(): void
+    {
+        $this->settle();
+        if ($this->handle->status !== 'I') {
+            $this->query('ROLLBACK');
+        }
+        if ($this->changes->any()) {
+            $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
+            if ($this->changes->concernPrepared()) {
+                $this->preparation->forgetAll();
+            }
+            $this->changes->forget();
+        }
+    }
+
+    public function settle(?Cancellation $cancellation = null): void
+    {
+        while ($this->handle->isOpen() && ($this->turn->taken || $this->handle->isBusy())) {
+            if ($this->turn->taken) {
+                $this->turn->take($cancellation);
+                $this->turn->give();
+            }
+            $this->handle->settle($cancellation);
+        }
+    }
+
+    public function stop(): void
+    {
+        $this->handle->stop();
+    }
+
+    public function lastActivity(): int
+    {
+        return $this->handle->since;
+    }
+
+    public function isOpen(): bool
+    {
+        return $this->handle->isOpen();
+    }
+
+    public function transactionStatus(): string
+    {
+        return $this->handle->status;
+    }
+
+    public function backendPid(): int
+    {
+        return $this->pid;
+    }
+
+    public function onNotification(?\Closure $listener): void
+    {
+        $this->handle->listen($listener);
+    }
+
+    public function pause(bool $on): void
+    {
+        $this->handle->pause($on);
+    }
+
+    public function onClose(\Closure $callback): void
+    {
+        $this->handle->onClose($callback);
+    }
+
+    public function close(): void
+    {
+        $this->handle->end(null);
+    }
+
+    /**
+     * When it is the caller's turn, and nothing is under way any more.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $work
+     *
+     * @return T
+     */
+    private function alone(?Cancellation $cancellation, \Closure $work): mixed
+    {
+        ++$this->calls;
+        try {
+            $this->turn->take($cancellation);
+            try {
+                $this->handle->settle($cancellation);
+                if (!$this->cursors->areTidy()) {
+                    $this->cursors->tidy();
+                }
+                if (!$this->preparation->isTidy()) {
+                    $this->preparation->tidy();
+                }
+
+                return $work();
+            } finally {
+                $this->turn->give();
+            }
+        } finally {
+            --$this->calls;
+        }
+    }
+
+    /** @param list<mixed> $parameters */
+    private function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        for ($tries = 1;; ++$tries) {
+            $statement = $this->preparation->statement($sql, $parameters, $cancellation);
+            $call = $this->execute($sql, $statement, $parameters, $cancellation);
+            $this->took = $call->took;
+            if ($call->error === null && $call->copy === '' && $call->result !== null) {
+                return $this->result($sql, $call->result, $statement, $cancellation);
+            }
+            $this->preparation->ensureAgain($sql, $parameters, $call, $tries);
+        }
+    }
+
+    /** @param list<mixed> $parameters */
+    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Call
+    {
+        $name = $statement->name;
+        $this->steps->log("Executing {$name}", $sql);
+        if ($statement->changesSession) {
+            $this->changes->note($sql);
+        }
+        $values = $statement->encode($parameters, $this->preparation->types);
+
+        return $this->handle->call($cancellation, $name === ''
+            ? static fn(Connection $connection): bool|int => pg_send_query_params($connection, $sql, $values)
+            : static fn(Connection $connection): bool|int => pg_send_execute($connection, $name, $values));
+    }
+
+    private function result(string $sql, PgsqlResult $result, Prepared $statement, ?Cancellation $cancellation): Result
+    {
+        if ($statement->columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
+            $statement->columns = $this->preparation->columns($result, $cancellation);
+        }
+        $rows = new ResultRows($result);
+        if ($this->steps->wanted) {
+            $this->steps->log('Done: ' . pg_result_status($result, \PGSQL_STATUS_STRING) . ", {$rows->count} rows", $sql);
+        }
+
+        return new Result($statement->columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
+    }
+
+    private function scriptAlone(string $sql, ?Cancellation $cancellation): void
+    {
+        $this->steps->log('Executing a script', $sql);
+        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
+        while (!$call->done) {
+            // A COPY among them, which has no data.
+            $this->handle->failCopy($call);
+            $this->handle->await($call, $cancellation);
+        }
+        if ($call->error !== null) {
+            throw QueryException::of($call->error, $sql);
+        }
+    }
+
+    /** @return list<int> OIDs of a query's columns */
+    private function columnTypes(string $sql, ?Cancellation $cancellation): array
+    {
+        return $this->alone($cancellation, function () use ($sql, $cancellation): array {
+            $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"));
+
+            return $call->error === null && $call->result !== null
+                ? $this->preparation->columns($call->result, $cancellation)->oids
+                : throw Errors::exception($sql, $call->error ?? throw Libpq::noResult());
+        });
+    }
+}

@@ -1,0 +1,217 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use Amp\Cancellation;
+use PgSql\Connection;
+use PgSql\Result;
+use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\MultipleStatementsException;
+use Spindle\Postgres\QueryException;
+
+/** Has statements prepared, and finds out what types their parameters and columns have. For whoever's turn it is. */
+final class Preparation
+{
+    /** How often a statement is sent that the server did not execute. */
+    private const TRIES = 3;
+
+    /** Statements that gave way before the server is told to forget them: that takes a round trip. */
+    private const MOST_GONE = 16;
+
+    /** What a statement is prepared as whose types alone are wanted. */
+    private const NAME = 'spindle_types';
+
+    private const PARAMETER_TYPES = 'SELECT unnest(parameter_types::pg_catalog.oid[]) FROM pg_catalog.pg_prepared_statements WHERE name = $1';
+
+    /** Whether a transaction may be open that nobody asked for. */
+    private bool $stray = false;
+
+    public function __construct(
+        private readonly Handle $handle,
+        private readonly Statements $statements,
+        public readonly Types $types,
+        private readonly Steps $steps,
+    ) {}
+
+    /**
+     * A statement that can be executed with these values.
+     *
+     * @param array<mixed> $parameters
+     *
+     * @throws QueryException|MultipleStatementsException
+     */
+    public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
+    {
+        $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
+        if ($statement->parameters !== null) {
+            return $statement;
+        }
+        if ($statement->name !== '') {
+            $types = $this->parameterTypes($statement->name, $cancellation);
+            if ($types === []) {
+                // Other servers prepare and execute than are asked.
+                $this->statements->keepNone();
+
+                return $this->statement($sql, $parameters, $cancellation);
+            }
+            $statement->parameters = $types;
+        } elseif (array_filter($parameters, Types::needsType(...)) !== []) {
+            $statement->parameters = $this->typesOnce($sql, $cancellation);
+        }
+        $this->learnTypes($statement->parameters ?? [], $cancellation);
+
+        return $statement;
+    }
+
+    /** Of a result's rows. */
+    public function columns(Result $result, ?Cancellation $cancellation): Columns
+    {
+        $names = $oids = [];
+        for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
+            $names[] = pg_field_name($result, $column);
+            $oids[] = (int) pg_field_type_oid($result, $column);
+        }
+        $this->learnTypes($oids, $cancellation);
+
+        return new Columns($names, $oids, $this->types);
+    }
+
+    /**
+     * Throws what failed, unless the statement was not executed at all and may be sent again.
+     *
+     * @param array<mixed> $parameters
+     */
+    public function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, Call $call, int $tries): void
+    {
+        if ($call->copy !== '') {
+            $this->handle->abandon($call, null);
+            throw new \LogicException($call->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()');
+        }
+        $error = $call->error ?? throw Libpq::noResult();
+        $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
+        if ($error->isStale()) {
+            $error->sqlState() === '0A000' ? $this->statements->forget($sql) : $this->statements->forgetAll();
+            if ($tries > 1 && $error->sqlState() !== '0A000') {
+                $this->statements->keepNone();
+            }
+        }
+        if (!$error->isStale() || $this->handle->status !== 'I' || $tries > self::TRIES) {
+            throw Errors::exception($sql, $error->hiding($this->texts($parameters)));
+        }
+    }
+
+    /** Whether there is something to be done before anything else is. */
+    public function isTidy(): bool
+    {
+        return !$this->stray && $this->statements->countGone() < self::MOST_GONE;
+    }
+
+    /** Of what nobody waits for, what can be done now. */
+    public function tidy(): void
+    {
+        if ($this->stray && $this->handle->status !== 'I') {
+            $this->handle->command('ROLLBACK', null);
+        }
+        $this->stray = false;
+        // Within a transaction an error would end that.
+        if ($this->handle->status === 'I' && $this->statements->countGone() > 0) {
+            $this->handle->command($this->statements->deallocation(), null);
+        }
+    }
+
+    public function forgetAll(): void
+    {
+        $this->statements->forgetAll();
+    }
+
+    private function prepare(string $sql, ?Cancellation $cancellation): Prepared
+    {
+        $changes = SessionChanges::suspects($sql);
+        for ($tries = 1; $this->statements->keepsAny(); ++$tries) {
+            $statement = new Prepared($this->statements->name(), $changes, str_contains($sql, '$') ? null : []);
+            $call = $this->sendPrepare($statement->name, $sql, $cancellation);
+            if ($call->error === null) {
+                $this->statements->add($sql, $statement);
+
+                return $statement;
+            }
+            $this->ensureAgain($sql, [], $call, $tries);
+        }
+
+        return new Prepared('', $changes);
+    }
+
+    private function sendPrepare(string $name, string $sql, ?Cancellation $cancellation): Call
+    {
+        $this->steps->log("Preparing {$name}", $sql);
+
+        return $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql));
+    }
+
+    /** @return list<int> none when there is no such statement */
+    private function parameterTypes(string $name, ?Cancellation $cancellation): array
+    {
+        return array_map(static fn(array $row): int => (int) ($row[0] ?? 0), $this->handle->ask(self::PARAMETER_TYPES, [$name], $cancellation));
+    }
+
+    /**
+     * Without the statement staying prepared, in a transaction, so that behind a pooler it is one server that does all of it.
+     *
+     * @return list<int>
+     */
+    private function typesOnce(string $sql, ?Cancellation $cancellation): array
+    {
+        $alone = $this->stray = $this->handle->status === 'I';
+        if ($alone) {
+            $this->handle->command('BEGIN', $cancellation);
+        }
+        $error = $this->sendPrepare(self::NAME, $sql, $cancellation)->error;
+        $types = [];
+        if ($error === null) {
+            $types = $this->parameterTypes(self::NAME, $cancellation);
+            $this->handle->command('DEALLOCATE ' . self::NAME, $cancellation);
+        }
+        if ($alone) {
+            $this->handle->command('ROLLBACK', $cancellation);
+            $this->stray = false;
+        }
+
+        return $error === null ? $types : throw Errors::exception($sql, $error);
+    }
+
+    /** @param list<int> $oids */
+    private function learnTypes(array $oids, ?Cancellation $cancellation): void
+    {
+        $unknown = $this->types->unknown($oids);
+        if ($unknown !== [] && $this->handle->status !== 'E') {
+            $this->types->learn($this->handle->ask(Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation));
+        }
+    }
+
+    /**
+     * Of all values, as messages of the server may quote them.
+     *
+     * @param array<mixed> $parameters
+     *
+     * @return list<string|null>
+     */
+    private function texts(#[\SensitiveParameter] array $parameters): array
+    {
+        $texts = [];
+        foreach (array_values($parameters) as $index => $value) {
+            try {
+                $texts[] = $this->types->encode(0, $value, $index + 1);
+            } catch (InvalidParameterException) {
+                $texts[] = null;
+            }
+        }
+
+        return $texts;
+    }
+}

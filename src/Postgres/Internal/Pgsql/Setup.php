@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use PgSql\Connection;
+use Spindle\Postgres\Internal\Connect\Answers;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\Deadline;
+use Spindle\Postgres\Internal\ServerError;
+
+/** Some statements on a connection that nobody has yet, one after the other. */
+final readonly class Setup implements Answers
+{
+    /** @param list<array{list<list<string|null>>, ServerError|null}> $answers */
+    private function __construct(private array $answers) {}
+
+    /**
+     * @param list<string> $statements
+     *
+     * @throws AttemptFailedException when the server ends the session, or does not answer in time
+     */
+    public static function of(Connection $connection, array $statements, Deadline $deadline): self
+    {
+        return new self(array_map(static fn(string $statement): array => self::ask($connection, $statement, $deadline), $statements));
+    }
+
+    /** Whether the process that libpq knows is that of the server, rather than of a pooler before it. */
+    public static function isServers(Connection $connection, Deadline $deadline): bool
+    {
+        return self::ask($connection, 'SELECT pg_catalog.pg_backend_pid()', $deadline)[0] === [[(string) pg_get_pid($connection)]];
+    }
+
+    public function rows(int $statement): array
+    {
+        return $this->answers[$statement][0];
+    }
+
+    public function error(int $statement): ?ServerError
+    {
+        return $this->answers[$statement][1];
+    }
+
+    /** @return array{list<list<string|null>>, ServerError|null} */
+    private static function ask(Connection $connection, string $statement, Deadline $deadline): array
+    {
+        $socket = Libpq::socket($connection);
+        stream_set_blocking($socket, true); // which is what does not block, see Handle
+        $rows = [];
+        $error = @pg_send_query($connection, $statement) === false ? throw self::end($connection) : null;
+        for (;;) {
+            while (@pg_connection_busy($connection)) {
+                if (pg_connection_status($connection) !== \PGSQL_CONNECTION_OK) {
+                    throw self::end($connection);
+                }
+                $deadline->readable($socket, 'the session to be set up');
+            }
+            $result = pg_get_result($connection);
+            if ($result === false) {
+                return [$rows, $error];
+            }
+            if (pg_result_status($result) === \PGSQL_FATAL_ERROR) {
+                $error = Errors::of($result) ?? throw self::end($connection);
+                if ($error->severity() !== 'ERROR') {
+                    throw AttemptFailedException::refused($error);
+                }
+            }
+            /** @var list<list<string|null>> $rows */
+            $rows = pg_fetch_all($result, \PGSQL_NUM);
+        }
+    }
+
+    private static function end(Connection $connection): AttemptFailedException
+    {
+        return AttemptFailedException::because('the server closed the connection while the session was set up: ' . strtok(pg_last_error($connection), "\n"));
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\UnexpectedResultException;
+use Spindle\Tests\Conformance\Postgres\LinkContract;
+use Spindle\Tests\Conformance\Postgres\Person;
+use Spindle\Tests\Postgres\Letter;
+
+/**
+ * Rows as objects.
+ *
+ * @phpstan-require-extends LinkContract
+ */
+trait MakesObjects
+{
+    public function testRowsBecomeObjects(): void
+    {
+        $people = $this->link()->query("SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, other_kind)")->as(Person::class);
+
+        self::assertEquals([new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A, Letter::B)], $people);
+    }
+
+    public function testWhatIsOptionalMayBeMissing(): void
+    {
+        self::assertEquals([new Person(1, 'Ada')], $this->link()->query("SELECT 1 AS id, 'Ada' AS \"firstName\"")->as(Person::class));
+    }
+
+    public function testNoRowsBecomeNoObjects(): void
+    {
+        self::assertSame([], $this->link()->query("SELECT 1 AS id, 'Ada' AS first_name WHERE false")->as(Person::class));
+    }
+
+    public function testRowsThatDoNotFitAreRefused(): void
+    {
+        $link = $this->link();
+        foreach ([
+            'no parameter for the column "age"' => "SELECT 1 AS id, 'Ada' AS first_name, 36 AS age",
+            'columns are named "id"' => "SELECT 1 AS id, 'Ada' AS first_name, 2 AS id",
+            'columns are for the parameter $firstName' => "SELECT 1 AS id, 'Ada' AS first_name, 'Eva' AS \"firstName\"",
+            'no column for the parameter $firstName' => 'SELECT 1 AS id',
+            'must be of type int, string given' => "SELECT 'secret' AS id, 'Ada' AS first_name",
+            'must be of type int, null given' => "SELECT NULL::int AS id, 'Ada' AS first_name",
+            '"kind" is none of ' . Letter::class => "SELECT 1 AS id, 'Ada' AS first_name, 'secret' AS kind",
+            'must be of type ' . Letter::class . ', null given' => "SELECT 1 AS id, 'Ada' AS first_name, NULL AS kind",
+        ] as $reason => $sql) {
+            $message = self::thrown(UnexpectedResultException::class, static fn() => $link->query($sql)->as(Person::class))->getMessage();
+            self::assertStringContainsString($reason, $message);
+            self::assertStringContainsString(Person::class, $message);
+            self::assertStringNotContainsString('secret', $message);
+        }
+        self::assertUsable($link);
+    }
+}

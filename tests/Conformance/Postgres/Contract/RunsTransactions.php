@@ -1,0 +1,230 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
+use Spindle\Postgres\TransactionAbortedException;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\LinkContract;
+
+use function Amp\delay;
+
+/**
+ * Transactions, which within one are savepoints.
+ *
+ * @phpstan-require-extends LinkContract
+ */
+trait RunsTransactions
+{
+    public function testATransactionStaysWhenItsFunctionReturns(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $result = $link->transaction(static function (Transaction $transaction) use ($table): array {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+
+            return [$transaction->query("SELECT i FROM {$table}")->value(), 'a result'];
+        });
+
+        self::assertSame([1, 'a result'], $result);
+        self::assertSame(1, $link->query("SELECT count(*) FROM {$table}")->value());
+        if (!$link instanceof Transaction) {
+            self::assertSame('(1)', self::committed($table));
+        }
+    }
+
+    public function testNothingOfATransactionStaysWhenItsFunctionThrows(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $mine = new \DomainException('mine');
+        $thrown = self::thrown(\DomainException::class, static fn() => $link->transaction(static function (Transaction $transaction) use ($table, $mine): never {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $transaction->copyFrom("COPY {$table} FROM STDIN", [[2]]);
+            $transaction->executeScript("INSERT INTO {$table} VALUES (3); INSERT INTO {$table} VALUES (4)");
+            throw $mine;
+        }));
+
+        self::assertSame($mine, $thrown);
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testAnInnerTransactionIsUndoneAlone(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $link->transaction(static function (Transaction $outer) use ($table): void {
+            $outer->execute("INSERT INTO {$table} VALUES (1)");
+            self::thrown(\DomainException::class, static fn() => $outer->transaction(static function (Transaction $inner) use ($table): never {
+                $inner->execute("INSERT INTO {$table} VALUES (2)");
+                $inner->transaction(static fn(Transaction $innermost) => $innermost->execute("INSERT INTO {$table} VALUES (3)"));
+                throw new \DomainException();
+            }));
+            $outer->transaction(static function (Transaction $inner) use ($table): void {
+                $inner->execute("INSERT INTO {$table} VALUES (4)");
+                self::thrown(QueryException::class, static fn() => $inner->transaction(static fn(Transaction $innermost) => $innermost->query('SELECT 1 / 0')));
+                $inner->execute("INSERT INTO {$table} VALUES (5)");
+            });
+        });
+
+        self::assertSame([1, 4, 5], $link->query("SELECT i FROM {$table} ORDER BY i")->column());
+    }
+
+    public function testAnErrorThatWasSwallowedIsToldAtTheEnd(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $swallow = static function (Transaction $transaction) use ($table): string {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            self::thrown(QueryException::class, static fn() => $transaction->query('SELECT 1 / 0'));
+            self::assertSame('25P02', self::thrown(QueryException::class, static fn() => $transaction->query('SELECT 1'))->sqlState);
+
+            return 'as if nothing had happened';
+        };
+        self::refused(TransactionAbortedException::class, $link, static fn(PostgresLink $link) => $link->transaction($swallow));
+        $link->transaction(static function (Transaction $outer) use ($swallow, $table): void {
+            self::thrown(TransactionAbortedException::class, static fn() => $outer->transaction($swallow));
+            $outer->execute("INSERT INTO {$table} VALUES (2)");
+        });
+
+        self::assertSame([2], $link->query("SELECT i FROM {$table}")->column());
+    }
+
+    public function testAnErrorThatCausedAnotherIsNotWhatIsThrown(): void
+    {
+        $link = $this->link();
+        $mine = new \DomainException('mine');
+        $thrown = self::refused(\DomainException::class, $link, static fn(PostgresLink $link) => $link->transaction(static function (Transaction $transaction) use ($mine): never {
+            self::thrown(QueryException::class, static fn() => $transaction->query('SELECT 1 / 0'));
+            throw $mine;
+        }));
+
+        self::assertSame($mine, $thrown);
+    }
+
+    public function testATransactionIsOfNoUseAfterItsEnd(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        foreach ([false, true] as $throws) {
+            foreach ([false, true] as $nested) {
+                $kept = null;
+                $keep = static function (Transaction $transaction) use (&$kept, $throws): void {
+                    $kept = $transaction;
+                    $throws ? throw new \DomainException() : null;
+                };
+                try {
+                    $link->transaction($nested ? static fn(Transaction $outer): mixed => $outer->transaction($keep) : $keep);
+                } catch (\DomainException) {
+                    // as it was told
+                }
+                \assert($kept instanceof Transaction);
+                self::assertOver($kept, $table);
+            }
+        }
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testFibersShareATransaction(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $link->transaction(static function (Transaction $transaction) use ($table): void {
+            $futures = [];
+            for ($i = 1; $i <= 20; ++$i) {
+                $futures[$i] = Async::run(static fn(): mixed => $transaction->query("INSERT INTO {$table} VALUES (\$1) RETURNING i", [$i])->value());
+            }
+            foreach ($futures as $i => $future) {
+                self::assertSame($i, $future->await());
+            }
+        });
+
+        self::assertSame(range(1, 20), $link->query("SELECT i FROM {$table} ORDER BY ctid")->column());
+    }
+
+    public function testWhatAFiberHasSentBeforeTheEndIsPartOfIt(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $sent = $link->transaction(static function (Transaction $transaction) use ($table): \Amp\Future {
+            $sent = Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.01)"));
+            delay(0);
+
+            return $sent;
+        });
+
+        self::assertSame(1, $sent->await());
+        self::assertSame(1, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testATransactionThatWasCancelledBeforehandIsNotBegun(): void
+    {
+        $link = $this->link();
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel(new \DomainException('enough'));
+        $called = false;
+        $thrown = self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->transaction(static function () use (&$called): void {
+            $called = true;
+        }, cancellation: $cancellation->getCancellation()));
+
+        self::assertSame('enough', $thrown->getPrevious()?->getMessage());
+        self::assertFalse($called);
+    }
+
+    public function testATransactionThatIsCancelledIsUndone(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $cancellation = new DeferredCancellation();
+        self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->transaction(static function (Transaction $transaction) use ($table, $cancellation): string {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $cancellation->cancel();
+
+            return 'as if nothing had happened';
+        }, cancellation: $cancellation->getCancellation()));
+
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testAStatementThatIsCancelledInATransactionUndoesIt(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $cancellation = new DeferredCancellation();
+        self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->transaction(static function (Transaction $transaction) use ($table, $cancellation): void {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $other = Async::run(static function () use ($cancellation): void {
+                delay(0.002);
+                $cancellation->cancel();
+            });
+            try {
+                $transaction->query('SELECT pg_sleep(1000)', [], $cancellation->getCancellation());
+            } finally {
+                $other->await();
+            }
+        }));
+
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    private static function assertOver(Transaction $transaction, string $table): void
+    {
+        foreach ([
+            static fn() => $transaction->query("INSERT INTO {$table} VALUES (1)"),
+            static fn() => $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+            static fn() => iterator_to_array($transaction->stream("INSERT INTO {$table} VALUES (1)")),
+            static fn() => $transaction->copyFrom("COPY {$table} FROM STDIN", [[1]]),
+            static fn() => iterator_to_array($transaction->copyTo("COPY {$table} TO STDOUT")),
+            static fn() => $transaction->executeScript("INSERT INTO {$table} VALUES (1)"),
+            static fn() => $transaction->transaction(static fn(): bool => true),
+        ] as $verb) {
+            self::assertStringContainsString('over', self::thrown(\LogicException::class, $verb)->getMessage());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\QueryException;
+use Spindle\Tests\Conformance\Postgres\LinkContract;
+
+/**
+ * Parameters, apart from their types.
+ *
+ * @phpstan-require-extends LinkContract
+ */
+trait TakesParameters
+{
+    public function testParametersAreNumberedFromOne(): void
+    {
+        $link = $this->link();
+        foreach ([1, 2] as $_) {
+            self::assertSame([['b', 'a', 'b']], $link->query('SELECT $2::text, $1::text, $2::text', ['a', 'b'])->lists());
+            self::assertSame([[2, 1, 2]], $link->query('SELECT $2::int, $1::int, $2::int', [1, 2])->lists());
+        }
+    }
+
+    public function testParametersAreNoPartOfTheStatement(): void
+    {
+        $text = "'; DROP TABLE x; -- \" \\ \$1 %s";
+
+        self::assertSame([[$text, null, true]], $this->link()->query('SELECT $1::text, $2::text, $3::bool', [$text, null, true])->lists());
+    }
+
+    public function testTheNumberOfParametersHasToBeRight(): void
+    {
+        $link = $this->link();
+        foreach (['SELECT 1' => [1], 'SELECT $1::int' => [], 'SELECT $1::int, $2::int' => [1], 'SELECT $1::int, $2::text' => [1, 'a', 2]] as $sql => $parameters) {
+            foreach (['the first time', 'once the statement is known'] as $when) {
+                foreach ([
+                    static fn(PostgresLink $link) => $link->query($sql, $parameters),
+                    static fn(PostgresLink $link) => iterator_to_array($link->stream($sql, $parameters)),
+                ] as $verb) {
+                    $message = self::refused(InvalidParameterException::class, $link, $verb)->getMessage();
+                    self::assertStringContainsString((string) substr_count($sql, '$'), $message, "{$sql} {$when}");
+                    self::assertStringContainsString((string) \count($parameters), $message, "{$sql} {$when}");
+                }
+            }
+        }
+    }
+
+    public function testParametersAreAList(): void
+    {
+        $link = $this->link();
+        foreach ([['a' => 1], [1 => 1], ['a' => 'x'], [1 => 'x']] as $parameters) {
+            foreach ([1, 2] as $_) {
+                // @phpstan-ignore argument.type
+                self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT $1', $parameters));
+            }
+        }
+    }
+
+    public function testAValueThatCanNotBeSentIsRefusedBeforeItIs(): void
+    {
+        $link = $this->link();
+        $table = self::table('a text, b int');
+        $sql = "INSERT INTO {$table} VALUES (\$1, \$2)";
+        foreach ([['a', 1], ['b', null]] as $row) {
+            $thrown = self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link) => $link->execute($sql, [$row[0], ['secret']]));
+            self::assertSame([2, 'array', 'int4'], [$thrown->position, $thrown->phpType, str_replace('integer', 'int4', (string) $thrown->postgresType)]);
+            self::assertStringContainsString('$2', $thrown->getMessage());
+            self::assertStringNotContainsString('secret', $thrown->getMessage());
+            $link->execute($sql, $row);
+        }
+        self::assertSame([['a', 1], ['b', null]], $link->query("SELECT * FROM {$table} ORDER BY a")->lists());
+    }
+
+    public function testANulByteInATextIsNotCutOff(): void
+    {
+        $link = $this->link();
+        $thrown = self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT $1::int, $2::text', [1, "secret\0secret"]));
+
+        self::assertSame([2, 'string', 'text'], [$thrown->position, $thrown->phpType, $thrown->postgresType]);
+        self::assertStringNotContainsString('secret', $thrown->getMessage());
+        self::assertSame("a\0b", $link->query('SELECT $1::bytea', ["a\0b"])->value());
+    }
+
+    public function testBytesThatAreNoTextAreTheServersToRefuse(): void
+    {
+        $link = $this->link();
+        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT $1::text', ["\xFFsecret"]));
+
+        self::assertSame('22021', $thrown->sqlState);
+        self::assertStringNotContainsString('secret', $thrown->getMessage());
+        self::assertSame('22021', self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query("SELECT '\xFF'"))->sqlState);
+    }
+
+    public function testAParameterMayBeOfAnyTypeThatTheServerGuesses(): void
+    {
+        $link = $this->link();
+
+        self::assertSame('a', $link->query('SELECT $1', ['a'])->value());
+        self::assertSame([3, '1.5'], $link->query('SELECT $1 + 1, $2 + 1.0', [2, '0.5'])->lists()[0]);
+        self::assertSame([['x']], $link->query('SELECT a FROM (VALUES ($1)) AS v (a) WHERE a = ANY ($2)', ['x', ['x', 'y']])->lists());
+        self::assertSame(1, $link->query('SELECT 1 LIMIT $1', [1])->value());
+    }
+
+    public function testANumberIsSentAsWhateverTheStatementWants(): void
+    {
+        $link = $this->link();
+        foreach ([1, 2] as $_) {
+            self::assertSame(['5', '5', 5, 5.0, '5', 5], $link->query('SELECT $1::text, $2::numeric, $3::int2, $4::float8, $5::bytea, $6::jsonb', [5, 5, 5, 5, 5, 5])->lists()[0]);
+            self::assertSame(['0.1', '0.1', 0.1, '0.1'], $link->query('SELECT $1::text, $2::numeric, $3::float8, $4::bytea', [0.1, 0.1, 0.1, 0.1])->lists()[0]);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres;
+
+final class NativePoolTest extends PoolContract
+{
+    use NativeDriver;
+}

@@ -1,0 +1,187 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\delay;
+
+/** What tests of the client have in common, whichever driver it uses. After each, the server has no connection of it any more. */
+abstract class PostgresContract extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    /** By which the server tells this test's connections from others. */
+    private string $application = '';
+
+    /** @var list<object> of this test, which end with it and not before */
+    private array $held = [];
+
+    abstract protected function driver(): PostgresDriver;
+
+    #[Before]
+    protected function chooseName(): void
+    {
+        $this->application = 'test ' . bin2hex(random_bytes(6));
+    }
+
+    #[After]
+    protected function dropHeld(): void
+    {
+        $this->held = [];
+    }
+
+    #[After(-4)]
+    protected function findNoConnectionLeft(): void
+    {
+        if ($this->status()->isSuccess()) {
+            delay(0); // what is to be resumed at the loop's next turn is
+            gc_collect_cycles();
+            Eventually::holds(fn(): bool => $this->backends() === [], 'all connections are closed');
+        }
+    }
+
+    /** An exception that left the loop in the middle of something, such as that of a test which did not end in time, spoils it. */
+    #[After(-5)]
+    protected function renewTheLoop(): void
+    {
+        if ($this->status()->isFailure() || $this->status()->isError()) {
+            EventLoop::setDriver((new DriverFactory())->create());
+            gc_collect_cycles();
+        }
+    }
+
+    protected function deadline(): int
+    {
+        return 20;
+    }
+
+    /** @param mixed ...$changes by the names of the options */
+    protected function options(mixed ...$changes): PostgresOptions
+    {
+        return PostgresOptions::of(Cluster::shared()->dsn())->with(
+            ...['applicationName' => $this->application, 'driver' => $this->driver(), 'settings' => ['TimeZone' => 'UTC'], ...$changes],
+        );
+    }
+
+    /** @param mixed ...$changes of the options, by their names */
+    protected function connect(mixed ...$changes): PostgresConnection
+    {
+        return PostgresConnection::connect($this->options(...$changes));
+    }
+
+    /**
+     * @template T of object
+     *
+     * @param T $object
+     *
+     * @return T
+     */
+    protected function held(object $object): object
+    {
+        $this->held[] = $object;
+
+        return $object;
+    }
+
+    /** A new table, which is there for all connections. */
+    protected static function table(string $definition): string
+    {
+        $name = 't_' . bin2hex(random_bytes(6));
+        Cluster::ask("CREATE TABLE {$name} ({$definition})");
+
+        return $name;
+    }
+
+    /** What is in a table, as others see it. */
+    protected static function committed(string $table, string $columns = '*'): string
+    {
+        return (string) Cluster::ask("SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r")[0]['all'];
+    }
+
+    /**
+     * The processes that the server has for this test.
+     *
+     * @return array<int, string> state by pid
+     */
+    protected function backends(): array
+    {
+        $rows = Cluster::ask("SELECT pid, state FROM pg_stat_activity WHERE application_name = '{$this->application}'");
+
+        return array_combine(array_map(intval(...), array_column($rows, 'pid')), array_map(strval(...), array_column($rows, 'state')));
+    }
+
+    protected static function stateOf(int $pid): ?string
+    {
+        return Cluster::ask("SELECT state FROM pg_stat_activity WHERE pid = {$pid}")[0]['state'] ?? null;
+    }
+
+    protected static function terminate(int $pid): void
+    {
+        Cluster::ask("SELECT pg_terminate_backend({$pid})");
+        Eventually::holdsByItself(static fn(): bool => self::stateOf($pid) === null, "process {$pid} has ended");
+    }
+
+    protected static function assertUsable(PostgresLink $link): void
+    {
+        self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());
+    }
+
+    /**
+     * What a piece of work throws, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param class-string<T>   $class
+     * @param \Closure(): mixed $work
+     *
+     * @return T
+     */
+    protected static function thrown(string $class, \Closure $work): \Throwable
+    {
+        try {
+            $work();
+        } catch (\Throwable $thrown) {
+            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
+
+            return $thrown;
+        }
+        self::fail("No {$class} is thrown");
+    }
+
+    /**
+     * The same of work with a link, which may be used afterwards: a failure would end a transaction, so there it has one of its own.
+     *
+     * @template T of \Throwable
+     *
+     * @param class-string<T>                $class
+     * @param \Closure(PostgresLink): mixed $work
+     *
+     * @return T
+     */
+    protected static function refused(string $class, PostgresLink $link, \Closure $work): \Throwable
+    {
+        $thrown = self::thrown($class, static fn(): mixed => $link instanceof Transaction ? $link->transaction($work) : $work($link));
+        self::assertUsable($link);
+
+        return $thrown;
+    }
+}
