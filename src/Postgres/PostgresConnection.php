@@ -102,9 +102,10 @@ final class PostgresConnection implements PostgresLink
         return !$this->held->session->isOpen();
     }
 
-    /** Ends it at once: what is under way fails, a transaction is rolled back. */
+    /** Ends it at once: what is under way fails and is stopped, a transaction is rolled back. */
     public function close(): void
     {
+        $this->held->session->stop();
         $this->held->session->close();
     }
 }

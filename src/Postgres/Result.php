@@ -56,7 +56,7 @@ final class Result implements \IteratorAggregate, \Countable
         $index = 0;
         foreach ($this->batches() as $batch) {
             foreach ($batch as $row) {
-                yield $index++ => array_combine($this->columns->names ?? [], $row);
+                yield $index++ => $row;
             }
         }
     }
@@ -64,21 +64,16 @@ final class Result implements \IteratorAggregate, \Countable
     /** @return list<array<string, mixed>> */
     public function all(): array
     {
-        $rows = [];
-        $names = $this->columns->names ?? [];
-        foreach ($this->batches() as $batch) {
-            foreach ($batch as $row) {
-                $rows[] = array_combine($names, $row);
-            }
-        }
-
-        return $rows;
+        return array_merge(...$this->batches());
     }
 
     /** @return list<list<mixed>> values without names */
     public function lists(): array
     {
-        return $this->columns === null ? [] : array_merge(...$this->rows->batches($this->columns));
+        /** @var list<list<mixed>> $rows whose keys are those of a list */
+        $rows = $this->columns === null ? [] : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
+
+        return $rows;
     }
 
     /**
@@ -98,7 +93,7 @@ final class Result implements \IteratorAggregate, \Countable
             throw UnexpectedResultException::sameName($this->columns->twice);
         }
 
-        return array_combine($this->columns->names, $this->rows->first($this->columns, \count($this->columns->names)));
+        return $this->rows->first($this->columns, $this->columns->names);
     }
 
     /**
@@ -116,7 +111,7 @@ final class Result implements \IteratorAggregate, \Countable
             throw UnexpectedResultException::noColumns();
         }
 
-        return $this->count === 0 ? null : $this->rows->first($this->columns, 1)[0];
+        return $this->count === 0 ? null : $this->rows->first($this->columns, [0])[0];
     }
 
     /**
@@ -150,13 +145,13 @@ final class Result implements \IteratorAggregate, \Countable
         return (new RowObjects($class, $this->columns()))->of($this->lists());
     }
 
-    /** @return iterable<list<list<mixed>>> */
+    /** @return iterable<list<array<string, mixed>>> */
     private function batches(): iterable
     {
         if ($this->columns?->twice !== null) {
             throw UnexpectedResultException::sameName($this->columns->twice);
         }
 
-        return $this->columns === null ? [] : $this->rows->batches($this->columns);
+        return $this->columns === null ? [] : $this->rows->batches($this->columns, $this->columns->names);
     }
 }

@@ -52,7 +52,7 @@ final class CopyRows
             if (\is_array($item) ? $oids === null : !\is_string($item) || $oids !== null) {
                 throw new \LogicException('The data of a COPY is either all strings or all arrays');
             }
-            yield \is_array($item) ? $types->copyRow($oids ?? [], $item) : $item;
+            yield \is_array($item) ? $types->copyRow($oids, $item) : $item;
         }
     }
 }

@@ -8,14 +8,22 @@ namespace Spindle\Postgres\Internal;
 interface Rows
 {
     /**
-     * Of the first row, which there has to be.
+     * The first row, which there has to be; of its values the first ones, as many as there are keys.
      *
-     * @param int $count so many of its values, from the first
+     * @template K of array-key
      *
-     * @return list<mixed>
+     * @param list<K> $keys for its values
+     *
+     * @return array<K, mixed>
      */
-    public function first(Columns $columns, int $count): array;
+    public function first(Columns $columns, array $keys): array;
 
-    /** @return iterable<list<list<mixed>>> some at a time, values in the order of the columns */
-    public function batches(Columns $columns): iterable;
+    /**
+     * @template K of array-key
+     *
+     * @param list<K> $keys one for each column
+     *
+     * @return iterable<list<array<K, mixed>>> some rows at a time
+     */
+    public function batches(Columns $columns, array $keys): iterable;
 }

@@ -44,6 +44,19 @@ interface Session
     /** Whether a query would be sent at once. */
     public function accepts(): bool;
 
+    /**
+     * Opens a transaction, with the next statement at the latest. Should that one be none that is sent, {@see hasBegun()} tells.
+     *
+     * @param string $sql BEGIN, with what it may have behind it
+     */
+    public function begin(string $sql, ?Cancellation $cancellation): void;
+
+    /** Whether the server was told of a transaction that was begun; if not, it is forgotten. */
+    public function hasBegun(): bool;
+
+    /** Of the query that returned last, such as COMMIT. */
+    public function commandTag(): string;
+
     /** Nanoseconds that the server took for the query that returned last, or longer: those before it may be in it. */
     public function took(): int;
 

@@ -14,31 +14,36 @@ final readonly class TextRows implements Rows
     /** @param list<list<string|null>> $rows */
     public function __construct(private array $rows) {}
 
-    public function first(Columns $columns, int $count): array
+    public function first(Columns $columns, array $keys): array
     {
-        return self::values(\array_slice($this->rows[0], 0, $count), $columns);
+        return self::values($this->rows[0], $columns, $keys);
     }
 
-    public function batches(Columns $columns): iterable
+    public function batches(Columns $columns, array $keys): iterable
     {
         for ($at = 0; $at < \count($this->rows); $at += self::BATCH) {
-            yield array_map(
-                static fn(array $row): array => self::values($row, $columns),
-                \array_slice($this->rows, $at, self::BATCH),
-            );
+            $batch = [];
+            foreach (\array_slice($this->rows, $at, self::BATCH) as $row) {
+                $batch[] = self::values($row, $columns, $keys);
+            }
+            yield $batch;
         }
     }
 
     /**
-     * @param list<string|null> $row
+     * @template K of array-key
      *
-     * @return list<mixed>
+     * @param list<string|null> $row
+     * @param list<K>           $keys
+     *
+     * @return array<K, mixed>
      */
-    private static function values(array $row, Columns $columns): array
+    private static function values(array $row, Columns $columns, array $keys): array
     {
         $values = [];
-        foreach ($row as $index => $text) {
-            $values[] = $text === null ? null : match ($columns->kinds[$index]) {
+        foreach ($keys as $index => $key) {
+            $text = $row[$index];
+            $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
                 Types::TEXT => $text,
                 Types::INT => (int) $text,
                 default => $columns->types->decode($columns->oids[$index], $text),

@@ -64,7 +64,7 @@ final class TransactionRun
     {
         $session = $lender->take($cancellation);
         try {
-            $session->query('BEGIN', [], $cancellation);
+            $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
             self::commit($session);
         } catch (\Throwable $failure) {
@@ -123,7 +123,7 @@ final class TransactionRun
     {
         $transaction = new Transaction($session, 0);
         try {
-            $session->query('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), [], $cancellation);
+            $session->begin('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), $cancellation);
             $result = $work($transaction);
             $transaction->end();
             $cancellation?->throwIfRequested();
@@ -159,16 +159,20 @@ final class TransactionRun
     /** Not to be cancelled: nobody could tell afterwards whether it was done. */
     private static function commit(Session $session): void
     {
+        if (!$session->hasBegun() && $session->isOpen()) {
+            return;
+        }
         if ($session->transactionStatus() === 'E') {
             throw TransactionAbortedException::atCommit();
         }
-        if (!$session->isOpen()) {
-            $session->query('COMMIT');
-        }
+        $wasOpen = $session->isOpen();
         try {
             $session->query('COMMIT');
         } catch (ConnectionLostException $loss) {
-            throw ConnectionLostException::committing($loss);
+            throw $wasOpen ? ConnectionLostException::committing($loss) : $loss;
+        }
+        if ($session->commandTag() !== 'COMMIT') {
+            throw TransactionAbortedException::atCommit();
         }
     }
 
@@ -177,7 +181,7 @@ final class TransactionRun
     {
         try {
             $session->settle();
-            if ($session->isOpen() && $session->transactionStatus() !== 'I') {
+            if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK');
             }
         } catch (\Throwable) {

@@ -4,12 +4,32 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
+use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresPool;
 
 /** What a connection promises. */
 abstract class ConnectionContract extends LinkContract
 {
+    use Contract\CarriesTypes;
+    use Contract\PreparesStatements;
+    use Contract\SharesRoundTrips;
+    use Contract\SharesAConnection;
+    use Contract\IsolatesTransactions;
+    use Contract\CancelsOnTheServer;
+    use Contract\KeepsDeadlines;
+    use Contract\Listens;
+    use Contract\EndsConnections;
+    use Contract\TellsSteps;
+    use Contract\KeepsSecrets;
+    use Contract\StaysSmall;
+
     protected function link(): PostgresLink
+    {
+        return $this->connect();
+    }
+
+    protected function listener(): PostgresConnection|PostgresPool
     {
         return $this->connect();
     }

@@ -140,6 +140,16 @@ abstract class PostgresContract extends TestCase
         Eventually::holdsByItself(static fn(): bool => self::stateOf($pid) === null, "process {$pid} has ended");
     }
 
+    /** What was begun is sent, and would be done if it had not to wait: the loop turns, and the server answers others. */
+    protected static function meanwhile(): void
+    {
+        for ($i = 0; $i < 5; ++$i) {
+            delay(0);
+            Cluster::ask('SELECT 1');
+        }
+        delay(0);
+    }
+
     protected static function assertUsable(PostgresLink $link): void
     {
         self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());

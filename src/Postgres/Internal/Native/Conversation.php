@@ -15,6 +15,8 @@ use Spindle\Postgres\ProtocolException;
  */
 final class Conversation
 {
+    private const LARGE = 0x10_0000;
+
     /** I, T or E, as of the last answer. */
     public string $status = 'I';
 
@@ -36,6 +38,9 @@ final class Conversation
 
     /** What the server said before it ends the connection. */
     public ?ServerError $end = null;
+
+    /** Whether what came has a part that takes its time to copy. */
+    public bool $isLarge = false;
 
     private readonly MessageReader $reader;
 
@@ -73,8 +78,10 @@ final class Conversation
                 $this->unasked($type);
             } elseif ($type === 'D') {
                 if (!$exchange->discarded) {
-                    $exchange->chunks[] = $reader->payload();
+                    $rows = $reader->payload();
+                    $exchange->chunks[] = $rows;
                     $exchange->rows += $reader->rows;
+                    $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
                 }
             } elseif ($type === 'Z') {
                 $exchange = $this->ready($exchange, $reader->payload());

@@ -15,15 +15,13 @@ use Spindle\Postgres\ProtocolException;
 /** What was sent up to one Sync, and what came of it: rows as the messages that they came in. */
 final class Exchange implements Rows
 {
-    private const NULL = 0xFFFF_FFFF;
-
     /** @var list<string> whole messages with rows */
     public array $chunks = [];
 
     /** @var int<0, max> in them */
     public int $rows = 0;
 
-    /** Whether bytea came as bytes, rather than as text. */
+    /** Whether values came in the formats of {@see Columns}, rather than all as text. */
     public bool $binary = false;
 
     /** Of the command that was completed, such as "INSERT 0 1"; '' where there are rows. */
@@ -129,25 +127,15 @@ final class Exchange implements Rows
         return $number === false ? 0 : (int) $number;
     }
 
-    public function first(Columns $columns, int $count): array
+    public function first(Columns $columns, array $keys): array
     {
-        $at = 0;
-
-        return $this->read($this->chunks[0], $at, $columns, $count);
+        return $this->read($this->chunks[0], $columns, $keys, 1)[0];
     }
 
-    public function batches(Columns $columns): iterable
+    public function batches(Columns $columns, array $keys): iterable
     {
-        $count = \count($columns->kinds);
         foreach ($this->chunks as $messages) {
-            $rows = [];
-            for ($at = 0, $end = \strlen($messages); $at < $end;) {
-                $rows[] = $this->read($messages, $at, $columns, $count);
-                if ($at < $end && $messages[$at] !== 'D') {
-                    throw ProtocolException::malformed('a row is not as long as its values are');
-                }
-            }
-            yield $rows;
+            yield $this->read($messages, $columns, $keys, \PHP_INT_MAX);
         }
     }
 
@@ -158,45 +146,71 @@ final class Exchange implements Rows
     }
 
     /**
-     * A row, or its first values.
+     * Dense, for it runs for each value: what could be a call is none.
      *
-     * @param int $at where its message begins; afterwards, where it ends
+     * @template K of array-key
      *
-     * @return list<mixed>
+     * @param list<K> $keys
+     *
+     * @return non-empty-list<array<K, mixed>>
      *
      * @throws ProtocolException
      */
-    private function read(string $messages, int &$at, Columns $columns, int $count): array
+    private function read(string $messages, Columns $columns, array $keys, int $most): array
     {
+        $kinds = $this->binary ? $columns->binaryKinds : $columns->kinds;
         $end = \strlen($messages);
-        $position = $at + 7; // behind type, length and number of values
-        $row = [];
-        for ($index = 0; $index < $count; ++$index) {
-            if ($position + 4 > $end) {
-                throw ProtocolException::malformed('a row has fewer values than columns');
+        // So that a value of fixed size can be read wherever a value may begin.
+        $messages .= "\0\0\0\0\0\0\0\0\0\0\0\0";
+        $rows = [];
+        $at = 0;
+        do {
+            $at += 7; // type, length, number of values
+            $row = [];
+            foreach ($keys as $index => $key) {
+                if ($at >= $end) {
+                    throw ProtocolException::malformed('a row has fewer values than columns');
+                }
+                // Only a length of -1 begins so.
+                if ($messages[$at] === "\xFF") {
+                    $row[$key] = null;
+                    $at += 4;
+                    continue;
+                }
+                $kind = $kinds[$index];
+                if ($kind === Columns::INT4) {
+                    /** @var array{1: int} $read */
+                    $read = unpack('N', $messages, $at + 4);
+                    $row[$key] = $read[1] < 0x8000_0000 ? $read[1] : $read[1] - 0x1_0000_0000;
+                    $at += 8;
+                } elseif ($kind === Columns::FLOAT8) {
+                    /** @var array{1: float} $read */
+                    $read = unpack('E', $messages, $at + 4);
+                    $row[$key] = $read[1];
+                    $at += 12;
+                } elseif ($kind === Columns::INT8) {
+                    /** @var array{1: int} $read */
+                    $read = unpack('J', $messages, $at + 4);
+                    $row[$key] = $read[1];
+                    $at += 12;
+                } else {
+                    /** @var array{1: int} $read */
+                    $read = unpack('N', $messages, $at);
+                    $text = substr($messages, $at + 4, $read[1]);
+                    $at += 4 + $read[1];
+                    $row[$key] = match ($kind) {
+                        Types::TEXT, Columns::BYTES => $text,
+                        Types::INT => (int) $text,
+                        default => $columns->types->decode($columns->oids[$index], $text),
+                    };
+                }
             }
-            /** @var array{1: int} $length */
-            $length = unpack('N', $messages, $position);
-            $position += 4;
-            if ($length[1] === self::NULL) {
-                $row[] = null;
-                continue;
+            if ($at < $end ? $most > 1 && $messages[$at] !== 'D' : $at > $end) {
+                throw ProtocolException::malformed('a row is not as long as its values are');
             }
-            $text = substr($messages, $position, $length[1]);
-            $position += $length[1];
-            $kind = $columns->kinds[$index];
-            if ($kind === Types::TEXT) {
-                $row[] = $text;
-            } elseif ($kind === Types::INT) {
-                $row[] = (int) $text;
-            } elseif ($kind === Types::BYTEA && $this->binary) {
-                $row[] = $text;
-            } else {
-                $row[] = $columns->types->decode($columns->oids[$index], $text);
-            }
-        }
-        $at = $position;
+            $rows[] = $row;
+        } while ($at < $end && --$most > 0);
 
-        return $row;
+        return $rows;
     }
 }

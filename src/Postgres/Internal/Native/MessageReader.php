@@ -76,10 +76,10 @@ final class MessageReader
             $length = unpack('N', $buffer, $at + 1);
             $at += 1 + $length[1];
         }
-        $end = $at;
         if ($at > $last || $buffer[$at] !== 'C') {
             return false;
         }
+        $end = $at;
         /** @var array{1: int} $length */
         $length = unpack('N', $buffer, $at + 1);
         $at += 1 + $length[1];

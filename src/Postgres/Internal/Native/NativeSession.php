@@ -37,6 +37,8 @@ final class NativeSession implements Session
 
     private int $took = 0;
 
+    private string $tag = '';
+
     private readonly Preparation $preparation;
 
     public function __construct(
@@ -55,11 +57,11 @@ final class NativeSession implements Session
         // The common case without a detour: a statement that is prepared, on a connection where nothing else is to be minded.
         $statement = $cancellation === null ? $this->statements->find($sql) : null;
         $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $this->pipeline->cancelling || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
+        if ($statement === null || $request === null || $statement->changesSession || $this->pipeline->cancelling || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
         $exchange = new Exchange();
-        $exchange->binary = $statement->binary;
+        $exchange->binary = true;
         $this->pipeline->send($exchange, $request);
         try {
             $exchange->wait();
@@ -71,6 +73,7 @@ final class NativeSession implements Session
             throw $exchange->failure;
         }
         $this->took = $exchange->took;
+        $this->tag = $exchange->tag;
         if ($exchange->error !== null || $exchange->copy !== '') {
             $this->ensureAgain($sql, $parameters, $exchange, 1);
 
@@ -89,7 +92,7 @@ final class NativeSession implements Session
         $portal = 'p' . ++$this->portals;
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
-        $exchange->binary = $statement->binary;
+        $exchange->binary = true;
         $this->pipeline->submit($exchange, [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values, $portal),
@@ -127,6 +130,7 @@ final class NativeSession implements Session
         SqlText::checkCopy($sql, 'FROM STDIN');
         $cancellation?->throwIfRequested();
         $this->steps->log('Copying', $sql);
+        $this->sendBegin($cancellation);
         $rows = CopyRows::of($sql, $data, $this->preparation->types, fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? []);
 
         return (new Copies($this->pipeline))->in($sql, $rows, $cancellation);
@@ -137,6 +141,7 @@ final class NativeSession implements Session
         SqlText::checkCopy($sql, 'TO STDOUT');
         $cancellation?->throwIfRequested();
         $this->steps->log('Copying', $sql);
+        $this->sendBegin($cancellation);
         yield from (new Copies($this->pipeline))->out($sql, $cancellation);
     }
 
@@ -148,9 +153,23 @@ final class NativeSession implements Session
         $this->runScript($sql, $cancellation);
     }
 
+    /** Before a simple query, which an error of what is not synchronized would have the server skip without an answer. */
+    private function sendBegin(?Cancellation $cancellation): void
+    {
+        if ($this->pipeline->begin !== '') {
+            $exchange = new Exchange();
+            $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
+            $this->pipeline->await($exchange, $cancellation);
+            if ($exchange->error !== null) {
+                throw QueryException::of($exchange->error, 'BEGIN');
+            }
+        }
+    }
+
     private function runScript(string $sql, ?Cancellation $cancellation): void
     {
         $this->steps->log('Executing a script', $sql);
+        $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $this->pipeline->submit($exchange, [Frontend::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
@@ -202,6 +221,27 @@ final class NativeSession implements Session
     public function accepts(): bool
     {
         return !$this->pipeline->cancelling && !$this->pipeline->copy->taken;
+    }
+
+    public function begin(string $sql, ?Cancellation $cancellation): void
+    {
+        $cancellation?->throwIfRequested();
+        $this->steps->log('Beginning a transaction', $sql);
+        // Without a Sync: should it fail, nothing behind it is executed.
+        $this->pipeline->begin = Frontend::parse('', $sql) . implode('', Frontend::bind("\0\0\0\0", [], "\0\0")) . Frontend::EXECUTE;
+    }
+
+    public function hasBegun(): bool
+    {
+        $hasBegun = $this->pipeline->begin === '';
+        $this->pipeline->begin = '';
+
+        return $hasBegun;
+    }
+
+    public function commandTag(): string
+    {
+        return $this->tag;
     }
 
     public function took(): int
@@ -292,6 +332,7 @@ final class NativeSession implements Session
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation);
             }
             $this->took = $exchange->took;
+            $this->tag = $exchange->tag;
             if ($exchange->error === null && $exchange->copy === '') {
                 $this->steps->log("Done: {$exchange->tag}, {$exchange->rows} rows", $sql);
 
@@ -307,7 +348,7 @@ final class NativeSession implements Session
         $this->steps->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
-        $exchange->binary = $statement->binary;
+        $exchange->binary = true;
         $this->pipeline->submit($exchange, [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values),

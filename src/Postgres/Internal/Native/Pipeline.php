@@ -48,6 +48,9 @@ final class Pipeline
     /** Messages that close what is not needed any more, for the next time that something is submitted. */
     public string $closing = '';
 
+    /** Messages that begin a transaction, for the next time that something is submitted. */
+    public string $begin = '';
+
     /** A COPY has the connection for itself. */
     public readonly Turn $copy;
 
@@ -139,16 +142,17 @@ final class Pipeline
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
-        while ($this->cancelling || $this->copy->taken) {
+        do {
             $this->settle(false, $cancellation);
             if ($this->copy->taken) {
+                // Whoever gets it next runs only after this has been sent.
                 $this->copy->take($cancellation);
                 $this->copy->give();
             }
-        }
-        $closing = $this->closing;
-        $this->closing = '';
-        $this->send($exchange, $closing . $parts[0]);
+        } while ($this->cancelling);
+        $ahead = $this->closing . $this->begin;
+        $this->closing = $this->begin = '';
+        $this->send($exchange, $ahead . $parts[0]);
         foreach (\array_slice($parts, 1) as $part) {
             $this->write($part);
         }
@@ -462,8 +466,14 @@ final class Pipeline
         $awake = $conversation->awake;
         $conversation->awake = [];
         foreach ($awake as $exchange) {
-            $exchange->wake();
+            // What is large is copied once more by whoever takes it: not in the same turn of the loop.
+            if ($conversation->isLarge) {
+                EventLoop::defer($exchange->wake(...));
+            } else {
+                $exchange->wake();
+            }
         }
+        $conversation->isLarge = false;
     }
 
     private function obey(Conversation $conversation): void

@@ -82,7 +82,7 @@ final readonly class Preparation
         }
         $names = $exchange->description[0] ?? throw ProtocolException::malformed('a statement was not described');
         /** @var list<list<string|null>> $rows */
-        $rows = array_merge(...$exchange->batches(new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types)));
+        $rows = array_merge(...$exchange->batches(new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types), array_keys($names)));
         $this->types->learn($rows);
     }
 

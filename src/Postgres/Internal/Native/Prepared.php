@@ -29,11 +29,8 @@ final class Prepared
     /** Values that {@see request()} takes. */
     private readonly int $count;
 
-    /** @var string formats of the result: bytea as bytes, everything else as text */
+    /** Of the result. */
     private readonly string $formats;
-
-    /** Whether there is a bytea in the result. */
-    public readonly bool $binary;
 
     /** When it was used last, by the count of {@see Statements}. */
     public int $lastUse = 0;
@@ -52,8 +49,7 @@ final class Prepared
         public readonly bool $changesSession,
     ) {
         $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameters));
-        $this->formats = self::formats($columns->kinds ?? []);
-        $this->binary = $this->formats !== "\0\0";
+        $this->formats = $columns->formats ?? "\0\0";
         $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameters));
         $this->ending = $this->formats . Frontend::EXECUTE . Frontend::SYNC;
         $this->rest = \strlen($this->formats) + 4;

@@ -11,6 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\QueryException;
@@ -33,8 +34,18 @@ final class Handle
     /** After a request to cancel, seconds for the server to stop the statement, or the connection is given up. */
     private const STOPS_WITHIN = 10.0;
 
+    /**
+     * How often libpq is to read when something has come with TLS. What it has decrypted and has no room for stays with OpenSSL, where the
+     * loop does not see it. Once there is room for a whole record ({@see Setup::makeRoom()}), it has all after the third time.
+     *
+     * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData
+     */
+    private const TRIES = 3;
+
     /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
     private static array $busy = [];
+
+    private static bool $endsAtShutdown = false;
 
     /** I, T or E, as of the last answer. */
     public string $status = 'I';
@@ -61,6 +72,9 @@ final class Handle
 
     private bool $cancelling = false;
 
+    /** What the server says while nothing is awaited, such as that it shuts down, is a notice for libpq. */
+    private ?ServerError $lastWords = null;
+
     /** For the connection to be idle. */
     private readonly WaitingLine $waiting;
 
@@ -83,10 +97,20 @@ final class Handle
      * @param Connection       $connection  whose owner it is from now on
      * @param Stop             $stop        has the server cancel what it does
      * @param float|null       $readTimeout seconds without a byte, while an answer is awaited, after which the server is taken to be gone
+     * @param bool             $tls         whether it may be encrypted
      * @param bool             $persistent  whether PHP keeps the connection when it is closed
      */
-    public function __construct(private readonly Connection $connection, private readonly Stop $stop, private readonly ?float $readTimeout, private readonly bool $persistent)
+    public function __construct(private readonly Connection $connection, private readonly Stop $stop, private readonly ?float $readTimeout, private readonly bool $tls, private readonly bool $persistent)
     {
+        if (!self::$endsAtShutdown) {
+            // After a fatal error there are no destructors, and PHP would wait for what is under way.
+            self::$endsAtShutdown = true;
+            register_shutdown_function(static function (): void {
+                foreach (self::$busy as $handle) {
+                    $handle->__destruct();
+                }
+            });
+        }
         $this->waiting = new WaitingLine();
         $this->process = (int) getmypid();
         $this->since = hrtime(true);
@@ -177,6 +201,9 @@ final class Handle
      */
     public function put(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): void
     {
+        if ($call->failure !== null) {
+            throw $call->failure;
+        }
         $this->neverBlock();
         if (!Libpq::putData($this->connection, $data)) {
             $this->ensureKept();
@@ -189,6 +216,9 @@ final class Handle
     /** The data of a COPY are complete; suspends until the server has stored them. */
     public function endCopy(Call $call, ?Cancellation $cancellation): void
     {
+        if ($call->failure !== null) {
+            throw $call->failure;
+        }
         $this->sendEnd($call);
         $this->await($call, $cancellation);
     }
@@ -213,14 +243,16 @@ final class Handle
     /** Suspends until the call is done, or something of a COPY has happened. */
     public function await(Call $call, ?Cancellation $cancellation): void
     {
-        if ($cancellation === null) {
+        $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($call, $reason));
+        try {
             $call->wait();
-        } else {
-            $id = $cancellation->subscribe(fn(CancelledException $reason) => $this->abandon($call, $reason));
-            try {
-                $call->wait();
-            } finally {
-                $cancellation->unsubscribe($id);
+        } catch (\Throwable $interruption) {
+            // An exception that left the loop.
+            $this->abandon($call, null);
+            throw $interruption;
+        } finally {
+            if ($id !== null) {
+                $cancellation?->unsubscribe($id);
             }
         }
         if ($call->failure !== null) {
@@ -290,8 +322,11 @@ final class Handle
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
-        // A persistent one is only let go, so that a transaction would go on.
-        Libpq::close($this->connection, $this->socket, $this->call === null && !($this->persistent && $this->status !== 'I'));
+        if ($this->persistent && $this->call === null && $this->status !== 'I') {
+            // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
+            @pg_query($this->connection, 'ROLLBACK');
+        }
+        Libpq::close($this->connection, $this->socket, $this->call === null);
         unset(self::$busy[spl_object_id($this)]);
         if ($this->call !== null) {
             $this->call->done = true;
@@ -400,7 +435,11 @@ final class Handle
 
     private function receiveAnswer(Call $call): void
     {
-        while (!@pg_connection_busy($this->connection)) {
+        for ($tries = $this->tls ? self::TRIES : 1; $tries > 0;) {
+            if (@pg_connection_busy($this->connection)) {
+                --$tries;
+                continue;
+            }
             $result = pg_get_result($this->connection);
             if ($result === false) {
                 $this->finish($call);
@@ -478,7 +517,10 @@ final class Handle
             return;
         }
         $noticed = pg_last_notice($this->connection, \PGSQL_NOTICE_ALL) !== [];
-        pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
+        if ($noticed) {
+            $this->lastWords = Errors::in(pg_last_notice($this->connection));
+            pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
+        }
         if ($this->call !== null && !$notified && !$noticed && (bool) \ini_get('pgsql.ignore_notice') === false) {
             $this->call->interrupted = true;
             $this->call->wake();
@@ -504,8 +546,8 @@ final class Handle
     private function isLost(): bool
     {
         if ($this->end === null && pg_connection_status($this->connection) !== \PGSQL_CONNECTION_OK) {
-            // What the server says while nothing is awaited, such as that it shuts down, is a notice for libpq.
-            $this->end(Libpq::loss(Errors::in(pg_last_notice($this->connection))));
+            $words = Errors::in(pg_last_notice($this->connection)) ?? $this->lastWords;
+            $this->end(Libpq::loss($words === null || str_starts_with($words->sqlState(), '0') ? null : $words));
         }
 
         return $this->end !== null;

@@ -22,6 +22,7 @@ use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
 /** Makes connections by ext-pgsql: hosts in their order, all addresses of each, until one gives a session of the kind asked for. */
@@ -105,10 +106,14 @@ final class PgsqlConnector
             $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
             $setup = $this->setUp($connection, $target, $deadline);
             $pid = Setup::isServers($connection, $deadline) ? pg_get_pid($connection) : null;
+            $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
+            if ($tls) {
+                Setup::makeRoom($connection, $deadline);
+            }
             $deadline->throwIfCancelled();
             $steps = new Steps($this->options->logger, ++self::$made, pg_get_pid($connection));
             $steps->log("Connected to {$endpoint}");
-            $handle = new Handle($connection, new Stop($this->options, $endpoint, $pid, $steps), $this->options->readTimeout, $persistent !== null);
+            $handle = new Handle($connection, new Stop($this->options, $endpoint, $pid, $steps), $this->options->readTimeout, $tls, $persistent !== null);
         } finally {
             if (!isset($handle)) {
                 isset($connection) && pg_close($connection);
@@ -203,8 +208,8 @@ final class PgsqlConnector
 
         return match (true) {
             str_contains($text, 'no password supplied') => AttemptFailedException::authentication("the server asks for a password of the user '{$this->options->user}', and none is given"),
-            preg_match('~authentication method|channel binding|SCRAM|require_auth~i', $text) === 1 => AttemptFailedException::authentication(lcfirst($text)),
-            default => AttemptFailedException::because($text === '' ? 'libpq gives no reason' : lcfirst($text)),
+            preg_match('~authentication method|channel binding|SCRAM|require_auth~i', $text) === 1 => AttemptFailedException::authentication($text),
+            default => AttemptFailedException::because($text === '' ? 'libpq gives no reason' : $text),
         };
     }
 }

@@ -35,6 +35,8 @@ final class PgsqlSession implements Session
 
     private int $took = 0;
 
+    private string $tag = '';
+
     public function __construct(
         private readonly Handle $handle,
         private readonly Preparation $preparation,
@@ -118,6 +120,22 @@ final class PgsqlSession implements Session
     public function accepts(): bool
     {
         return !$this->turn->taken && !$this->handle->isBusy();
+    }
+
+    /** With nothing else under way at the same time there is nothing to be gained by waiting for the next statement. */
+    public function begin(string $sql, ?Cancellation $cancellation): void
+    {
+        $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
+    }
+
+    public function hasBegun(): bool
+    {
+        return true;
+    }
+
+    public function commandTag(): string
+    {
+        return $this->tag;
     }
 
     public function took(): int
@@ -278,8 +296,9 @@ final class PgsqlSession implements Session
             $statement->columns = $this->preparation->columns($result, $cancellation);
         }
         $rows = new ResultRows($result);
+        $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
         if ($this->steps->wanted) {
-            $this->steps->log('Done: ' . pg_result_status($result, \PGSQL_STATUS_STRING) . ", {$rows->count} rows", $sql);
+            $this->steps->log("Done: {$this->tag}, {$rows->count} rows", $sql);
         }
 
         return new Result($statement->columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
@@ -289,14 +308,21 @@ final class PgsqlSession implements Session
     {
         $this->steps->log('Executing a script', $sql);
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
+        $isCopy = false;
         while (!$call->done) {
-            // A COPY among them, which has no data.
+            $isCopy = $isCopy || $call->takesData;
             $this->handle->failCopy($call);
             $this->handle->await($call, $cancellation);
         }
         if ($call->error !== null) {
-            throw QueryException::of($call->error, $sql);
+            throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
         }
+    }
+
+    /** In whatever way the server was told. */
+    private static function noData(): ServerError
+    {
+        return new ServerError(['S' => 'ERROR', 'C' => '57014', 'M' => 'COPY from stdin failed: a script has no data']);
     }
 
     /** @return list<int> OIDs of a query's columns */

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 use PgSql\Result;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Rows;
-use Spindle\Postgres\Internal\TextRows;
+use Spindle\Postgres\Internal\Types\Types;
 
 /** Rows that stay with libpq, in memory that PHP does not count, until they are asked for. */
 final readonly class ResultRows implements Rows
@@ -25,19 +25,19 @@ final readonly class ResultRows implements Rows
         $this->count = max(0, pg_num_rows($result));
     }
 
-    public function first(Columns $columns, int $count): array
+    public function first(Columns $columns, array $keys): array
     {
-        return (new TextRows([$this->row(0)]))->first($columns, $count);
+        return self::values($this->texts(0), $columns, $keys);
     }
 
-    public function batches(Columns $columns): iterable
+    public function batches(Columns $columns, array $keys): iterable
     {
-        for ($at = 0; $at < $this->count; $at += self::BATCH) {
-            $rows = [];
-            for ($row = $at, $end = min($this->count, $at + self::BATCH); $row < $end; ++$row) {
-                $rows[] = $this->row($row);
+        for ($row = 0; $row < $this->count;) {
+            $batch = [];
+            for ($end = min($this->count, $row + self::BATCH); $row < $end; ++$row) {
+                $batch[] = self::values($this->texts($row), $columns, $keys);
             }
-            yield from (new TextRows($rows))->batches($columns);
+            yield $batch;
         }
     }
 
@@ -47,18 +47,41 @@ final readonly class ResultRows implements Rows
         $sample = min(self::SAMPLE, $this->count);
         $bytes = 0;
         for ($row = 0; $row < $sample; ++$row) {
-            $bytes += \strlen(implode('', $this->row($row)));
+            $bytes += \strlen(implode('', $this->texts($row)));
         }
 
         return 1 + $bytes / max(1, $sample);
     }
 
     /** @return list<string|null> */
-    private function row(int $number): array
+    private function texts(int $row): array
     {
-        /** @var list<string|null> $row */
-        $row = pg_fetch_row($this->result, $number);
+        /** @var list<string|null> $texts */
+        $texts = pg_fetch_row($this->result, $row);
 
-        return $row;
+        return $texts;
+    }
+
+    /**
+     * @template K of array-key
+     *
+     * @param list<string|null> $texts
+     * @param list<K>           $keys
+     *
+     * @return array<K, mixed>
+     */
+    private static function values(array $texts, Columns $columns, array $keys): array
+    {
+        $values = [];
+        foreach ($keys as $index => $key) {
+            $text = $texts[$index];
+            $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
+                Types::TEXT => $text,
+                Types::INT => (int) $text,
+                default => $columns->types->decode($columns->oids[$index], $text),
+            };
+        }
+
+        return $values;
     }
 }

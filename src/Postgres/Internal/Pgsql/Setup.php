@@ -32,6 +32,12 @@ final readonly class Setup implements Answers
         return self::ask($connection, 'SELECT pg_catalog.pg_backend_pid()', $deadline)[0] === [[(string) pg_get_pid($connection)]];
     }
 
+    /** Has libpq make its buffer, which never shrinks, larger than a record of TLS and the beginning of a message. */
+    public static function makeRoom(Connection $connection, Deadline $deadline): void
+    {
+        self::ask($connection, "SELECT pg_catalog.repeat(' ', 60000)", $deadline);
+    }
+
     public function rows(int $statement): array
     {
         return $this->answers[$statement][0];
@@ -48,11 +54,11 @@ final readonly class Setup implements Answers
         $socket = Libpq::socket($connection);
         stream_set_blocking($socket, true); // which is what does not block, see Handle
         $rows = [];
-        $error = @pg_send_query($connection, $statement) === false ? throw self::end($connection) : null;
+        $error = @pg_send_query($connection, $statement) === false ? throw self::closed() : null;
         for (;;) {
             while (@pg_connection_busy($connection)) {
                 if (pg_connection_status($connection) !== \PGSQL_CONNECTION_OK) {
-                    throw self::end($connection);
+                    throw self::closed();
                 }
                 $deadline->readable($socket, 'the session to be set up');
             }
@@ -61,7 +67,7 @@ final readonly class Setup implements Answers
                 return [$rows, $error];
             }
             if (pg_result_status($result) === \PGSQL_FATAL_ERROR) {
-                $error = Errors::of($result) ?? throw self::end($connection);
+                $error = Errors::of($result) ?? throw self::closed();
                 if ($error->severity() !== 'ERROR') {
                     throw AttemptFailedException::refused($error);
                 }
@@ -71,8 +77,8 @@ final readonly class Setup implements Answers
         }
     }
 
-    private static function end(Connection $connection): AttemptFailedException
+    private static function closed(): AttemptFailedException
     {
-        return AttemptFailedException::because('the server closed the connection while the session was set up: ' . strtok(pg_last_error($connection), "\n"));
+        return AttemptFailedException::because('the server closed the connection while the session was set up');
     }
 }

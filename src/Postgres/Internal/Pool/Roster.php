@@ -6,7 +6,6 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -33,9 +32,6 @@ final class Roster implements Lender
     /** Queries that share the least busy session from which on another is opened. */
     private const CROWDED = 4;
 
-    /** Seconds after which opening is tried again when it failed. */
-    private const PAUSE = 0.5;
-
     /** @var list<Member> */
     private array $members = [];
 
@@ -55,33 +51,30 @@ final class Roster implements Lender
     /** Which has answered last. */
     private ?Member $recent = null;
 
-    private int $opening = 0;
-
-    /** Seconds, by hrtime(), before which none is opened: the last one could not be. */
-    private float $pausedUntil = 0.0;
-
-    private ?\Throwable $lastFailure = null;
-
     private bool $closed = false;
 
     private ?string $sweep = null;
-
-    private ?string $pause = null;
-
-    private readonly DeferredCancellation $closing;
 
     private readonly int $process;
 
     public readonly Counts $counts;
 
+    private readonly Openings $openings;
+
     /** @param \Closure(string): void $warn */
     public function __construct(
-        private readonly Sessions $sessions,
+        Sessions $sessions,
         private readonly int $most,
         private readonly PostgresPoolOptions $options,
         private readonly \Closure $warn,
     ) {
-        $this->closing = new DeferredCancellation();
+        $weak = \WeakReference::create($this);
+        $this->openings = new Openings(
+            $sessions,
+            static fn(Session $session) => $weak->get()?->opened($session),
+            static fn(\Throwable $failure) => $weak->get()?->failedToOpen($failure),
+            static fn() => $weak->get()?->growForWaiting(),
+        );
         $this->process = (int) getmypid();
         $this->counts = new Counts();
     }
@@ -99,7 +92,7 @@ final class Roster implements Lender
         if ($member->queries++ === 0 && hrtime(true) - $member->session->lastActivity() > $this->options->validateAfter * 1e9) {
             return $this->validated($member, false, $cancellation);
         }
-        if ($member->queries > self::CROWDED && $this->opening === 0 && \count($this->members) < $this->most) {
+        if ($member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members) < $this->most) {
             $this->grow();
         }
 
@@ -156,7 +149,7 @@ final class Roster implements Lender
     {
         $idle = \count(array_filter($this->members, static fn(Member $member): bool => $member->isFree()));
 
-        return ['inUse' => \count($this->members) - $idle, 'idle' => $idle, 'opening' => $this->opening, 'waiting' => \count($this->waiting)];
+        return ['inUse' => \count($this->members) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => \count($this->waiting)];
     }
 
     public function isClosed(): bool
@@ -168,11 +161,9 @@ final class Roster implements Lender
     public function close(): void
     {
         $this->closed = true;
-        $this->closing->cancel();
-        foreach ([$this->sweep, $this->pause] as $timer) {
-            if ($timer !== null) {
-                EventLoop::cancel($timer);
-            }
+        $this->openings->close();
+        if ($this->sweep !== null) {
+            EventLoop::cancel($this->sweep);
         }
         foreach ($this->waiting as $id => $waiter) {
             $this->forget($id);
@@ -190,6 +181,7 @@ final class Roster implements Lender
     {
         $this->close();
         foreach ($this->members as $member) {
+            $member->session->stop();
             $member->session->close();
         }
     }
@@ -254,7 +246,7 @@ final class Roster implements Lender
             $waiter->timer = EventLoop::delay($this->options->acquireTimeout, function () use ($id, $waiter): void {
                 $this->forget($id);
                 ++$this->counts->timedOut;
-                $waiter->suspension->throw(PoolTimeoutException::after($this->options->acquireTimeout, \count($this->members), \count($this->waiting), $this->lastFailure));
+                $waiter->suspension->throw(PoolTimeoutException::after($this->options->acquireTimeout, \count($this->members), \count($this->waiting), $this->openings->failure));
             });
         }
         $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($id, $waiter): void {
@@ -301,7 +293,7 @@ final class Roster implements Lender
     /** Sees to it that of the sessions that are shared as many run empty as there are borrowers who wait to have one alone. */
     private function reserve(): void
     {
-        $wanted = \count($this->waiting) - $this->sharersWaiting - $this->opening;
+        $wanted = \count($this->waiting) - $this->sharersWaiting - $this->openings->underWay;
         $shared = [];
         foreach ($this->members as $member) {
             if ($member->reserved) {
@@ -321,9 +313,7 @@ final class Roster implements Lender
     {
         if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until)) {
             $this->drop($member);
-            if ($this->waiting !== []) {
-                $this->grow();
-            }
+            $this->growForWaiting();
 
             return;
         }
@@ -393,38 +383,25 @@ final class Roster implements Lender
         })->ignore();
     }
 
-    /** Opens as many more as are needed and possible, side by side. */
-    private function grow(): void
+    private function growForWaiting(): void
     {
-        $wanted = max(\count($this->waiting), \count($this->members) + $this->opening < $this->options->minConnections ? 1 : 0, $this->waiting === [] ? 1 : 0);
-        $wanted = min($wanted - $this->opening, $this->most - \count($this->members) - $this->opening);
-        if ($wanted <= 0 || $this->closed || hrtime(true) / 1e9 < $this->pausedUntil) {
-            return;
-        }
-        for (; $wanted > 0; --$wanted) {
-            ++$this->opening;
-            async($this->open(...))->ignore();
+        if ($this->waiting !== []) {
+            $this->grow();
         }
     }
 
-    private function open(): void
+    /** Opens as many more as are needed and possible. */
+    private function grow(): void
     {
-        try {
-            $session = $this->sessions->open($this->closing->getCancellation());
-            --$this->opening;
-        } catch (\Throwable $failure) {
-            --$this->opening;
-            $this->failedToOpen($failure);
+        $underWay = $this->openings->underWay;
+        $open = \count($this->members) + $underWay;
+        $wanted = max(\count($this->waiting) - $underWay, $this->options->minConnections - $open, $this->waiting === [] ? 1 - $underWay : 0);
+        $this->openings->start(min($wanted, $this->most - $open));
+    }
 
-            return;
-        }
-        if ($this->closed) {
-            $session->close();
-
-            return;
-        }
+    private function opened(Session $session): void
+    {
         ++$this->counts->opened;
-        $this->lastFailure = null;
         $lifetime = $this->options->maxLifetime * (1 - random_int(0, 100_000) / 1e6);
         $member = new Member($session, (int) min(hrtime(true) + $lifetime * 1e9, \PHP_INT_MAX / 2));
         $this->members[] = $member;
@@ -435,30 +412,19 @@ final class Roster implements Lender
             }
         });
         $this->freed($member);
+        $this->growForWaiting();
     }
 
+    /** What will not pass by itself, nobody waits for. */
     private function failedToOpen(\Throwable $failure): void
     {
-        $this->lastFailure = $failure;
-        if ($this->closed || $this->waiting === []) {
+        if ($this->members !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
             return;
         }
-        if ($this->members === [] && $this->opening === 0 && !Transience::of($failure)) {
-            foreach ($this->waiting as $id => $waiter) {
-                $this->forget($id);
-                $waiter->suspension->throw($failure);
-            }
-
-            return;
+        foreach ($this->waiting as $id => $waiter) {
+            $this->forget($id);
+            $waiter->suspension->throw($failure);
         }
-        $this->pausedUntil = hrtime(true) / 1e9 + self::PAUSE;
-        $this->pause ??= WeakTimer::after(self::PAUSE, $this, static function (self $self): void {
-            $self->pause = null;
-            $self->pausedUntil = 0.0;
-            if ($self->waiting !== []) {
-                $self->grow();
-            }
-        });
     }
 
     private function lost(Member $member): void

@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Revolt\EventLoop;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\QueryCancelledException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Scale;
+
+use function Amp\delay;
+
+/**
+ * What a cancellation does to the server's process, and to others' statements.
+ *
+ * @phpstan-require-extends ConnectionContract
+ */
+trait CancelsOnTheServer
+{
+    public function testTheServersProcessIsIdleSoonAfter(): void
+    {
+        $connection = $this->connect();
+        $pid = $connection->backendPid();
+        $source = new DeferredCancellation();
+        $future = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+        Eventually::holds(static fn(): bool => self::stateOf($pid) === 'active', 'the statement runs');
+        $source->cancel();
+        self::thrown(CancelledException::class, $future->await(...));
+        Eventually::holds(static fn(): bool => self::stateOf($pid) === 'idle', 'the statement is stopped');
+
+        self::assertSame($pid, $connection->backendPid());
+        self::assertFalse($connection->isClosed());
+        self::assertUsable($connection);
+    }
+
+    public function testAStatementThatWaitsBehindOthersIsCancelledAlone(): void
+    {
+        $connection = $this->connect();
+        $gate = new Gate();
+        $source = new DeferredCancellation();
+        $before = Async::run(static fn(): mixed => $connection->query($gate->statement("'before'"))->value());
+        $gate->awaitStatements(1);
+        $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+        $behind = Async::run(static fn(): mixed => $connection->query("SELECT 'behind'")->value());
+        self::meanwhile();
+        $source->cancel();
+        self::thrown(CancelledException::class, $cancelled->await(...));
+        self::assertSame(1, $gate->waiting(), 'the one before goes on');
+        $gate->open();
+
+        self::assertSame(['before', 'behind'], [$before->await(), $behind->await()]);
+    }
+
+    public function testStatementsBehindACancelledOneComeThrough(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        for ($round = 0; $round < 20; ++$round) {
+            $source = new DeferredCancellation();
+            $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+            $others = [];
+            for ($i = 0; $i < 5; ++$i) {
+                $others[] = Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (\$1) RETURNING i", [5 * $round + $i])->value());
+            }
+            delay($round / 10_000);
+            $source->cancel();
+            self::thrown(CancelledException::class, $cancelled->await(...));
+            foreach ($others as $i => $other) {
+                self::assertSame(5 * $round + $i, $other->await());
+            }
+        }
+        self::assertSame(range(0, 99), $connection->query("SELECT i FROM {$table} ORDER BY i")->column(), 'each was done once');
+    }
+
+    public function testACancellationNeverHitsTheNextStatement(): void
+    {
+        $connection = $this->connect();
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $cancelled = 0;
+        for ($i = 0; $i < Scale::of(1_000); ++$i) {
+            $source = new DeferredCancellation();
+            $timer = EventLoop::delay($random->getInt(0, 2_500) / 1e6, static fn() => $source->cancel());
+            try {
+                $connection->query('SELECT pg_sleep($1)', [$random->getInt(0, 2_000) / 1e6], $source->getCancellation());
+            } catch (CancelledException) {
+                ++$cancelled;
+            }
+            EventLoop::cancel($timer);
+            self::assertSame($i, $connection->query('SELECT $1::int FROM pg_sleep(0.0005)', [$i])->value());
+        }
+        self::assertGreaterThan(0, $cancelled);
+        self::assertLessThan($i, $cancelled);
+    }
+
+    public function testRandomCancellationsAmongManyFibersHitNobodyElse(): void
+    {
+        $connection = $this->connect();
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        for ($round = 0; $round < Scale::of(100); ++$round) {
+            $futures = $sources = [];
+            for ($i = 0; $i < 12; ++$i) {
+                $sources[$i] = $random->getInt(0, 2) === 0 ? new DeferredCancellation() : null;
+                $source = $sources[$i];
+                $sleep = $random->getInt(0, 300) / 1e6;
+                $futures[$i] = Async::run(static fn(): mixed => $connection->query('SELECT $1::int FROM pg_sleep($2)', [$i, $sleep], $source?->getCancellation())->value());
+            }
+            foreach (array_filter($sources) as $source) {
+                EventLoop::delay($random->getInt(0, 3_000) / 1e6, static fn() => $source->cancel());
+            }
+            foreach ($futures as $i => $future) {
+                try {
+                    self::assertSame($i, $future->await());
+                } catch (CancelledException $thrown) {
+                    self::assertNotNull($sources[$i], 'it was cancelled itself');
+                }
+            }
+            self::assertUsable($connection);
+            foreach (array_filter($sources) as $source) {
+                $source->cancel();
+            }
+        }
+    }
+
+    public function testWhoIsCancelledBySomebodyElseIsToldSo(): void
+    {
+        $connection = $this->connect();
+        $gate = new Gate();
+        $future = Async::run(static fn(): mixed => $connection->query($gate->statement()));
+        $gate->awaitStatements(1);
+        Cluster::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
+
+        self::assertSame('57014', self::thrown(QueryCancelledException::class, $future->await(...))->sqlState);
+        self::assertUsable($connection);
+    }
+
+    public function testASwallowedCancellationWithinATransactionIsToldAtItsEnd(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        $source = new DeferredCancellation();
+        self::thrown(\Spindle\Postgres\TransactionAbortedException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            EventLoop::delay(0.002, static fn() => $source->cancel());
+            self::thrown(CancelledException::class, static fn() => $transaction->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+        }));
+
+        self::assertSame('', self::committed($table));
+        self::assertUsable($connection);
+    }
+
+    public function testACancelledConnectionIsNoneAndLeavesNone(): void
+    {
+        $source = new DeferredCancellation();
+        $future = Async::run(fn(): PostgresConnection => PostgresConnection::connect($this->options(), $source->getCancellation()));
+        delay(0);
+        $source->cancel(new \DomainException('enough'));
+
+        self::assertSame('enough', self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+    }
+}

@@ -1,0 +1,210 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Revolt\EventLoop;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Eventually;
+
+/**
+ * How a connection ends: closed, let go, lost, forked.
+ *
+ * @phpstan-require-extends ConnectionContract
+ */
+trait EndsConnections
+{
+    public function testAConnectionIsClosedWhenItIsLetGo(): void
+    {
+        $connection = $this->connect();
+        self::assertUsable($connection);
+        self::assertSame([$connection->backendPid()], array_keys($this->backends()));
+        unset($connection);
+
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'nobody turns the loop, and it is closed');
+    }
+
+    public function testAConnectionThatIsClosedIsOfNoUse(): void
+    {
+        $connection = $this->connect();
+        self::assertFalse($connection->isClosed());
+        $connection->close();
+        $connection->close();
+
+        self::assertTrue($connection->isClosed());
+        foreach (self::verbs($connection) as $verb) {
+            self::thrown(ConnectionClosedException::class, $verb);
+        }
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
+    }
+
+    public function testClosingFailsWhatIsUnderWay(): void
+    {
+        $connection = $this->connect();
+        $gate = new Gate();
+        $futures = [
+            Async::run(static fn(): mixed => $connection->query($gate->statement())),
+            Async::run(static fn(): mixed => $connection->query('SELECT 1')),
+            Async::run(static fn(): mixed => iterator_to_array($connection->stream('SELECT 1'))),
+            Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1'))),
+        ];
+        $gate->awaitStatements(1);
+        $connection->close();
+        foreach ($futures as $future) {
+            self::thrown(ConnectionClosedException::class, $future->await(...));
+        }
+        $gate->open();
+    }
+
+    public function testClosingEndsATransaction(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        self::thrown(ConnectionClosedException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $connection->close();
+        }));
+        self::assertSame('', self::committed($table));
+    }
+
+    public function testALossWhileNothingIsUnderWayIsToldToWhoeverComesNext(): void
+    {
+        $connection = $this->connect();
+        self::terminate($connection->backendPid());
+        $thrown = self::thrown(ConnectionLostException::class, static fn() => $connection->query('SELECT 1'));
+
+        self::assertSame('57P01', $thrown->sqlState);
+        self::assertTrue($connection->isClosed());
+        foreach (self::verbs($connection) as $verb) {
+            self::assertStringContainsString('Nothing was sent', self::thrown(ConnectionLostException::class, $verb)->getMessage());
+        }
+    }
+
+    public function testALossIsNoticedWhileTheLoopTurns(): void
+    {
+        $connection = $this->connect();
+        self::terminate($connection->backendPid());
+
+        Eventually::holds(static fn(): bool => $connection->isClosed(), 'it is known to be closed');
+    }
+
+    public function testALossFailsAllThatIsUnderWayAndNothingIsSentTwice(): void
+    {
+        $connection = $this->connect();
+        $gate = new Gate();
+        $table = self::table('i int');
+        $futures = [Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} SELECT 1 FROM ({$gate->statement()}) AS g"))];
+        for ($i = 2; $i < 6; ++$i) {
+            $futures[] = Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (\$1)", [$i]));
+        }
+        $gate->awaitStatements(1);
+        self::terminate($connection->backendPid());
+        foreach ($futures as $i => $future) {
+            $thrown = self::thrown(ConnectionLostException::class, $future->await(...));
+            self::assertNotInstanceOf(QueryException::class, $thrown);
+            self::assertSame('57P01', $thrown->sqlState);
+        }
+        $gate->open();
+        self::assertSame('', self::committed($table));
+    }
+
+    public function testAnIdleConnectionDoesNotKeepTheLoopRunning(): void
+    {
+        $connection = $this->connect();
+        EventLoop::run();
+        self::assertUsable($connection);
+        EventLoop::run();
+        foreach ($connection->stream('SELECT generate_series(1, 1000)') as $_) {
+            break;
+        }
+        EventLoop::run();
+        self::assertUsable($connection);
+    }
+
+    public function testAStatementKeepsTheLoopRunning(): void
+    {
+        $connection = $this->connect();
+        $future = Async::run(static fn(): mixed => $connection->query("SELECT 'done' FROM pg_sleep(0.01)")->value());
+        EventLoop::run();
+
+        self::assertTrue($future->isComplete());
+        self::assertSame('done', $future->await());
+    }
+
+    public function testAForkOfThisProcessCanNotUseTheConnection(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $connection = $this->connect();
+        $rows = $connection->stream('SELECT generate_series(1, 1000)');
+        self::assertUsable($connection);
+        [$here, $there] = \Spindle\Tests\Streams::pair();
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $refused = 0;
+            foreach (self::verbs($connection) as $verb) {
+                try {
+                    $verb();
+                } catch (\LogicException $thrown) {
+                    $refused += str_contains($thrown->getMessage(), 'fork') ? 1 : 0;
+                }
+            }
+            fwrite($there, "{$refused}\n");
+            // What the fork lets go, or closes, it does not close for its parent.
+            unset($verb, $rows);
+            $connection->close();
+            unset($connection);
+            gc_collect_cycles();
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($pid, $status);
+
+        self::assertSame((string) \count(self::verbs($connection)), trim((string) fgets($here)));
+        self::assertUsable($connection);
+        self::assertCount(1000, iterator_to_array($rows));
+    }
+
+    public function testAForkThatEndsBeforeItsParentLeavesTheConnection(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $connection = $this->connect();
+        self::assertUsable($connection);
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $connection = null;
+            gc_collect_cycles();
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($pid, $status);
+        self::meanwhile();
+
+        self::assertUsable($connection);
+    }
+
+    /** @return list<\Closure(): mixed> */
+    private static function verbs(PostgresConnection $connection): array
+    {
+        return [
+            static fn() => $connection->query('SELECT 1'),
+            static fn() => $connection->query('SELECT $1::text', ['x']),
+            static fn() => $connection->execute('SELECT 1'),
+            static fn() => iterator_to_array($connection->stream('SELECT 1')),
+            static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', ['']),
+            static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', [[1]]),
+            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
+            static fn() => $connection->executeScript('SELECT 1'),
+            static fn() => $connection->transaction(static fn(): bool => true),
+        ];
+    }
+}

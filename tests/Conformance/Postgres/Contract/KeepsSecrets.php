@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\UniqueViolationException;
+use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Secrets;
+use Spindle\Tests\Host;
+use Spindle\Tests\Postgres\Cluster;
+
+/**
+ * Values of parameters and passwords show nowhere but where they are asked for.
+ *
+ * @phpstan-require-extends ConnectionContract
+ */
+trait KeepsSecrets
+{
+    public function testNeitherValuesNorPasswordsShowInMessagesTracesAndDumps(): void
+    {
+        $table = self::table('a int NOT NULL CHECK (a > 0), b text UNIQUE');
+        $shown = Host::call(
+            Secrets::class . '::shown',
+            [Cluster::shared()->dsn(host: '127.0.0.1', application_name: $this->options()->applicationName), $this->driver()->name, $table],
+            environment: ['PGPASSWORD' => Cluster::shared()->password],
+            options: ['-d', 'zend.exception_ignore_args=0', '-d', 'zend.exception_string_param_max_len=15', '-d', 'memory_limit=1G'],
+        );
+
+        self::assertSame('', implode("\n", (array) $shown));
+    }
+
+    public function testWhatMayHoldValuesIsHadByThoseWhoAskForIt(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int, b text UNIQUE');
+        $thrown = self::thrown(UniqueViolationException::class, static fn() => $connection->query("INSERT INTO {$table} VALUES (1, \$1), (2, \$1)", ['secret']));
+
+        self::assertSame('Key (b)=(secret) already exists.', $thrown->detail);
+        $copy = self::thrown(QueryException::class, static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", ["secret\tb\n"]));
+        self::assertSame("COPY {$table}, line 1, column a: \"secret\"", $copy->context);
+        self::assertStringNotContainsString('secret', $copy->getMessage());
+        foreach ([$thrown, $copy] as $exception) {
+            self::assertStringNotContainsString('secret', print_r($exception, true));
+            self::assertStringNotContainsString('secret', (string) $exception);
+        }
+    }
+}

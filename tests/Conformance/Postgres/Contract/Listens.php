@@ -1,0 +1,211 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Revolt\EventLoop;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\PostgresContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
+
+/**
+ * LISTEN and NOTIFY.
+ *
+ * @phpstan-require-extends PostgresContract
+ */
+trait Listens
+{
+    abstract protected function listener(): PostgresConnection|PostgresPool;
+
+    public function testWhatIsToldArrivesInOrder(): void
+    {
+        $link = $this->listener();
+        $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
+        $pid = $this->awaitListener('news');
+        $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
+        Cluster::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
+        $told = $future->await();
+
+        self::assertContainsOnlyInstancesOf(Notification::class, $told);
+        self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
+        self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
+        self::assertSame([1, 1, 1], array_map(static fn(mixed $one): int => $one instanceof Notification && $one->pid > 0 && $one->pid !== $pid ? 1 : 0, $told));
+    }
+
+    public function testSeveralChannelsOfAnyNameAreListenedTo(): void
+    {
+        $channels = ['plain', 'Upper', 'with space', 'a"quote"', "it's", 'ä;--', str_repeat('x', 63)];
+        $link = $this->listener();
+        $future = Async::run(static fn(): array => self::take(\count($channels), $link->listen(...$channels)));
+        $this->awaitListener(str_repeat('x', 63));
+        foreach ($channels as $channel) {
+            $link->query('SELECT pg_notify($1, $2)', [$channel, "to {$channel}"]);
+        }
+        $told = $future->await();
+
+        self::assertSame($channels, array_column($told, 'channel'));
+        self::assertSame(array_map(static fn(string $channel): string => "to {$channel}", $channels), array_column($told, 'payload'));
+    }
+
+    public function testAFloodArrivesAsAWholeWhileItsReaderIsSlow(): void
+    {
+        $link = $this->listener();
+        $payload = str_repeat('x', 1_000);
+        $future = Async::run(static function () use ($link): array {
+            $numbers = [];
+            foreach ($link->listen('flood') as $told) {
+                $numbers[] = $told instanceof Notification ? (int) $told->payload : -1;
+                if (\count($numbers) % 500 === 0) {
+                    \Amp\delay(0.001);
+                }
+                if (\count($numbers) === 5_000) {
+                    return $numbers;
+                }
+            }
+
+            return [];
+        });
+        $this->awaitListener('flood');
+        foreach ([0, 1, 2, 3, 4] as $thousand) {
+            Cluster::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
+        }
+
+        self::assertSame(range(0, 4_999), $future->await());
+    }
+
+    public function testLeavingTheLoopClosesItsConnection(): void
+    {
+        $link = $this->listener();
+        self::assertUsable($link);
+        $before = $this->backends();
+        $future = Async::run(static fn(): array => self::take(1, $link->listen('news')));
+        $this->awaitListener('news');
+        self::assertCount(\count($before) + 1, $this->backends());
+        Cluster::ask("NOTIFY news, 'x'");
+        $future->await();
+
+        Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
+        self::assertUsable($link);
+    }
+
+    public function testALoopThatIsNotBegunHasNoConnection(): void
+    {
+        $link = $this->listener();
+        self::assertUsable($link);
+        $before = $this->backends();
+        $loop = $link->listen('news');
+        self::meanwhile();
+
+        self::assertSame(array_keys($before), array_keys($this->backends()));
+        unset($loop);
+    }
+
+    public function testAConnectionThatIsLostIsReplacedAndTheGapShown(): void
+    {
+        $link = $this->listener();
+        $told = [];
+        $future = Async::run(static function () use ($link, &$told): void {
+            foreach ($link->listen('news') as $one) {
+                $told[] = $one;
+                if ($one instanceof Notification && $one->payload === 'last') {
+                    return;
+                }
+            }
+        });
+        foreach ([0, 1] as $round) {
+            $before = new \DateTimeImmutable();
+            self::terminate($this->awaitListener('news'));
+            Eventually::holds(static function () use (&$told, $round): bool {
+                return \count($told) === 2 * $round + 1;
+            }, 'the gap is shown');
+            $gap = $told[2 * $round];
+            self::assertInstanceOf(NotificationGap::class, $gap);
+            self::assertInstanceOf(ConnectionLostException::class, $gap->reason);
+            self::assertSame('57P01', $gap->reason->sqlState);
+            self::assertGreaterThanOrEqual($before, $gap->since);
+            self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
+            // It listens when the gap is shown.
+            Cluster::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
+            Eventually::holds(static function () use (&$told, $round): bool {
+                return \count($told) === 2 * $round + 2;
+            }, 'what is told then arrives');
+        }
+        $future->await();
+
+        self::assertSame([NotificationGap::class, Notification::class, NotificationGap::class, Notification::class], array_map(get_class(...), $told));
+    }
+
+    public function testTwoLoopsHearTheSame(): void
+    {
+        $link = $this->listener();
+        $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen('a', 'b')))];
+        $this->awaitListener('a');
+        $this->awaitListener('b');
+        Cluster::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
+
+        self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column((array) $future->await(), 'payload'), $futures));
+    }
+
+    public function testALoopInMainKeepsTheEventLoopRunning(): void
+    {
+        $link = $this->listener();
+        EventLoop::queue(function (): void {
+            $this->awaitListener('main');
+            Cluster::ask("NOTIFY main, 'x'");
+        });
+        $told = self::take(1, $link->listen('main'));
+
+        self::assertSame(['x'], array_column($told, 'payload'));
+    }
+
+    public function testChannelsHaveToBeNamed(): void
+    {
+        $link = $this->listener();
+        self::thrown(\ValueError::class, static fn() => iterator_to_array($link->listen()));
+        self::thrown(\LogicException::class, static fn() => iterator_to_array($link->listen("a\0b")));
+        self::assertUsable($link);
+    }
+
+    /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
+    private function awaitListener(string $channel): int
+    {
+        $pid = 0;
+        Eventually::holds(function () use ($channel, &$pid): bool {
+            foreach ($this->backends() as $candidate => $state) {
+                $query = Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
+                if ($state === 'idle' && str_contains((string) $query, 'LISTEN') && str_contains((string) $query, $channel)) {
+                    $pid = $candidate;
+                }
+            }
+
+            return $pid !== 0;
+        }, "somebody listens to {$channel}");
+
+        return $pid;
+    }
+
+    /**
+     * @param \Generator<int, Notification|NotificationGap> $loop
+     *
+     * @return list<Notification|NotificationGap>
+     */
+    private static function take(int $number, \Generator $loop): array
+    {
+        $told = [];
+        foreach ($loop as $one) {
+            $told[] = $one;
+            if (\count($told) === $number) {
+                break;
+            }
+        }
+
+        return $told;
+    }
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+
+/**
+ * Statements that stay prepared, which nobody is to notice.
+ *
+ * @phpstan-require-extends ConnectionContract
+ */
+trait PreparesStatements
+{
+    private const PREPARED = 'SELECT statement FROM pg_prepared_statements';
+
+    public function testAStatementIsPreparedOnce(): void
+    {
+        $connection = $this->connect();
+        foreach (range(1, 5) as $i) {
+            $connection->query('SELECT 1 AS a');
+            $connection->query('SELECT $1::text AS b', ["{$i}"]);
+            iterator_to_array($connection->stream('SELECT $1::int AS c', [$i]));
+        }
+        $prepared = array_count_values($connection->query(self::PREPARED)->column());
+
+        self::assertSame([1, 1], [$prepared['SELECT 1 AS a'] ?? 0, $prepared['SELECT $1::text AS b'] ?? 0]);
+        self::assertLessThanOrEqual(1, $prepared['SELECT $1::int AS c'] ?? 0);
+    }
+
+    public function testAsManyStatementsStayPreparedAsToldThoseUsedLast(): void
+    {
+        $connection = $this->connect(statementCache: 5);
+        $connection->query(self::PREPARED);
+        foreach (range(1, 30) as $i) {
+            $connection->query("SELECT {$i} AS a, \$1::text", ['x']);
+            $connection->query('SELECT 1 AS kept');
+        }
+        $connection->query(self::PREPARED);
+        $prepared = $connection->query(self::PREPARED)->column();
+
+        self::assertLessThanOrEqual(5, \count($prepared));
+        self::assertContains('SELECT 1 AS kept', $prepared);
+        self::assertContains('SELECT 30 AS a, $1::text', $prepared);
+        self::assertNotContains('SELECT 1 AS a, $1::text', $prepared);
+    }
+
+    public function testNoStatementStaysPreparedWhenNoneIsTo(): void
+    {
+        $connection = $this->connect(statementCache: 0);
+        foreach ([1, 2] as $_) {
+            self::assertUsable($connection);
+            self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
+            self::assertSame([], $connection->query(self::PREPARED)->column());
+        }
+        $futures = [];
+        for ($i = 0; $i < 50; ++$i) {
+            $futures[] = Async::run(static fn(): mixed => $connection->query($i % 2 === 0 ? 'SELECT $1::int' : 'SELECT $1::text', [$i % 2 === 0 ? $i : "{$i}"])->value());
+        }
+        foreach ($futures as $i => $future) {
+            self::assertSame($i % 2 === 0 ? $i : "{$i}", $future->await());
+        }
+    }
+
+    public function testStatementsSurviveAChangeOfTheirTables(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int');
+        $connection->execute("INSERT INTO {$table} VALUES (1)");
+        $statement = "SELECT * FROM {$table} WHERE a = \$1";
+        foreach ([
+            [null, ['a' => 1]],
+            ["ALTER TABLE {$table} ADD b text DEFAULT 'x'; ALTER TABLE {$table} ALTER b DROP DEFAULT", ['a' => 1, 'b' => 'x']],
+            ["ALTER TABLE {$table} ALTER b TYPE bytea USING b::bytea", ['a' => 1, 'b' => 'x']],
+            ["ALTER TABLE {$table} ALTER b TYPE json USING '[1]'", ['a' => 1, 'b' => [1]]],
+            ["ALTER TABLE {$table} RENAME b TO c", ['a' => 1, 'c' => [1]]],
+            ["ALTER TABLE {$table} DROP c", ['a' => 1]],
+        ] as [$change, $row]) {
+            $change === null ? null : $connection->executeScript($change);
+            self::assertSame($row, $connection->query($statement, [1])->one(), (string) $change);
+            self::assertSame([$row], iterator_to_array($connection->stream($statement, [1])), (string) $change);
+        }
+    }
+
+    public function testAChangeByAnotherConnectionIsSurvivedByAllFibersAtOnce(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int');
+        $connection->execute("INSERT INTO {$table} VALUES (1)");
+        $connection->query("SELECT * FROM {$table}");
+        foreach (range(1, 5) as $i) {
+            $this->connect()->execute("ALTER TABLE {$table} ADD c{$i} int DEFAULT {$i}");
+            $futures = array_map(static fn(): mixed => Async::run(static fn(): mixed => $connection->query("SELECT * FROM {$table}")->lists()), range(1, 20));
+            foreach ($futures as $future) {
+                self::assertSame([[1, ...range(1, $i)]], $future->await());
+            }
+        }
+    }
+
+    public function testAChangeWithinATransactionIsToldOnceAtMost(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int');
+        $connection->query("SELECT * FROM {$table}");
+        $this->connect()->execute("ALTER TABLE {$table} ADD b int");
+        $look = static fn(): array => $connection->transaction(static fn(Transaction $transaction): array => $transaction->query("SELECT * FROM {$table}")->columns());
+        try {
+            $columns = $look();
+        } catch (QueryException $stale) {
+            self::assertSame('0A000', $stale->sqlState);
+            $columns = $look();
+        }
+
+        self::assertSame(['a', 'b'], $columns);
+    }
+
+    public function testStatementsSurviveThatTheirUserForgetsThem(): void
+    {
+        $connection = $this->connect();
+        foreach (['DEALLOCATE ALL', 'DISCARD ALL', 'DISCARD PLANS'] as $forget) {
+            foreach ([
+                static fn(PostgresConnection $connection): int => $connection->execute($forget),
+                static fn(PostgresConnection $connection) => $connection->executeScript($forget),
+            ] as $way) {
+                self::assertUsable($connection);
+                self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
+                $way($connection);
+                self::assertUsable($connection);
+                self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
+                $way($connection);
+                $futures = array_map(static fn(int $i): mixed => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
+                self::assertSame(range(1, 20), array_map(static fn($future): mixed => $future->await(), $futures));
+            }
+        }
+    }
+
+    public function testStatementsAreForgottenWithinATransactionWithoutHarm(): void
+    {
+        $connection = $this->connect();
+        self::assertUsable($connection);
+        $connection->transaction(static function (Transaction $transaction): void {
+            self::assertUsable($transaction);
+            $transaction->execute('DEALLOCATE ALL');
+            self::assertUsable($transaction);
+        });
+        self::assertUsable($connection);
+    }
+
+    public function testStatementsOfTheUsersOwnAreLeftAlone(): void
+    {
+        $connection = $this->connect();
+        foreach (['s1', 's2', 's3', 'p1', 'a b'] as $i => $name) {
+            $connection->execute("PREPARE \"{$name}\" AS SELECT {$i}");
+            self::assertUsable($connection);
+            self::assertSame($i, $connection->query("EXECUTE \"{$name}\"")->value());
+        }
+        self::assertUsable($connection);
+    }
+
+    public function testAStatementFollowsTheSearchPath(): void
+    {
+        $connection = $this->connect();
+        $schema = 's_' . bin2hex(random_bytes(6));
+        $connection->executeScript("CREATE SCHEMA {$schema}_a; CREATE SCHEMA {$schema}_b; CREATE TABLE {$schema}_a.t AS SELECT 1 AS a; CREATE TABLE {$schema}_b.t AS SELECT 'x' AS b");
+        foreach (['a' => ['a' => 1], 'b' => ['b' => 'x']] as $which => $row) {
+            $connection->execute("SET search_path = {$schema}_{$which}");
+            self::assertSame($row, $connection->query('SELECT * FROM t')->one());
+        }
+    }
+}

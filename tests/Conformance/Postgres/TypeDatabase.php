@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres;
+
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\TypeCases;
+
+/** The database that has the types which {@see TypeCases} want. */
+final class TypeDatabase
+{
+    private static ?string $name = null;
+
+    public static function name(): string
+    {
+        if (self::$name === null) {
+            self::$name = Cluster::newDatabase();
+            Cluster::ask(TypeCases::SETUP, Cluster::shared()->dsn(dbname: self::$name));
+        }
+
+        return self::$name;
+    }
+}
