@@ -61,7 +61,7 @@ final class PooledConnection implements PostgresLink
         yield from TransactionRun::stream($this->held(), $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
         return $this->held()->share($cancellation)->copyFrom($sql, $data, $cancellation);
     }

@@ -57,7 +57,7 @@ final class PostgresConnection implements PostgresLink
         yield from TransactionRun::stream($this->held, $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
         return $this->held->share($cancellation)->copyFrom($sql, $data, $cancellation);
     }

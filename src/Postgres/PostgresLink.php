@@ -57,7 +57,7 @@ interface PostgresLink
      *
      * @return int rows
      */
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int;
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int;
 
     /**
      * COPY … TO STDOUT, in constant memory; nothing else may be sent until it is read or left.

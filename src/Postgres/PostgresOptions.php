@@ -105,11 +105,13 @@ final readonly class PostgresOptions
     }
 
     /**
-     * A copy with other values, by the names of the constructor's parameters: with(statementTimeout: 5.0).
+     * A copy with other values: with(['statementTimeout' => 5.0]).
+     *
+     * @param array<string, mixed> $changes by the names of the constructor's parameters
      *
      * @throws \ValueError when a name is none of these or a value is out of its range
      */
-    public function with(#[\SensitiveParameter] mixed ...$changes): self
+    public function with(#[\SensitiveParameter] array $changes): self
     {
         $values = get_object_vars($this);
         foreach ($changes as $name => $value) {

@@ -103,7 +103,7 @@ final class PostgresPool implements PostgresLink
         yield from TransactionRun::stream($this->roster, $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
         $session = $this->roster->take($cancellation);
         try {

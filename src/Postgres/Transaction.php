@@ -5,47 +5,54 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
  * A transaction that is open, on a connection of its own. It is of use until the function that got it returns.
  *
- * Several fibers may send statements through it; they are run in the order in which they were sent.
+ * Several fibers may send statements through it; they are run in the order in which they were sent. While a nested transaction is open,
+ * those of others wait for its end.
  */
 final class Transaction implements PostgresLink
 {
+    private ?OnlySession $held;
+
     /** @internal */
-    public function __construct(private ?Session $session, private readonly int $depth) {}
+    public function __construct(Session $session, private readonly int $depth)
+    {
+        $this->held = new OnlySession($session);
+    }
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        return $this->session()->query($sql, $parameters, $cancellation);
+        return $this->held()->share($cancellation)->query($sql, $parameters, $cancellation);
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
     {
-        return $this->session()->query($sql, $parameters, $cancellation)->affected;
+        return $this->held()->share($cancellation)->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->session()->stream($sql, $parameters, $cancellation);
+        yield from $this->held()->share($cancellation)->stream($sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation = null): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
-        return $this->session()->copyFrom($sql, $data, $cancellation);
+        return $this->held()->share($cancellation)->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->session()->copyTo($sql, $cancellation);
+        yield from $this->held()->share($cancellation)->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->session()->script($sql, $cancellation);
+        $this->held()->share($cancellation)->script($sql, $cancellation);
     }
 
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
@@ -54,17 +61,17 @@ final class Transaction implements PostgresLink
             throw new \LogicException('An isolation level and retries belong to the outermost transaction');
         }
 
-        return TransactionRun::nested($this->session(), $this->depth + 1, $work, $cancellation);
+        return TransactionRun::nested($this->held(), $this->depth + 1, $work, $cancellation);
     }
 
     /** @internal the transaction is over */
     public function end(): void
     {
-        $this->session = null;
+        $this->held = null;
     }
 
-    private function session(): Session
+    private function held(): OnlySession
     {
-        return $this->session ?? throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
+        return $this->held ?? throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
     }
 }

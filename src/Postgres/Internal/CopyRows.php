@@ -21,7 +21,7 @@ final class CopyRows
      *
      * @throws \LogicException when rows can't be sent with this statement
      */
-    public static function of(string $sql, iterable $data, Types $types, \Closure $describe): \Generator
+    public static function of(string $sql, #[\SensitiveParameter] iterable $data, Types $types, \Closure $describe): \Generator
     {
         $items = (static fn(): \Generator => yield from $data)();
         $oids = \is_array($items->current()) ? $describe(self::columns($sql)) : null;
@@ -45,7 +45,7 @@ final class CopyRows
      *
      * @return \Generator<int, string>
      */
-    private static function encode(\Generator $items, Types $types, ?array $oids): \Generator
+    private static function encode(#[\SensitiveParameter] \Generator $items, Types $types, ?array $oids): \Generator
     {
         for (; $items->valid(); $items->next()) {
             $item = $items->current();

@@ -24,7 +24,7 @@ final readonly class RowObjects
      *
      * @return list<T>
      */
-    public function of(array $rows): array
+    public function of(#[\SensitiveParameter] array $rows): array
     {
         $parameters = (new \ReflectionClass($this->class))->getConstructor()?->getParameters() ?? [];
         $enums = $places = [];
@@ -77,7 +77,7 @@ final readonly class RowObjects
     }
 
     /** @param class-string<\BackedEnum> $enum */
-    private function case(string $enum, mixed $value, string $column): \BackedEnum
+    private function case(string $enum, #[\SensitiveParameter] mixed $value, string $column): \BackedEnum
     {
         return (\is_int($value) || \is_string($value) ? $enum::tryFrom($value) : null)
             ?? throw UnexpectedResultException::object($this->class, "a value of the column \"{$column}\" is none of {$enum}");

@@ -28,7 +28,7 @@ interface Session
     public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator;
 
     /** @param iterable<string|array<array-key, mixed>> $data */
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation): int;
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int;
 
     /** @return \Generator<int, string> */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator;

@@ -30,11 +30,17 @@ final class SessionChanges
         return preg_match(self::SUSPECT, $sql) === 1;
     }
 
+    /** Whether it may prepare or forget statements. */
+    public static function concernsPrepared(string $sql): bool
+    {
+        return preg_match(self::PREPARED, $sql) === 1;
+    }
+
     /** Something was sent whose text is suspect, or not looked at. */
     public function note(string $sql = ''): void
     {
         $this->any = true;
-        $this->prepared = $this->prepared || preg_match(self::PREPARED, $sql) === 1;
+        $this->prepared = $this->prepared || self::concernsPrepared($sql);
     }
 
     public function any(): bool

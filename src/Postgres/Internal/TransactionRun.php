@@ -11,6 +11,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\DeadlockException;
 use Spindle\Postgres\Isolation;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\SerializationFailureException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\TransactionAbortedException;
@@ -88,13 +89,18 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function nested(Session $session, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
+    public static function nested(Lender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
     {
         $name = "spindle_{$depth}";
-        $session->query("SAVEPOINT {$name}", [], $cancellation);
+        $session = $lender->take($cancellation);
         $transaction = new Transaction($session, $depth);
+        $isSet = false;
         try {
+            $session->query("SAVEPOINT {$name}", [], $cancellation);
+            $isSet = true;
             $result = $work($transaction);
+            $transaction->end();
+            $session->settle();
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
@@ -102,13 +108,14 @@ final class TransactionRun
 
             return $result;
         } catch (\Throwable $failure) {
-            if ($session->isOpen()) {
-                $session->query("ROLLBACK TO SAVEPOINT {$name}");
-                $session->query("RELEASE SAVEPOINT {$name}");
+            $transaction->end();
+            if ($isSet) {
+                self::rollBackTo($session, $name);
             }
             throw $failure;
         } finally {
             $transaction->end();
+            $lender->give($session);
         }
     }
 
@@ -135,6 +142,20 @@ final class TransactionRun
             $transaction->end();
             self::rollBack($session);
             throw $failure;
+        }
+    }
+
+    /** Where that fails so will the transaction around it. */
+    private static function rollBackTo(Session $session, string $name): void
+    {
+        try {
+            $session->settle();
+            if ($session->isOpen()) {
+                $session->query("ROLLBACK TO SAVEPOINT {$name}");
+                $session->query("RELEASE SAVEPOINT {$name}");
+            }
+        } catch (PostgresException) {
+            return;
         }
     }
 

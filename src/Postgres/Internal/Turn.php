@@ -35,7 +35,7 @@ final class Turn
     {
         $cancellation?->throwIfRequested();
         if ($this->taken) {
-            if ($this->owned && $this->fiber?->get() === \Fiber::getCurrent()) {
+            if ($this->isMine()) {
                 throw new \LogicException("{$this->holder}: this fiber waits for itself");
             }
             $this->line->wait($cancellation, $this->give(...));
@@ -45,6 +45,12 @@ final class Turn
         /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $weak */
         $weak = $fiber === null ? null : \WeakReference::create($fiber);
         $this->fiber = $weak;
+    }
+
+    /** Whether the fiber that calls has it. */
+    public function isMine(): bool
+    {
+        return $this->taken && $this->owned && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
     /** Somebody else gives it back, so that who has it may wait for it. */

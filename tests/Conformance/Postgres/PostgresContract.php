@@ -78,7 +78,7 @@ abstract class PostgresContract extends TestCase
     protected function options(mixed ...$changes): PostgresOptions
     {
         return PostgresOptions::of(Cluster::shared()->dsn())->with(
-            ...['applicationName' => $this->application, 'driver' => $this->driver(), 'settings' => ['TimeZone' => 'UTC'], ...$changes],
+            ['applicationName' => $this->application, 'driver' => $this->driver(), 'settings' => ['TimeZone' => 'UTC'], ...$changes],
         );
     }
 

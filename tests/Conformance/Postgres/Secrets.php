@@ -34,7 +34,7 @@ final class Secrets
     public static function shown(string $dsn, string $driver, string $table): array
     {
         \assert(\ini_get('zend.exception_ignore_args') === '0');
-        $options = PostgresOptions::of($dsn)->with(driver: constant(PostgresDriver::class . "::{$driver}"));
+        $options = PostgresOptions::of($dsn)->with(['driver' => constant(PostgresDriver::class . "::{$driver}")]);
         $password = (string) $options->password();
         $shown = [];
         foreach ([
@@ -106,17 +106,17 @@ final class Secrets
     }
 
     /** @return list<string> */
-    private static function ofConnecting(PostgresOptions $options, string $password): array
+    private static function ofConnecting(PostgresOptions $options, #[\SensitiveParameter] string $password): array
     {
         $shown = self::look('options', $options, $password);
-        $wrong = $options->with(password: self::SECRET);
+        $wrong = $options->with(['password' => self::SECRET]);
         foreach ([
             'a wrong password' => static fn() => PostgresConnection::connect($wrong),
             'a wrong password of a pool' => static fn() => (new PostgresPool($wrong))->query('SELECT $1', [self::SECRET]),
             'a wrong DSN' => static fn() => PostgresConnection::connect('host=127.0.0.1 nonsense=1 password=' . self::SECRET),
             'a wrong URI' => static fn() => PostgresConnection::connect('postgres://a:' . self::SECRET . '@127.0.0.1:nonsense/x'),
             'a pool of a wrong DSN' => static fn() => new PostgresPool('port=nonsense password=' . self::SECRET),
-            'a wrong option' => static fn() => $options->with(password: self::SECRET, nonsense: 1),
+            'a wrong option' => static fn() => $options->with(['password' => self::SECRET, 'nonsense' => 1]),
             'a port where nobody is' => static fn() => PostgresConnection::connect('host=127.0.0.1 port=1 sslmode=disable password=' . self::SECRET),
         ] as $name => $work) {
             $shown = [...$shown, ...self::look($name, self::thrown($work), $password)];

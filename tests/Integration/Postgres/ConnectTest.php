@@ -36,7 +36,7 @@ final class ConnectTest extends TestCase
 
     public function testASessionIsReadyAndHasItsSettings(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(applicationName: 'connect test', statementTimeout: 4.5, settings: ['search_path' => "a, 'b'", 'my.own' => '\\']);
+        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['applicationName' => 'connect test', 'statementTimeout' => 4.5, 'settings' => ['search_path' => "a, 'b'", 'my.own' => '\\']]);
         $session = (new Connector($options))->connect();
 
         self::assertSame([false, '', 'UTF8'], [$session->tls, $session->leftover, $session->parameters['client_encoding']]);
@@ -64,12 +64,12 @@ final class ConnectTest extends TestCase
     {
         $this->expectException(ConnectionFailedException::class);
         $this->expectExceptionMessage('unrecognized configuration parameter "nonsense" (42704)');
-        (new Connector(PostgresOptions::of(Cluster::shared()->dsn())->with(settings: ['nonsense' => '1'])))->connect();
+        (new Connector(PostgresOptions::of(Cluster::shared()->dsn())->with(['settings' => ['nonsense' => '1']])))->connect();
     }
 
     public function testAPasswordIsProvedOverTcp(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(authentication: [AuthenticationMethod::Scram]);
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['authentication' => [AuthenticationMethod::Scram]]);
         $session = (new Connector($options))->connect();
 
         self::assertSame('127.0.0.1', $session->host->host);
@@ -149,7 +149,7 @@ final class ConnectTest extends TestCase
                 $this->steps[] = strtr((string) $message, ['{where}' => \is_string($context['where'] ?? null) ? $context['where'] : '']);
             }
         };
-        $session = (new Connector(PostgresOptions::of("host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}")->with(logger: $steps)))->connect();
+        $session = (new Connector(PostgresOptions::of("host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}")->with(['logger' => $steps])))->connect();
 
         self::assertSame($cluster->host, $session->host->host);
         self::assertSame(["No connection to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}", "Connected to PostgreSQL at {$cluster->host}/.s.PGSQL.{$cluster->port}"], $steps->steps);
@@ -235,13 +235,13 @@ final class ConnectTest extends TestCase
         $by = static fn(PostgresOptions $options): Established => (new Connector($options))->connect();
 
         foreach ([null, TlsMode::VerifyFull, TlsMode::VerifyCa, TlsMode::Require, TlsMode::Prefer, TlsMode::Disable] as $mode) {
-            $session = $by($options->with(tls: $mode));
+            $session = $by($options->with(['tls' => $mode]));
             self::assertSame($mode !== TlsMode::Disable, $session->tls);
             self::assertSame([[$session->tls ? 't' : 'f']], self::ask($session, "select ssl from pg_stat_ssl where pid = {$session->pid}"));
             self::end($session);
         }
 
-        $session = $by($options->with(channelBinding: ChannelBinding::Require));
+        $session = $by($options->with(['channelBinding' => ChannelBinding::Require]));
         self::assertSame([['100000']], self::ask($session, "select length(repeat('x', 100000))"));
         $query = Async::run(static fn() => self::ask($session, 'select pg_sleep(60)'));
         self::awaitQuery($session->pid, $cluster->dsn());
@@ -249,18 +249,18 @@ final class ConnectTest extends TestCase
         self::assertSame([['57014']], $query->await());
         self::end($session);
 
-        self::end($by($options->with(user: 'bycert', password: null, tlsCertificate: $clientCertificate, tlsKey: $clientKey)));
-        self::end($by($options->with(user: 'bymd5', password: 'secret', authentication: [AuthenticationMethod::Md5])));
-        self::end($by($options->with(user: 'bypassword', password: 'secret', authentication: [AuthenticationMethod::Password])));
+        self::end($by($options->with(['user' => 'bycert', 'password' => null, 'tlsCertificate' => $clientCertificate, 'tlsKey' => $clientKey])));
+        self::end($by($options->with(['user' => 'bymd5', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Md5]])));
+        self::end($by($options->with(['user' => 'bypassword', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Password]])));
 
         foreach ([
-            'for another host than' => $options->with(hosts: "127.0.0.1:{$cluster->port}"),
-            "the system's store has signed it" => $options->with(tlsRootCertificate: null, tls: TlsMode::VerifyFull),
-            'has signed it' => $options->with(tlsRootCertificate: (new Certificates($this->path()))->authority),
-            "'password' authentication, which is not allowed" => $options->with(user: 'bypassword'),
-            "'md5' authentication, which is not allowed" => $options->with(user: 'bymd5'),
-            'connection requires a valid client certificate' => $options->with(user: 'bycert'),
-            'the connection is not encrypted' => $options->with(tls: TlsMode::Disable, channelBinding: ChannelBinding::Require),
+            'for another host than' => $options->with(['hosts' => "127.0.0.1:{$cluster->port}"]),
+            "the system's store has signed it" => $options->with(['tlsRootCertificate' => null, 'tls' => TlsMode::VerifyFull]),
+            'has signed it' => $options->with(['tlsRootCertificate' => (new Certificates($this->path()))->authority]),
+            "'password' authentication, which is not allowed" => $options->with(['user' => 'bypassword']),
+            "'md5' authentication, which is not allowed" => $options->with(['user' => 'bymd5']),
+            'connection requires a valid client certificate' => $options->with(['user' => 'bycert']),
+            'the connection is not encrypted' => $options->with(['tls' => TlsMode::Disable, 'channelBinding' => ChannelBinding::Require]),
         ] as $message => $refused) {
             try {
                 $by($refused);
@@ -269,7 +269,7 @@ final class ConnectTest extends TestCase
                 self::assertStringContainsString($message, $failure->getMessage());
             }
         }
-        self::end($by($options->with(hosts: "127.0.0.1:{$cluster->port}", tls: TlsMode::VerifyCa)));
+        self::end($by($options->with(['hosts' => "127.0.0.1:{$cluster->port}", 'tls' => TlsMode::VerifyCa])));
         $cluster->stop();
     }
 

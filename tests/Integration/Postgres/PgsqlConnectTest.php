@@ -71,7 +71,7 @@ final class PgsqlConnectTest extends TestCase
     public function testTheEnvironmentIsNotAsked(): void
     {
         $environment = ['PGHOST' => 'nowhere.invalid', 'PGPORT' => '1', 'PGOPTIONS' => '-c no.such', 'PGSSLMODE' => 'verify-full', 'PGTARGETSESSIONATTRS' => 'standby', 'PGDATESTYLE' => 'German', 'PGREQUIREPEER' => 'nobody', 'PGSSLROOTCERT' => '/no/file'];
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(driver: PostgresDriver::ExtPgsql);
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['driver' => PostgresDriver::ExtPgsql]);
         foreach ($environment as $name => $value) {
             putenv("{$name}={$value}");
         }
@@ -278,15 +278,15 @@ final class PgsqlConnectTest extends TestCase
         $endpoint = new Endpoint(new PostgresHost('db.example.com'), '192.0.2.1');
         $options = new PostgresOptions('db.example.com', 'me', 'secret', tls: TlsMode::Require);
         $allowed = [
-            $options->with(tls: TlsMode::VerifyFull, tlsRootCertificate: __FILE__),
-            $options->with(channelBinding: ChannelBinding::Require),
-            $options->with(password: null),
-            $options->with(authentication: AuthenticationMethod::cases()),
+            $options->with(['tls' => TlsMode::VerifyFull, 'tlsRootCertificate' => __FILE__]),
+            $options->with(['channelBinding' => ChannelBinding::Require]),
+            $options->with(['password' => null]),
+            $options->with(['authentication' => AuthenticationMethod::cases()]),
         ];
         foreach ($allowed as $one) {
             self::assertStringContainsString("host='db.example.com' hostaddr='192.0.2.1'", Conninfo::of($one, $endpoint));
         }
-        foreach ([$options, $options->with(authentication: [AuthenticationMethod::Scram], password: null)] as $refused) {
+        foreach ([$options, $options->with(['authentication' => [AuthenticationMethod::Scram], 'password' => null])] as $refused) {
             try {
                 self::assertStringContainsString('require_auth=', Conninfo::of($refused, $endpoint));
             } catch (UnsupportedException $refusal) {
@@ -328,7 +328,7 @@ final class PgsqlConnectTest extends TestCase
     /** @param mixed ...$changes by the names of the options */
     private static function options(string $dsn, mixed ...$changes): PostgresOptions
     {
-        return PostgresOptions::of($dsn)->with(...['driver' => PostgresDriver::ExtPgsql, ...$changes]);
+        return PostgresOptions::of($dsn)->with(['driver' => PostgresDriver::ExtPgsql, ...$changes]);
     }
 
     /** @param mixed ...$changes of the options, by their names */

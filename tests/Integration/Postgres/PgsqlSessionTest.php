@@ -186,7 +186,7 @@ final class PgsqlSessionTest extends TestCase
                 require '{$autoload}';
                 ini_set('display_errors', '0');
                 ini_set('log_errors', '0');
-                \$options = Spindle\\Postgres\\PostgresOptions::of('{$dsn}')->with(driver: Spindle\\Postgres\\PostgresDriver::ExtPgsql);
+                \$options = Spindle\\Postgres\\PostgresOptions::of('{$dsn}')->with(['driver' => Spindle\\Postgres\\PostgresDriver::ExtPgsql]);
                 \$connection = Spindle\\Postgres\\PostgresConnection::connect(\$options);
                 Revolt\\EventLoop::delay(0.1, static function (): void { {$end} });
                 \$connection->query('SELECT pg_sleep(1000)');
@@ -550,7 +550,7 @@ final class PgsqlSessionTest extends TestCase
 
     public function testTheDriverIsChosenByTheOptions(): void
     {
-        $connection = PostgresConnection::connect(PostgresOptions::of(Cluster::shared()->dsn())->with(driver: PostgresDriver::ExtPgsql));
+        $connection = PostgresConnection::connect(PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => PostgresDriver::ExtPgsql]));
         $this->expectException(UnsupportedException::class);
         $connection->copyTo('COPY (SELECT 1) TO STDOUT')->current();
     }
@@ -558,7 +558,7 @@ final class PgsqlSessionTest extends TestCase
     /** @param mixed ...$changes of the options, by their names */
     private static function open(?string $dsn = null, mixed ...$changes): Session
     {
-        $options = PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with(...['driver' => PostgresDriver::ExtPgsql, 'settings' => ['TimeZone' => 'UTC'], ...$changes]);
+        $options = PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with(['driver' => PostgresDriver::ExtPgsql, 'settings' => ['TimeZone' => 'UTC'], ...$changes]);
 
         return (new Sessions($options))->open(null);
     }

@@ -15,8 +15,8 @@ use function Amp\delay;
 
 require dirname(__DIR__, 3) . '/vendor/autoload.php';
 
-$options = PostgresOptions::of($argv[1])->with(driver: PostgresDriver::ExtPgsql);
-$open = static fn(): Session => (new Sessions($options->with(persistent: true, settings: ['my.own' => 'x'])))->open(null);
+$options = PostgresOptions::of($argv[1])->with(['driver' => PostgresDriver::ExtPgsql]);
+$open = static fn(): Session => (new Sessions($options->with(['persistent' => true, 'settings' => ['my.own' => 'x']])))->open(null);
 $outside = (new Sessions($options))->open(null);
 $found = [];
 

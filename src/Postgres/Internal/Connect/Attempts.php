@@ -47,10 +47,7 @@ final class Attempts
         }
     }
 
-    public function succeeded(Established $session): void
-    {
-        $this->logger?->debug('Connected to PostgreSQL at {where}', ['where' => (string) $session->endpoint, 'pid' => $session->pid, 'tls' => $session->tls]);
-    }
+    public function succeeded(Established $session): void {}
 
     /** @return list<Endpoint> that were reached, but are of another kind than was asked for */
     public function unsuitable(): array

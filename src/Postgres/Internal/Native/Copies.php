@@ -19,14 +19,15 @@ final readonly class Copies
 
     public function __construct(private Pipeline $pipeline) {}
 
-    /** @param \Generator<int, string> $rows */
-    public function in(string $sql, \Generator $rows, ?Cancellation $cancellation): int
+    /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to see what the rows are */
+    public function in(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {
         $this->pipeline->copy->take($cancellation);
         try {
+            $data = $rows();
             $exchange = $this->start('G', $sql, null, $cancellation);
             try {
-                $this->send($rows, $exchange, $cancellation);
+                $this->send($data, $exchange, $cancellation);
             } catch (\Throwable $failure) {
                 if (!$exchange->done && $this->pipeline->isOpen()) {
                     $this->pipeline->write(Frontend::copyFail('the client gave up'));
@@ -36,6 +37,7 @@ final readonly class Copies
 
             return $this->end($sql, $exchange, $cancellation)->affected();
         } finally {
+            $this->pipeline->copying = false;
             $this->pipeline->copy->give();
         }
     }
@@ -73,6 +75,7 @@ final readonly class Copies
                 $this->pipeline->abandon($exchange, null);
                 $this->pipeline->pause(false);
             }
+            $this->pipeline->copying = false;
             $this->pipeline->copy->give();
         }
     }
@@ -81,6 +84,7 @@ final readonly class Copies
     private function start(string $direction, string $sql, ?\Closure $data, ?Cancellation $cancellation): Exchange
     {
         $this->pipeline->settle(false, $cancellation);
+        $this->pipeline->copying = true;
         $exchange = new Exchange(extended: false);
         $exchange->data = $data;
         $this->pipeline->send($exchange, Frontend::query($sql));
@@ -97,7 +101,7 @@ final readonly class Copies
     }
 
     /** @param iterable<string> $rows */
-    private function send(iterable $rows, Exchange $exchange, ?Cancellation $cancellation): void
+    private function send(#[\SensitiveParameter] iterable $rows, #[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $chunk = '';
         foreach ($rows as $row) {
@@ -119,7 +123,7 @@ final readonly class Copies
         $this->pipeline->write(($chunk === '' ? '' : Frontend::copyData($chunk)) . Frontend::COPY_DONE);
     }
 
-    private function end(string $sql, Exchange $exchange, ?Cancellation $cancellation): Exchange
+    private function end(string $sql, #[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): Exchange
     {
         while (!$exchange->done) {
             $this->pipeline->await($exchange, $cancellation);
@@ -128,6 +132,6 @@ final readonly class Copies
             throw $exchange->failure;
         }
 
-        return $exchange->error === null ? $exchange : throw QueryException::of($exchange->error, $sql);
+        return $exchange->error === null ? $exchange : throw QueryException::of($exchange->error->hidingData(), $sql);
     }
 }

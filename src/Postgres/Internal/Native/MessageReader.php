@@ -134,6 +134,12 @@ final class MessageReader
         return \strlen($this->buffer) - $this->next;
     }
 
+    /** @return array<string, int> not what it holds */
+    public function __debugInfo(): array
+    {
+        return ['pending' => $this->pending()];
+    }
+
     private function readRows(int $size): void
     {
         $this->rows = 1;

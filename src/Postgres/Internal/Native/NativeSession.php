@@ -125,15 +125,15 @@ final class NativeSession implements Session
         }
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
         SqlText::checkCopy($sql, 'FROM STDIN');
         $cancellation?->throwIfRequested();
         $this->steps->log('Copying', $sql);
         $this->sendBegin($cancellation);
-        $rows = CopyRows::of($sql, $data, $this->preparation->types, fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? []);
+        $describe = fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? [];
 
-        return (new Copies($this->pipeline))->in($sql, $rows, $cancellation);
+        return (new Copies($this->pipeline))->in($sql, fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
@@ -185,6 +185,9 @@ final class NativeSession implements Session
         }
         if ($exchange->error !== null) {
             throw QueryException::of($exchange->error, $sql);
+        }
+        if (SessionChanges::concernsPrepared($sql)) {
+            $this->statements->forgetAll();
         }
     }
 
@@ -333,6 +336,9 @@ final class NativeSession implements Session
             }
             $this->took = $exchange->took;
             $this->tag = $exchange->tag;
+            if (\in_array($exchange->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
+                $this->statements->forgetAll();
+            }
             if ($exchange->error === null && $exchange->copy === '') {
                 $this->steps->log("Done: {$exchange->tag}, {$exchange->rows} rows", $sql);
 
@@ -399,7 +405,7 @@ final class NativeSession implements Session
         }
     }
 
-    private function fetchMore(string $portal, Exchange $last, ?Cancellation $cancellation): Exchange
+    private function fetchMore(string $portal, #[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): Exchange
     {
         $size = array_sum(array_map(\strlen(...), $last->chunks)) / max(1, $last->rows);
         $exchange = new Exchange();
@@ -414,7 +420,7 @@ final class NativeSession implements Session
      *
      * @param list<mixed> $parameters
      */
-    private function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, Exchange $exchange, int $tries): void
+    private function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Exchange $exchange, int $tries): void
     {
         $error = $exchange->error;
         if ($error === null) {
@@ -429,8 +435,9 @@ final class NativeSession implements Session
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
         $stale = $error->isStale();
         if ($stale) {
-            $error->sqlState() === '0A000' ? $this->statements->forget($sql) : $this->statements->forgetAll();
-            if ($tries > 1 && $error->sqlState() !== '0A000') {
+            $isOfAnother = $error->sqlState() === '26000' || $error->sqlState() === '42P05';
+            $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
+            if ($tries > 1 && $isOfAnother) {
                 $this->statements->keepNone();
             }
         }

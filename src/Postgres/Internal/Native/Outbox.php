@@ -72,4 +72,10 @@ final class Outbox
 
         return true;
     }
+
+    /** @return array<string, int> not what it holds */
+    public function __debugInfo(): array
+    {
+        return ['size' => $this->size];
+    }
 }

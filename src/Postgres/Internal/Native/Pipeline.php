@@ -30,7 +30,7 @@ final class Pipeline
 {
     private const READ = 0x1_0000;
 
-    /** After a cancel request, seconds for the server to stop the statement, or the connection is given up. */
+    /** Seconds between requests to stop a statement after which it is not asked again, and the connection is given up. */
     private const STOPS_WITHIN = 10.0;
 
     /** Seconds after which an exchange that was cancelled while others were before it is stopped, should it take that long. */
@@ -44,6 +44,9 @@ final class Pipeline
 
     /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
     public int $since = 0;
+
+    /** Whether who has it has sent his COPY. */
+    public bool $copying = false;
 
     /** Messages that close what is not needed any more, for the next time that something is submitted. */
     public string $closing = '';
@@ -144,12 +147,12 @@ final class Pipeline
     {
         do {
             $this->settle(false, $cancellation);
-            if ($this->copy->taken) {
+            if ($this->copy->taken && ($this->copying || !$this->copy->isMine())) {
                 // Whoever gets it next runs only after this has been sent.
                 $this->copy->take($cancellation);
                 $this->copy->give();
             }
-        } while ($this->cancelling);
+        } while ($this->cancelling && $this->end === null);
         $ahead = $this->closing . $this->begin;
         $this->closing = $this->begin = '';
         $this->send($exchange, $ahead . $parts[0]);
@@ -197,7 +200,7 @@ final class Pipeline
     }
 
     /** Suspends until the exchange is done, or something of a COPY has happened. */
-    public function await(Exchange $exchange, ?Cancellation $cancellation): void
+    public function await(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
@@ -219,7 +222,7 @@ final class Pipeline
     }
 
     /** Nobody waits for it any more: the server is to stop it. */
-    public function abandon(Exchange $exchange, ?CancelledException $reason): void
+    public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
         if ($exchange->done || $this->end !== null || $this->isForeign()) {
             return;
@@ -457,10 +460,10 @@ final class Pipeline
         if ($conversation->exchanges === []) {
             $this->rest();
         } elseif ($before !== $conversation->exchanges[$conversation->head] && $conversation->exchanges[$conversation->head]->cancelled) {
-            $this->cancelLater($conversation->exchanges[$conversation->head]);
+            $this->cancelLater($conversation->exchanges[$conversation->head], self::FLEETING);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
-            $this->obey($conversation);
+            $this->obey();
         }
         // Only now, for whoever is woken runs at once, and may send, close or throw.
         $awake = $conversation->awake;
@@ -476,8 +479,9 @@ final class Pipeline
         $conversation->isLarge = false;
     }
 
-    private function obey(Conversation $conversation): void
+    private function obey(): void
     {
+        $conversation = $this->conversation;
         if ($conversation->reply !== '') {
             $this->write($conversation->reply);
             $conversation->reply = '';
@@ -495,22 +499,30 @@ final class Pipeline
         }
     }
 
-    /** It has come to the one that was cancelled while others were before it. */
-    private function cancelLater(Exchange $exchange): void
+    /** The server stops it, unless it is done by then: seconds, doubled each time that a request came to nothing. */
+    private function cancelLater(Exchange $exchange, float $seconds): void
     {
         if ($this->stopTimer !== null) {
             EventLoop::cancel($this->stopTimer);
         }
-        $this->stopTimer = WeakTimer::after(self::FLEETING, $this, static function (self $self) use ($exchange): void {
+        $this->stopTimer = WeakTimer::after($seconds, $this, static function (self $self) use ($exchange, $seconds): void {
             $self->stopTimer = null;
-            if ($self->conversation->current() === $exchange) {
-                $self->cancel();
+            if ($self->conversation->current() !== $exchange) {
+                return;
+            }
+            if ($seconds > self::STOPS_WITHIN) {
+                $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
+            } else {
+                $self->cancel($seconds * 2);
             }
         });
     }
 
-    /** Asks the server to stop what it works at. */
-    private function cancel(): void
+    /**
+     * Asks the server to stop what it works at. It may not have begun with it when the request comes, and then takes no notice: so it is
+     * asked again.
+     */
+    private function cancel(float $again = self::FLEETING): void
     {
         if ($this->cancelling) {
             return;
@@ -519,10 +531,10 @@ final class Pipeline
         foreach ($this->conversation->exchanges as $exchange) {
             $exchange->suspect = true;
         }
-        async($this->sendCancel(...), $this->conversation->current())->ignore();
+        async($this->sendCancel(...), $again)->ignore();
     }
 
-    private function sendCancel(?Exchange $exchange): void
+    private function sendCancel(float $again): void
     {
         try {
             ($this->stop)();
@@ -533,15 +545,8 @@ final class Pipeline
         $current = $this->conversation->current();
         if ($current === null) {
             unset(self::$busy[spl_object_id($this)]);
-        } elseif ($current === $exchange) {
-            $this->stopTimer = WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($exchange): void {
-                $self->stopTimer = null;
-                if ($self->conversation->current() === $exchange) {
-                    $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
-                }
-            });
         } elseif ($current->cancelled) {
-            $this->cancelLater($current);
+            $this->cancelLater($current, $again);
         }
         $this->waiting->wakeAll();
     }

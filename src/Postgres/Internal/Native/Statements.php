@@ -15,8 +15,14 @@ final class Statements
 
     private int $last = 0;
 
+    /** What the names of no other begin with: behind a pooler several use the same session. */
+    private readonly string $prefix;
+
     /** @param int $most 0 when none are kept, as behind a pooler that gives each transaction another connection */
-    public function __construct(private int $most) {}
+    public function __construct(private int $most)
+    {
+        $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
+    }
 
     public function find(string $sql): ?Prepared
     {
@@ -31,7 +37,7 @@ final class Statements
     /** For the next statement; '' when none are kept. */
     public function name(): string
     {
-        return $this->most === 0 ? '' : 's' . ++$this->last;
+        return $this->most === 0 ? '' : $this->prefix . ++$this->last;
     }
 
     /** @return list<string> names that gave way */

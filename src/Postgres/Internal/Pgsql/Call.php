@@ -26,6 +26,9 @@ final class Call
     /** Whether the server waits for the data of a COPY. */
     public bool $takesData = false;
 
+    /** Whether it gets no more. */
+    public bool $ends = false;
+
     /** During a COPY, whether the server said something that is neither a notice nor a notification: it failed. */
     public bool $interrupted = false;
 

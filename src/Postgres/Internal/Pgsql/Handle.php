@@ -11,7 +11,6 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\QueryException;
@@ -21,11 +20,13 @@ use function Amp\async;
 /**
  * One connection of libpq, driven by the event loop: nothing here waits in a call of ext-pgsql.
  *
- * That takes some care. A connection blocks unless each call is preceded by {@see self::neverBlock()}, for pg_connection_busy() makes it
- * block again. pg_get_result() waits for what has not come yet, and so does pg_close(); pg_cancel_query() waits always.
+ * That takes some care. A connection blocks unless what is called next is preceded by {@see self::neverBlock()}, for pg_connection_busy() has
+ * it block again. pg_get_result() waits for what has not come yet, and so does pg_close(). pg_cancel_query() waits always.
  *
- * There is one call at a time: whoever calls {@see send()} has to see to it that none is under way. One that was cancelled is until
- * the server has answered; {@see settle()} tells when.
+ * There is one call at a time: whoever makes one has to see to it that none is under way. One that was cancelled is until the server has
+ * answered; {@see settle()} tells when.
+ *
+ * A process that is forked off must not end as PHP does: it would tell the server that the connection is at its end.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
@@ -33,14 +34,6 @@ final class Handle
 {
     /** After a request to cancel, seconds for the server to stop the statement, or the connection is given up. */
     private const STOPS_WITHIN = 10.0;
-
-    /**
-     * How often libpq is to read when something has come with TLS. What it has decrypted and has no room for stays with OpenSSL, where the
-     * loop does not see it. Once there is room for a whole record ({@see Setup::makeRoom()}), it has all after the third time.
-     *
-     * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData
-     */
-    private const TRIES = 3;
 
     /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
     private static array $busy = [];
@@ -60,6 +53,8 @@ final class Handle
 
     private ?\Throwable $end = null;
 
+    private readonly Incoming $incoming;
+
     /** @var resource */
     private $socket;
 
@@ -67,25 +62,19 @@ final class Handle
 
     private readonly string $writable;
 
-    /** Whether some of what was sent is still in libpq's buffer. */
+    /** Whether libpq may still have something to write. */
     private bool $writing = false;
 
-    private bool $cancelling = false;
+    /** How often the socket has to have room until {@see Libpq::endCopy()} is due; 0 when it is not. */
+    private int $ending = 0;
 
-    /** What the server says while nothing is awaited, such as that it shuts down, is a notice for libpq. */
-    private ?ServerError $lastWords = null;
+    private bool $cancelling = false;
 
     /** For the connection to be idle. */
     private readonly WaitingLine $waiting;
 
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
-
-    /** Whether pg_end_copy() is to be called once the socket has room, and how often it has to have some until then: the first time it may
-     * be filled with what waits. */
-    private bool $ends = false;
-    private int $ending = 0;
-
 
     private readonly int $process;
 
@@ -94,27 +83,25 @@ final class Handle
     private ?string $stopTimer = null;
 
     /**
-     * @param Connection       $connection  whose owner it is from now on
-     * @param Stop             $stop        has the server cancel what it does
-     * @param float|null       $readTimeout seconds without a byte, while an answer is awaited, after which the server is taken to be gone
-     * @param bool             $tls         whether it may be encrypted
-     * @param bool             $persistent  whether PHP keeps the connection when it is closed
+     * @param Connection $connection  whose owner it is from now on
+     * @param Stop       $stop        has the server cancel what it does
+     * @param float|null $readTimeout seconds without a byte, while an answer is awaited, after which the server is taken to be gone
+     * @param bool       $tls         whether it may be encrypted
+     * @param bool       $persistent  whether PHP keeps the connection when it is closed
      */
-    public function __construct(private readonly Connection $connection, private readonly Stop $stop, private readonly ?float $readTimeout, private readonly bool $tls, private readonly bool $persistent)
-    {
-        if (!self::$endsAtShutdown) {
-            // After a fatal error there are no destructors, and PHP would wait for what is under way.
-            self::$endsAtShutdown = true;
-            register_shutdown_function(static function (): void {
-                foreach (self::$busy as $handle) {
-                    $handle->__destruct();
-                }
-            });
-        }
-        $this->waiting = new WaitingLine();
+    public function __construct(
+        private readonly Connection $connection,
+        private readonly Stop $stop,
+        private readonly ?float $readTimeout,
+        bool $tls,
+        private readonly bool $persistent,
+    ) {
+        self::endAtShutdown();
         $this->process = (int) getmypid();
+        $this->waiting = new WaitingLine();
         $this->since = hrtime(true);
         $this->socket = Libpq::socket($connection);
+        $this->incoming = new Incoming($connection, $this->socket, $tls);
         // The loop must not keep alive what nobody else holds.
         $weak = \WeakReference::create($this);
         $this->readable = EventLoop::unreference(EventLoop::onReadable($this->socket, static fn() => $weak->get()?->receive()));
@@ -139,27 +126,22 @@ final class Handle
         return $this->call !== null || $this->cancelling;
     }
 
-    /** @throws ConnectionClosedException|ConnectionLostException when it is at its end */
-    public function ensureOpen(): void
-    {
-        if ($this->end !== null) {
-            throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
-        }
-    }
-
     /**
      * Sends something, and suspends until the server has done it or something of a COPY has happened.
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
+     *
+     * @throws ConnectionClosedException|ConnectionLostException
      */
     public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send): Call
     {
-        $this->ensureOpen();
+        if ($this->end !== null) {
+            throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
+        }
         $this->neverBlock();
         $sent = @$send($this->connection);
         if ($sent === false) {
-            $this->ensureKept();
-            throw Libpq::failure($this->connection);
+            throw $this->failure();
         }
         $call = $this->call = new Call();
         $this->expect($call);
@@ -194,6 +176,26 @@ final class Handle
         return $rows;
     }
 
+    /** Suspends until the call is done, or something of a COPY has happened. */
+    public function await(Call $call, ?Cancellation $cancellation): void
+    {
+        $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($call, $reason));
+        try {
+            $call->wait();
+        } catch (\Throwable $interruption) {
+            // An exception that left the loop.
+            $this->abandon($call, null);
+            throw $interruption;
+        } finally {
+            if ($cancellation !== null) {
+                $cancellation->unsubscribe((string) $id);
+            }
+        }
+        if ($call->failure !== null) {
+            throw $call->failure;
+        }
+    }
+
     /**
      * Some data of a COPY; suspends until they are sent, or the server says something.
      *
@@ -206,8 +208,7 @@ final class Handle
         }
         $this->neverBlock();
         if (!Libpq::putData($this->connection, $data)) {
-            $this->ensureKept();
-            throw Libpq::failure($this->connection);
+            throw $this->failure();
         }
         $this->write();
         $this->await($call, $cancellation);
@@ -226,7 +227,7 @@ final class Handle
     /** Has the server forget a COPY. What it says to that comes as the call's error. */
     public function failCopy(Call $call): void
     {
-        if (!$call->takesData || $this->end !== null) {
+        if (!$call->takesData || $this->ending > 0 || $this->end !== null) {
             return;
         }
         if (!Libpq::canCopy()) {
@@ -240,30 +241,10 @@ final class Handle
         $this->write();
     }
 
-    /** Suspends until the call is done, or something of a COPY has happened. */
-    public function await(Call $call, ?Cancellation $cancellation): void
-    {
-        $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($call, $reason));
-        try {
-            $call->wait();
-        } catch (\Throwable $interruption) {
-            // An exception that left the loop.
-            $this->abandon($call, null);
-            throw $interruption;
-        } finally {
-            if ($id !== null) {
-                $cancellation?->unsubscribe($id);
-            }
-        }
-        if ($call->failure !== null) {
-            throw $call->failure;
-        }
-    }
-
     /** Nobody waits for it any more: the server is to stop it. */
     public function abandon(Call $call, ?CancelledException $reason): void
     {
-        if ($call->done || $this->end !== null || $call->cancelled) {
+        if ($call->done || $call->cancelled || $this->end !== null) {
             return;
         }
         $call->cancelled = true;
@@ -288,7 +269,11 @@ final class Handle
         }
     }
 
-    /** Whether the loop runs on for what the server may tell by itself. */
+    /**
+     * While there is a listener the loop runs on for what the server may tell by itself.
+     *
+     * @param (\Closure(Notification): void)|null $listener
+     */
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
@@ -322,18 +307,19 @@ final class Handle
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
-        if ($this->persistent && $this->call === null && $this->status !== 'I') {
+        $call = $this->call;
+        $this->call = null;
+        if ($this->persistent && $call === null && $this->status !== 'I') {
             // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
             @pg_query($this->connection, 'ROLLBACK');
         }
-        Libpq::close($this->connection, $this->socket, $this->call === null);
+        Libpq::close($this->connection, $this->socket, $call === null);
         unset(self::$busy[spl_object_id($this)]);
-        if ($this->call !== null) {
-            $this->call->done = true;
-            $this->call->failure ??= $this->end;
+        if ($call !== null) {
+            $call->done = true;
+            $call->failure ??= $this->end;
             // This may be a destructor, in which no fiber can be resumed.
-            EventLoop::queue($this->call->wake(...));
-            $this->call = null;
+            EventLoop::queue($call->wake(...));
         }
         $this->waiting->wakeAll();
         $callbacks = $this->onClose;
@@ -344,10 +330,29 @@ final class Handle
         }
     }
 
+    /** After a fatal error there are no destructors, and PHP would wait for what is under way. */
+    private static function endAtShutdown(): void
+    {
+        if (!self::$endsAtShutdown) {
+            self::$endsAtShutdown = true;
+            register_shutdown_function(static function (): void {
+                foreach (self::$busy as $handle) {
+                    $handle->__destruct();
+                }
+            });
+        }
+    }
+
     private function neverBlock(): void
     {
         // The flag goes to PQsetnonblocking() as it is: true is what does not block.
         stream_set_blocking($this->socket, true);
+    }
+
+    /** Why libpq would not send something. */
+    private function failure(): \Throwable
+    {
+        return $this->isLost() && $this->end !== null ? $this->end : Libpq::failure($this->connection);
     }
 
     /** An answer is awaited from now on. */
@@ -390,13 +395,10 @@ final class Handle
         EventLoop::enable($this->writable);
     }
 
-    /** As much as the socket takes. */
+    /** The socket has room. */
     private function flush(): void
     {
-        if (@pg_flush($this->connection) === 0 || $this->isLost()) {
-            return;
-        }
-        if ($this->ending > 0 && --$this->ending > 0) {
+        if (@pg_flush($this->connection) === 0 || $this->isLost() || $this->ending > 0 && --$this->ending > 0) {
             return;
         }
         $this->writing = false;
@@ -405,17 +407,17 @@ final class Handle
         if ($call === null) {
             return;
         }
-        if ($call->takesData && !$this->ends) {
+        if ($call->takesData && !$call->ends) {
             $call->wake();
 
             return;
         }
-        if ($this->ends) {
-            $this->ends = $call->takesData = false;
+        if ($call->takesData) {
+            $call->takesData = $call->ends = false;
             $this->neverBlock();
             $call->error ??= Libpq::endCopy($this->connection);
         }
-        // What came while something was still to be written has been read, but not looked at.
+        // What came as long as there was something to write has been read, but not looked at.
         $this->receiveAnswer($call);
     }
 
@@ -425,7 +427,7 @@ final class Handle
         if ($this->call === null || $this->call->takesData) {
             $this->receiveUnasked();
         } elseif ($this->writing) {
-            // pg_connection_busy() can't make the connection block again while there is something to be written, and complains.
+            // pg_connection_busy() can't make the connection block again as long as there is something to write, and complains.
             @pg_consume_input($this->connection);
             $this->isLost();
         } else {
@@ -433,57 +435,34 @@ final class Handle
         }
     }
 
-    private function receiveAnswer(Call $call): void
+    private function receiveUnasked(): void
     {
-        for ($tries = $this->tls ? self::TRIES : 1; $tries > 0;) {
-            if (@pg_connection_busy($this->connection)) {
-                --$tries;
-                continue;
-            }
-            $result = pg_get_result($this->connection);
-            if ($result === false) {
-                $this->finish($call);
+        try {
+            $isExpected = $this->incoming->unasked($this->listener);
+        } catch (ConnectionLostException $loss) {
+            $this->end($loss);
 
-                return;
-            }
-            if (!$this->take($call, $result)) {
-                return;
-            }
+            return;
         }
-        $this->isLost();
+        if ($this->call !== null && !$isExpected) {
+            $this->call->interrupted = true;
+            $this->call->wake();
+        }
     }
 
-    /** @return bool whether there may be more */
-    private function take(Call $call, \PgSql\Result $result): bool
+    private function receiveAnswer(Call $call): void
     {
-        switch (pg_result_status($result)) {
-            case \PGSQL_COPY_IN:
-                $call->copy = 'G';
-                $call->takesData = true;
-                $call->cancelled ? $this->failCopy($call) : $call->wake();
+        try {
+            $happened = $this->incoming->answer($call);
+        } catch (ConnectionLostException $loss) {
+            $this->end($loss);
 
-                return false;
-            case \PGSQL_COPY_OUT:
-                // Nothing in PHP takes what comes now. Once the COPY is given up, libpq passes over it.
-                $call->copy = 'H';
-                $this->neverBlock();
-                $call->error ??= Libpq::endCopy($this->connection);
-
-                return true;
-            case \PGSQL_FATAL_ERROR:
-                $error = Errors::of($result);
-                if ($error === null || $error->severity() !== 'ERROR') {
-                    $this->end(Libpq::loss($error));
-
-                    return false;
-                }
-                $call->error ??= $error;
-
-                return true;
-            default:
-                $call->result = $call->cancelled ? null : $result;
-
-                return true;
+            return;
+        }
+        if ($call->done) {
+            $this->finish($call);
+        } elseif ($happened) {
+            $call->cancelled ? $this->failCopy($call) : $call->wake();
         }
     }
 
@@ -493,105 +472,77 @@ final class Handle
         $this->call = null;
         $this->status = Libpq::status($this->connection);
         $call->took = hrtime(true) - $call->since;
-        $call->done = true;
+        $this->cancelTimers();
+        $this->incoming->forgetNotices();
+        if (!$this->cancelling) {
+            $this->rest();
+        }
         if ($this->listener === null) {
             EventLoop::unreference($this->readable);
-        } else {
-            $this->notify();
-        }
-        $this->cancelTimers();
-        // PHP keeps all notices that were ever sent.
-        pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
-        if (!$this->cancelling) {
-            unset(self::$busy[spl_object_id($this)]);
-            $this->waiting->wakeAll();
-        }
-        $call->wake();
-    }
+            $call->wake();
 
-    /** What comes without having been asked for; during a COPY, whatever comes before its end. */
-    private function receiveUnasked(): void
-    {
-        $notified = $this->notify();
-        if ($this->isLost()) {
             return;
         }
-        $noticed = pg_last_notice($this->connection, \PGSQL_NOTICE_ALL) !== [];
-        if ($noticed) {
-            $this->lastWords = Errors::in(pg_last_notice($this->connection));
-            pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
-        }
-        if ($this->call !== null && !$notified && !$noticed && (bool) \ini_get('pgsql.ignore_notice') === false) {
-            $this->call->interrupted = true;
-            $this->call->wake();
+        try {
+            $this->incoming->notify($this->listener);
+        } finally {
+            $call->wake();
         }
     }
 
-    /** @return bool whether there was a notification */
-    private function notify(): bool
+    /** Nothing is under way any more. */
+    private function rest(): void
     {
-        $notified = false;
-        while (\is_array($notification = @pg_get_notify($this->connection, \PGSQL_NUM))) {
-            $notified = true;
-            if ($this->listener !== null) {
-                [$channel, $pid, $payload] = $notification + ['', 0, ''];
-                ($this->listener)(new Notification((string) $channel, (string) $payload, (int) $pid));
-            }
-        }
-
-        return $notified;
+        unset(self::$busy[spl_object_id($this)]);
+        $this->waiting->wakeAll();
     }
 
     /** Ends it, if it is lost. */
     private function isLost(): bool
     {
-        if ($this->end === null && pg_connection_status($this->connection) !== \PGSQL_CONNECTION_OK) {
-            $words = Errors::in(pg_last_notice($this->connection)) ?? $this->lastWords;
-            $this->end(Libpq::loss($words === null || str_starts_with($words->sqlState(), '0') ? null : $words));
+        try {
+            $this->end !== null || $this->incoming->ensureKept();
+        } catch (ConnectionLostException $loss) {
+            $this->end($loss);
         }
 
         return $this->end !== null;
     }
 
-    /** @throws ConnectionLostException */
-    private function ensureKept(): void
-    {
-        if ($this->isLost() && $this->end !== null) {
-            throw $this->end;
-        }
-    }
-
     /** Has the server stop what it does. */
     private function cancel(Call $call): void
     {
-        if ($this->cancelling) {
+        if (!$this->cancelling) {
+            $this->cancelling = true;
+            async($this->sendCancel(...), $call)->ignore();
+        }
+    }
+
+    private function sendCancel(Call $call): void
+    {
+        try {
+            ($this->stop)();
+        } catch (\Throwable $failure) {
+            $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
+        }
+        $this->cancelling = false;
+        if ($this->end !== null) {
             return;
         }
-        $this->cancelling = true;
-        async(function () use ($call): void {
-            try {
-                ($this->stop)();
-            } catch (\Throwable $failure) {
-                $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
-            }
-            $this->cancelling = false;
-            if ($this->end !== null) {
-                return;
-            }
-            if ($this->call !== $call) {
-                unset(self::$busy[spl_object_id($this)]);
-                $this->waiting->wakeAll();
+        if ($this->call !== $call) {
+            $this->rest();
 
-                return;
+            return;
+        }
+        if ($call->takesData) {
+            $this->poisonCopy($call);
+        }
+        $this->stopTimer = WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($call): void {
+            $self->stopTimer = null;
+            if (!$call->done) {
+                $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
             }
-            $call->takesData ? $this->poisonCopy($call) : null;
-            $this->stopTimer = WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($call): void {
-                $self->stopTimer = null;
-                if (!$call->done) {
-                    $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
-                }
-            });
-        })->ignore();
+        });
     }
 
     /**
@@ -612,7 +563,8 @@ final class Handle
             Libpq::endData($this->connection, null);
             $call->takesData = false;
         } else {
-            $this->ends = true;
+            // The first time that the socket has room it may be filled with what waits.
+            $call->ends = true;
             $this->ending = 2;
         }
         $this->write();

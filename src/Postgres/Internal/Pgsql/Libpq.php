@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Connection;
-use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\ServerError;
 
 /** Functions of ext-pgsql, where there is more to them than a call. */
@@ -37,14 +36,6 @@ final class Libpq
             \PGSQL_TRANSACTION_INERROR => 'E',
             default => 'I',
         };
-    }
-
-    /** @param ServerError|null $error what the server said when it ended the connection, if it said something */
-    public static function loss(?ServerError $error): ConnectionLostException
-    {
-        return $error === null
-            ? ConnectionLostException::while('the server closed it')
-            : ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error);
     }
 
     /** libpq would not do it, and the connection is as it was: it was called in the wrong order. */

@@ -191,7 +191,7 @@ final class PgsqlConnector
             $value = pg_parameter_status($connection, $name);
             $parameters += \is_string($value) ? [$name => $value] : [];
         }
-        $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(settings: ['DateStyle' => 'ISO, MDY', ...$this->options->settings]);
+        $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
         $setup->judge(Setup::of($connection, $setup->statements(), $deadline));
 

@@ -84,7 +84,7 @@ final class PgsqlSession implements Session
         }
     }
 
-    public function copyFrom(string $sql, iterable $data, ?Cancellation $cancellation): int
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
         SqlText::checkCopy($sql, 'FROM STDIN');
         $this->steps->log('Copying', $sql);

@@ -31,13 +31,13 @@ final readonly class Stop
     /** @param int|null $pid of the server's process; null when it is not known, as behind a pooler */
     public function __construct(PostgresOptions $options, private Endpoint $endpoint, private ?int $pid, private Steps $steps)
     {
-        $this->options = $options->with(
-            hosts: [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
-            targetSession: TargetSession::Any,
-            connectTimeout: min(self::LIMIT, $options->connectTimeout),
-            settings: [],
-            statementTimeout: null,
-        );
+        $this->options = $options->with([
+            'hosts' => [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
+            'targetSession' => TargetSession::Any,
+            'connectTimeout' => min(self::LIMIT, $options->connectTimeout),
+            'settings' => [],
+            'statementTimeout' => null,
+        ]);
     }
 
     /**

@@ -61,6 +61,7 @@ trait EndsConnections
         foreach ($futures as $future) {
             self::thrown(ConnectionClosedException::class, $future->await(...));
         }
+        Eventually::holds(fn(): bool => $this->backends() === [], 'the server stops what it worked at');
         $gate->open();
     }
 

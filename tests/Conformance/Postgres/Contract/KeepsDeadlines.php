@@ -49,7 +49,7 @@ trait KeepsDeadlines
     public function testAServerThatIsSilentIsTakenForLost(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $connection = PostgresConnection::connect($this->throughProxy($proxy)->with(readTimeout: 0.1));
+        $connection = PostgresConnection::connect($this->throughProxy($proxy)->with(['readTimeout' => 0.1]));
         self::assertUsable($connection);
         $proxy->swallow();
         $futures = [Async::run(static fn(): mixed => $connection->query('SELECT 1')), Async::run(static fn(): mixed => $connection->query('SELECT 2'))];
@@ -85,6 +85,6 @@ trait KeepsDeadlines
     {
         $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'));
 
-        return $options->with(driver: $this->driver(), applicationName: $this->options()->applicationName, settings: ['TimeZone' => 'UTC']);
+        return $options->with(['driver' => $this->driver(), 'applicationName' => $this->options()->applicationName, 'settings' => ['TimeZone' => 'UTC']]);
     }
 }

@@ -86,7 +86,7 @@ trait TellsSteps
     public function testNoValueAndNoPasswordIsTold(): void
     {
         $journal = new Journal();
-        $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(logger: $journal, driver: $this->driver(), applicationName: $this->options()->applicationName);
+        $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['logger' => $journal, 'driver' => $this->driver(), 'applicationName' => $this->options()->applicationName]);
         $connection = PostgresConnection::connect($options);
         $table = self::table('i text PRIMARY KEY');
         foreach ([1, 2] as $_) {

@@ -187,7 +187,7 @@ final class PostgresOptionsTest extends TestCase
 
     public function testThePasswordIsShownNowhere(): void
     {
-        $options = PostgresOptions::of('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(password: self::PASSWORD, connectTimeout: 1.0);
+        $options = PostgresOptions::of('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(['password' => self::PASSWORD, 'connectTimeout' => 1.0]);
 
         $shown = print_r($options, true) . var_export($options, true) . json_encode($options) . print_r((array) $options, true) . print_r(get_object_vars($options), true);
         ob_start();
@@ -209,7 +209,7 @@ final class PostgresOptionsTest extends TestCase
     {
         $options = new PostgresOptions('db', 'u', self::PASSWORD, 'shop', statementCache: 0);
 
-        $copy = $options->with(user: 'v', hosts: 'a,b:7', driver: PostgresDriver::ExtPgsql);
+        $copy = $options->with(['user' => 'v', 'hosts' => 'a,b:7', 'driver' => PostgresDriver::ExtPgsql]);
 
         self::assertSame(['v', 'shop', self::PASSWORD, 0, PostgresDriver::ExtPgsql], [$copy->user, $copy->database, $copy->password(), $copy->statementCache, $copy->driver]);
         self::assertSame(['a:5432 b:7', 'u'], [implode(' ', $copy->hosts), $options->user]);
@@ -219,13 +219,13 @@ final class PostgresOptionsTest extends TestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage("'timeout'");
-        (new PostgresOptions(user: 'u'))->with(timeout: 5.0);
+        (new PostgresOptions(user: 'u'))->with(['timeout' => 5.0]);
     }
 
     public function testAValueThatACopyRefusesIsNotShownWithThePassword(): void
     {
         try {
-            (new PostgresOptions(user: 'u'))->with(password: self::PASSWORD, connectTimeout: -1.0);
+            (new PostgresOptions(user: 'u'))->with(['password' => self::PASSWORD, 'connectTimeout' => -1.0]);
             self::fail('It was taken');
         } catch (\ValueError $error) {
             self::assertStringNotContainsString(self::PASSWORD, $error->getMessage() . print_r(self::frames($error), true));

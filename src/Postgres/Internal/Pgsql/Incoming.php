@@ -1,0 +1,165 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use PgSql\Connection;
+use PgSql\Result;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Notification;
+
+/** Has libpq read what came over a connection, without ever waiting for more. */
+final class Incoming
+{
+    /** How often libpq is to read what OpenSSL has decrypted, {@see self::mayHaveMore()}; how often it reads in one turn of the loop. */
+    private const REST = 3;
+    private const MOST = 32;
+
+    /** What the server says while nothing is awaited, such as that it shuts down, is a notice for libpq. */
+    private ?ServerError $lastWords = null;
+
+    /**
+     * @param resource $socket of {@see Libpq::socket()}
+     * @param bool     $tls    whether the connection may be encrypted
+     */
+    public function __construct(private readonly Connection $connection, private $socket, private readonly bool $tls) {}
+
+    /**
+     * Of the answer to a call, as much as there is.
+     *
+     * @return bool whether it is done, or something of a COPY has happened
+     *
+     * @throws ConnectionLostException
+     */
+    public function answer(Call $call): bool
+    {
+        $happened = false;
+        for ($reads = 1, $rest = self::REST;;) {
+            if (@pg_connection_busy($this->connection)) {
+                if (!$this->tls || !$this->mayHaveMore($reads, $rest)) {
+                    $this->ensureKept();
+
+                    return $happened;
+                }
+                continue;
+            }
+            $result = pg_get_result($this->connection);
+            if ($result === false) {
+                return $call->done = true;
+            }
+            $this->take($call, $result);
+            if ($call->takesData) {
+                return true;
+            }
+            $happened = $happened || $call->copy === 'H';
+        }
+    }
+
+    /**
+     * What comes without having been asked for; during a COPY, whatever comes before its end.
+     *
+     * @return bool whether it was nothing but notices and notifications, as far as that can be told
+     *
+     * @throws ConnectionLostException
+     */
+    public function unasked(?\Closure $listener): bool
+    {
+        $isExpected = $this->notify($listener) || (bool) \ini_get('pgsql.ignore_notice');
+        if (pg_last_notice($this->connection, \PGSQL_NOTICE_ALL) !== []) {
+            $isExpected = true;
+            $this->lastWords = Errors::in(pg_last_notice($this->connection));
+            $this->forgetNotices();
+        }
+        $this->ensureKept();
+
+        return $isExpected;
+    }
+
+    /**
+     * @param (\Closure(Notification): void)|null $listener
+     *
+     * @return bool whether there was a notification
+     */
+    public function notify(?\Closure $listener): bool
+    {
+        $notified = false;
+        while (\is_array($notification = @pg_get_notify($this->connection, \PGSQL_NUM))) {
+            $notified = true;
+            [$channel, $pid, $payload] = $notification + ['', 0, ''];
+            if ($listener !== null) {
+                $listener(new Notification((string) $channel, (string) $payload, (int) $pid));
+            }
+        }
+
+        return $notified;
+    }
+
+    /** PHP keeps all that were ever sent. */
+    public function forgetNotices(): void
+    {
+        pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
+    }
+
+    /** @throws ConnectionLostException */
+    public function ensureKept(): void
+    {
+        if (pg_connection_status($this->connection) !== \PGSQL_CONNECTION_OK) {
+            $words = Errors::in(pg_last_notice($this->connection)) ?? $this->lastWords;
+            throw self::loss($words === null || str_starts_with($words->sqlState(), '0') ? null : $words);
+        }
+    }
+
+    private function take(Call $call, Result $result): void
+    {
+        switch (pg_result_status($result)) {
+            case \PGSQL_COPY_IN:
+                $call->copy = 'G';
+                $call->takesData = true;
+                break;
+            case \PGSQL_COPY_OUT:
+                // Nothing in PHP takes what comes now. Once the COPY is given up, libpq passes over it.
+                $call->copy = 'H';
+                stream_set_blocking($this->socket, true); // which is what does not block, see Handle
+                $call->error ??= Libpq::endCopy($this->connection);
+                break;
+            case \PGSQL_FATAL_ERROR:
+                $error = Errors::of($result);
+                if ($error === null || $error->severity() !== 'ERROR') {
+                    throw self::loss($error);
+                }
+                $call->error ??= $error;
+                break;
+            default:
+                $call->result = $call->cancelled ? null : $result;
+        }
+    }
+
+    /**
+     * Whether libpq has to read again before the loop can tell when something comes. What it has no room for when OpenSSL has decrypted it stays there,
+     * where the loop does not see it. It is little once the buffer is large ({@see Setup::makeRoom()}), so that some more calls read it to its
+     * end, made while the socket is empty.
+     *
+     * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData
+     */
+    private function mayHaveMore(int &$reads, int &$rest): bool
+    {
+        $this->ensureKept();
+        [$read, $write, $except] = [[$this->socket], null, null];
+        if (@stream_select($read, $write, $except, 0) !== 1) {
+            return --$rest > 0;
+        }
+        $rest = self::REST;
+
+        return ++$reads <= self::MOST;
+    }
+
+    /** @param ServerError|null $error what the server said when it ended the connection, if it said something */
+    private static function loss(?ServerError $error): ConnectionLostException
+    {
+        return $error === null
+            ? ConnectionLostException::while('the server closed it')
+            : ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error);
+    }
+}

@@ -1,0 +1,152 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Amp\Future;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\PoolContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * How many connections there are.
+ *
+ * @phpstan-require-extends PoolContract
+ */
+trait KeepsConnections
+{
+    public function testAConnectionIsOpenedWhenItIsNeededAndUsedAgain(): void
+    {
+        $pool = $this->pool(5);
+        self::assertSame([], $this->backends());
+        $pids = [];
+        for ($i = 0; $i < 10; ++$i) {
+            $pids[] = $pool->query('SELECT pg_backend_pid()')->value();
+            $pids[] = $pool->query("SELECT pg_backend_pid() WHERE {$i} = {$i}")->value();
+        }
+
+        self::assertSame([$pids[0]], array_values(array_unique($pids)));
+        self::assertSame($pids[0], array_key_first($this->backends()));
+        self::assertSame([0, 1, 1], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opened]);
+    }
+
+    public function testConnectionsAreOpenedSideBySide(): void
+    {
+        $pool = $this->pool(5);
+        $gate = new Gate();
+        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query($gate->statement())->value()), range(1, 5));
+        \Amp\delay(0);
+        self::assertSame([5, 5], [$pool->stats()->opening, $pool->stats()->waiting]);
+        $gate->awaitStatements(5);
+        self::assertSame([5, 0], [$pool->stats()->inUse, $pool->stats()->waiting]);
+        $gate->open();
+
+        self::assertSame(array_fill(0, 5, 'passed'), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+    }
+
+    public function testThereAreNoMoreConnectionsThanTold(): void
+    {
+        $pool = $this->pool(3);
+        $gate = new Gate();
+        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query($gate->statement())->value()), range(1, 20));
+        $gate->awaitStatements(3);
+        self::meanwhile();
+        self::assertSame(3, $gate->waiting());
+        self::assertCount(3, $this->backends());
+        self::assertSame([3, 0, 0, 17, 3], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting, $pool->stats()->maxConnections]);
+        $gate->open();
+
+        self::assertSame(array_fill(0, 20, 'passed'), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        self::assertCount(3, $this->backends());
+        self::assertSame(3, $pool->stats()->opened);
+    }
+
+    public function testAsManyConnectionsStayAsTold(): void
+    {
+        $pool = $this->pool(5, minConnections: 3, idleTimeout: 0.03);
+        self::assertSame([], $this->backends(), 'none before it is used');
+        self::assertUsable($pool);
+        Eventually::holds(fn(): bool => \count($this->backends()) === 3, 'three are there');
+        $borrowed = array_map(static fn() => $pool->acquire(), range(1, 5));
+        self::assertCount(5, $this->backends());
+        foreach ($borrowed as $connection) {
+            $connection->release();
+        }
+        Eventually::holds(fn(): bool => \count($this->backends()) === 3, 'those beyond are closed');
+        self::terminate((int) array_key_first($this->backends()));
+        self::meanwhile();
+        self::assertUsable($pool);
+        Eventually::holds(fn(): bool => \count($this->backends()) === 3, 'the one that was lost is replaced');
+    }
+
+    public function testAConnectionThatNobodyUsesIsClosed(): void
+    {
+        $pool = $this->pool(3, idleTimeout: 0.03);
+        $pids = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.002)')->value()), range(1, 3));
+        array_map(static fn(Future $future): mixed => $future->await(), $pids);
+        self::assertNotSame([], $this->backends());
+        Eventually::holds(fn(): bool => $this->backends() === [], 'all are closed');
+
+        self::assertSame([0, 0], [$pool->stats()->inUse, $pool->stats()->idle]);
+        self::assertUsable($pool);
+    }
+
+    public function testAConnectionThatIsUsedStaysWhateverItsIdleTimeout(): void
+    {
+        $pool = $this->pool(1, idleTimeout: 0.02);
+        $connection = $pool->acquire();
+        $pid = $connection->backendPid();
+        $connection->query('SELECT pg_sleep(0.08)');
+
+        self::assertSame($pid, $connection->query('SELECT pg_backend_pid()')->value());
+        $connection->release();
+    }
+
+    public function testAConnectionIsReplacedAfterItsTime(): void
+    {
+        $pool = $this->pool(1, maxLifetime: 0.05);
+        $connection = $pool->acquire();
+        $pid = $connection->backendPid();
+        $connection->query('SELECT pg_sleep(0.08)');
+        self::assertSame($pid, $connection->query('SELECT pg_backend_pid()')->value(), 'not while it is used');
+        $connection->release();
+
+        self::assertNotSame($pid, $pool->query('SELECT pg_backend_pid()')->value());
+        self::assertSame(2, $pool->stats()->opened);
+        self::assertSame(0, $pool->stats()->lost);
+    }
+
+    public function testTheAgeOfAnIdleConnectionEndsItToo(): void
+    {
+        $pool = $this->pool(1, maxLifetime: 0.05, idleTimeout: \INF);
+        self::assertUsable($pool);
+        Eventually::holds(fn(): bool => $this->backends() === [], 'it is closed');
+        self::assertUsable($pool);
+    }
+
+    public function testStatisticsTellWhatHappened(): void
+    {
+        $pool = $this->pool(2, acquireTimeout: 0.05);
+        $stats = $pool->stats();
+        self::assertSame([0, 0, 0, 0, 2, 0, 0, 0, 0], [$stats->inUse, $stats->idle, $stats->opening, $stats->waiting, $stats->maxConnections, $stats->acquired, $stats->timedOut, $stats->opened, $stats->lost]);
+        self::assertSame(0, array_sum($stats->waited));
+
+        $both = [$pool->acquire(), $pool->acquire()];
+        self::thrown(\Spindle\Postgres\PoolTimeoutException::class, static fn() => $pool->acquire());
+        $waiting = Async::run(static fn(): mixed => $pool->query('SELECT 1'));
+        self::meanwhile();
+        $both[0]->release();
+        $waiting->await();
+        self::terminate($both[1]->backendPid());
+        self::meanwhile();
+        $both[1]->release();
+        $stats = $pool->stats();
+
+        self::assertSame([4, 1, 2, 1], [$stats->acquired, $stats->timedOut, $stats->opened, $stats->lost]);
+        self::assertSame([0, 1, 0, 0], [$stats->inUse, $stats->idle, $stats->opening, $stats->waiting]);
+        self::assertSame(3, array_sum($stats->waited), 'two for connections to be opened, one for one to be released');
+        self::assertSame('+Inf', array_key_last($stats->waited));
+    }
+}

@@ -1,0 +1,262 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\PoolContract;
+
+/**
+ * Who gets a connection, and when.
+ *
+ * @phpstan-require-extends PoolContract
+ */
+trait LendsConnections
+{
+    public function testAConnectionIsLentToOneAtATime(): void
+    {
+        $pool = $this->pool(1);
+        $first = $pool->acquire();
+        $pid = $first->backendPid();
+        $second = Async::run(static fn(): PooledConnection => $pool->acquire());
+        self::meanwhile();
+        self::assertFalse($second->isComplete());
+        self::assertSame([1, 0, 1], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->waiting]);
+        $first->release();
+
+        self::assertSame($pid, $second->await()->backendPid());
+        $second->await()->release();
+        self::assertUsable($pool);
+    }
+
+    public function testABorrowedConnectionIsOfNoUseOnceItIsGivenBack(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        $connection->release();
+        $connection->release();
+        foreach ([
+            static fn() => $connection->query('SELECT 1'),
+            static fn() => $connection->execute('SELECT 1'),
+            static fn() => iterator_to_array($connection->stream('SELECT 1')),
+            static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', []),
+            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
+            static fn() => $connection->executeScript('SELECT 1'),
+            static fn() => $connection->transaction(static fn(): bool => true),
+            static fn() => $connection->backendPid(),
+        ] as $verb) {
+            self::assertStringContainsString('given back', self::thrown(\LogicException::class, $verb)->getMessage());
+        }
+        self::assertUsable($pool);
+    }
+
+    public function testWhoWaitsIsServedInTheOrderOfComing(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        $order = [];
+        $futures = [];
+        for ($i = 0; $i < 100; ++$i) {
+            $futures[] = Async::run(static function () use ($pool, $i, &$order): void {
+                match ($i % 5) {
+                    0 => $pool->query("SELECT {$i}"),
+                    1 => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1')),
+                    2 => iterator_to_array($pool->stream('SELECT 1')),
+                    3 => $pool->executeScript('SELECT 1'),
+                    4 => $pool->acquire()->release(),
+                };
+                $order[] = $i;
+            });
+        }
+        self::meanwhile();
+        self::assertSame([100, []], [$pool->stats()->waiting, $order]);
+        $connection->release();
+        array_map(static fn(Future $future) => $future->await(), $futures);
+
+        self::assertSame(range(0, 99), $order);
+    }
+
+    public function testBorrowersAmongManyShortStatementsAreServedInTime(): void
+    {
+        $pool = $this->pool(1);
+        foreach (range(1, 3) as $_) {
+            $pool->query('SELECT 1'); // known to be short
+        }
+        $stop = false;
+        $count = 0;
+        $flood = array_map(static fn(): Future => Async::run(static function () use ($pool, &$stop, &$count): void {
+            while (!$stop) {
+                $pool->query('SELECT 1');
+                ++$count;
+            }
+        }), range(1, 20));
+        foreach (range(1, 5) as $_) {
+            $before = $count;
+            $pool->acquire()->release();
+            self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+            self::assertLessThan($before + 500, $count);
+        }
+        $stop = true;
+        array_map(static fn(Future $future) => $future->await(), $flood);
+        self::assertGreaterThan(0, $count);
+    }
+
+    public function testNobodyWaitsForLongerThanTold(): void
+    {
+        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $connection = $pool->acquire();
+        $futures = array_map(Async::run(...), self::verbs($pool));
+        foreach ($futures as $future) {
+            $message = self::thrown(PoolTimeoutException::class, $future->await(...))->getMessage();
+            self::assertStringContainsString('within 0.05 s: all of 1 are in use', $message);
+        }
+        self::assertSame([0, \count($futures)], [$pool->stats()->waiting, $pool->stats()->timedOut]);
+        $connection->release();
+        self::assertUsable($pool);
+    }
+
+    public function testAFiberThatWaitsForItsOwnTransactionIsToldInTime(): void
+    {
+        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $pool->transaction(static function () use ($pool): void {
+            self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+        });
+        self::assertUsable($pool);
+    }
+
+    public function testAsManyMayWaitAsTold(): void
+    {
+        $pool = $this->pool(1, maxWaiting: 2);
+        $connection = $pool->acquire();
+        $waiting = [Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), Async::run(static fn(): mixed => $pool->query('SELECT 2')->value())];
+        self::meanwhile();
+        foreach (self::verbs($pool) as $verb) {
+            self::assertStringContainsString('2 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+        }
+        $connection->release();
+
+        self::assertSame([1, 2], array_map(static fn(Future $future): mixed => $future->await(), $waiting));
+        self::assertUsable($pool);
+    }
+
+    public function testWhoWaitsMayBeCancelledAndLeavesTheOthersTheirPlaces(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        $source = new DeferredCancellation();
+        $order = [];
+        $futures = [];
+        for ($i = 0; $i < 20; ++$i) {
+            $cancellation = $i % 2 === 0 ? $source->getCancellation() : null;
+            $futures[$i] = Async::run(static function () use ($pool, $i, $cancellation, &$order): void {
+                $i % 4 < 2 ? $pool->query("SELECT {$i}", [], $cancellation) : $pool->acquire($cancellation)->release();
+                $order[] = $i;
+            });
+        }
+        self::meanwhile();
+        $source->cancel(new \DomainException('enough'));
+        foreach ($futures as $i => $future) {
+            if ($i % 2 === 0) {
+                self::assertSame('enough', self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+            }
+        }
+        self::assertSame(10, $pool->stats()->waiting);
+        $connection->release();
+        foreach ($futures as $i => $future) {
+            $i % 2 === 0 ?: $future->await();
+        }
+
+        self::assertSame(range(1, 19, 2), $order);
+    }
+
+    public function testWhoIsCancelledBeforehandTakesNothing(): void
+    {
+        $pool = $this->pool(1);
+        $source = new DeferredCancellation();
+        $source->cancel();
+        foreach ([
+            static fn() => $pool->acquire($source->getCancellation()),
+            static fn() => $pool->query('SELECT 1', [], $source->getCancellation()),
+            static fn() => $pool->transaction(static fn(): bool => true, cancellation: $source->getCancellation()),
+        ] as $verb) {
+            self::thrown(CancelledException::class, $verb);
+        }
+        self::assertSame([0, 0], [$pool->stats()->inUse, $pool->stats()->waiting]);
+        self::assertUsable($pool);
+    }
+
+    public function testACancellationAtAnyMomentLosesNoConnection(): void
+    {
+        $pool = $this->pool(2);
+        $random = new \Random\Randomizer(new \Random\Engine\Mt19937(\Spindle\Tests\Scale::seed()));
+        for ($round = 0; $round < \Spindle\Tests\Scale::of(100); ++$round) {
+            $futures = [];
+            for ($i = 0; $i < 10; ++$i) {
+                $source = new DeferredCancellation();
+                \Revolt\EventLoop::delay($random->getInt(0, 3_000) / 1e6, static fn() => $source->cancel());
+                $kind = $random->getInt(0, 3);
+                $futures[] = Async::run(static function () use ($pool, $kind, $source): void {
+                    try {
+                        match ($kind) {
+                            0 => $pool->query('SELECT pg_sleep(0.001)', [], $source->getCancellation()),
+                            1 => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1'), cancellation: $source->getCancellation()),
+                            2 => $pool->acquire($source->getCancellation())->release(),
+                            3 => iterator_to_array($pool->stream('SELECT generate_series(1, 200)', [], $source->getCancellation())),
+                        };
+                    } catch (CancelledException) {
+                        // as it may be
+                    }
+                });
+            }
+            array_map(static fn(Future $future) => $future->await(), $futures);
+        }
+        $both = [$pool->acquire(), $pool->acquire()];
+        self::assertNotSame($both[0]->backendPid(), $both[1]->backendPid());
+        foreach ($both as $connection) {
+            self::assertUsable($connection);
+            $connection->release();
+        }
+        self::assertSame([0, 2, 0, 0], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting]);
+    }
+
+    public function testATransactionKeepsItsConnection(): void
+    {
+        $pool = $this->pool(3);
+        $others = [];
+        $pids = $pool->transaction(static function (Transaction $transaction) use ($pool, &$others): array {
+            $pids = [];
+            for ($i = 0; $i < 20; ++$i) {
+                $pids[] = $transaction->query('SELECT pg_backend_pid()')->value();
+                $others[] = $pool->query('SELECT pg_backend_pid()')->value();
+            }
+
+            return $pids;
+        });
+
+        self::assertCount(1, array_unique($pids));
+        self::assertNotContains($pids[0], $others);
+    }
+
+    /** @return list<\Closure(): mixed> */
+    private static function verbs(PostgresPool $pool): array
+    {
+        return [
+            static fn() => $pool->query('SELECT 1'),
+            static fn() => $pool->execute('SELECT 1'),
+            static fn() => iterator_to_array($pool->stream('SELECT 1')),
+            static fn() => $pool->copyFrom('COPY nowhere FROM STDIN', []),
+            static fn() => iterator_to_array($pool->copyTo('COPY (SELECT 1) TO STDOUT')),
+            static fn() => $pool->executeScript('SELECT 1'),
+            static fn() => $pool->transaction(static fn(): bool => true),
+            static fn() => $pool->acquire(),
+        ];
+    }
+}

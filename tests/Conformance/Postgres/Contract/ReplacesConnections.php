@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Amp\Future;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\PoolContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * Connections that are lost, and servers that come back.
+ *
+ * @phpstan-require-extends PoolContract
+ */
+trait ReplacesConnections
+{
+    public function testAConnectionThatIsLostWhileNobodyUsesItIsReplaced(): void
+    {
+        $pool = $this->pool(1);
+        $pid = $pool->query('SELECT pg_backend_pid()')->value();
+        self::terminate((int) $pid);
+        Eventually::holds(static fn(): bool => $pool->stats()->lost === 1, 'the pool knows');
+
+        self::assertSame([0, 0], [$pool->stats()->inUse, $pool->stats()->idle]);
+        self::assertNotSame($pid, $pool->query('SELECT pg_backend_pid()')->value());
+    }
+
+    public function testAConnectionIsTriedBeforeItIsUsedAfterATimeOfIdleness(): void
+    {
+        foreach ([
+            static fn(PostgresPool $pool): mixed => $pool->query('SELECT pg_backend_pid()')->value(),
+            static fn(PostgresPool $pool): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_backend_pid()')->value()),
+        ] as $ask) {
+            $pool = $this->pool(1, validateAfter: 0.0);
+            $ask($pool);
+            $pid = $ask($pool);
+            self::terminate((int) $pid); // and nobody turns the loop
+            self::assertNotSame($pid, $ask($pool));
+            self::assertSame(2, $pool->stats()->opened);
+        }
+    }
+
+    public function testALossFailsWhatIsUnderWayAndNothingElse(): void
+    {
+        $pool = $this->pool(2);
+        $gate = new Gate();
+        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query($gate->statement("{$i}"))->value()), range(1, 10));
+        $gate->awaitStatements(2);
+        foreach (array_keys($this->backends()) as $pid) {
+            self::terminate($pid);
+        }
+        $gate->awaitStatements(2); // of those who waited
+        $gate->open();
+        $outcomes = [];
+        foreach ($futures as $i => $future) {
+            try {
+                $outcomes[] = $future->await() === $i + 1 ? 'done' : 'wrong';
+            } catch (ConnectionLostException $lost) {
+                $outcomes[] = $lost->sqlState;
+            }
+        }
+
+        self::assertSame(['57P01', '57P01', ...array_fill(0, 8, 'done')], $outcomes);
+        self::assertSame(2, $pool->stats()->lost);
+        self::assertUsable($pool);
+    }
+
+    public function testABorrowedConnectionThatIsLostIsReplaced(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        self::terminate($connection->backendPid());
+        self::thrown(ConnectionLostException::class, static fn() => $connection->query('SELECT 1'));
+        $waiting = Async::run(static fn(): mixed => $pool->query('SELECT 1')->value());
+        self::meanwhile();
+        $connection->release();
+
+        self::assertSame(1, $waiting->await());
+        self::assertSame([], $this->warnings());
+    }
+
+    public function testAServerThatIsRestartedNeedsNoHelp(): void
+    {
+        $cluster = TemporaryCluster::start();
+        try {
+            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(driver: $this->driver()), 3);
+            $pids = [];
+            foreach ([1, 2] as $_) {
+                $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.01)')->value()), range(1, 6));
+                $pids[] = array_map(static fn(Future $future): mixed => $future->await(), $futures);
+                $cluster->restart();
+                self::meanwhile();
+                self::assertUsable($pool);
+            }
+            self::assertSame([], array_intersect(...$pids));
+            $pool->kill();
+        } finally {
+            $cluster->stop();
+        }
+    }
+
+    public function testWhoComesWhileTheServerIsAwayIsServedWhenItIsBack(): void
+    {
+        $cluster = TemporaryCluster::start();
+        try {
+            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(driver: $this->driver()), 3, new PostgresPoolOptions(acquireTimeout: 10.0));
+            self::assertUsable($pool);
+            $cluster->kill();
+            self::meanwhile();
+            $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), range(1, 5));
+            self::meanwhile();
+            $cluster->restart();
+
+            self::assertSame(array_fill(0, 5, 1), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+            $pool->kill();
+        } finally {
+            $cluster->stop();
+        }
+    }
+
+    public function testWhyNoConnectionCanBeOpenedIsTold(): void
+    {
+        $pool = new PostgresPool($this->options(hosts: ['127.0.0.1:1'], password: 'secret'), 2, new PostgresPoolOptions(acquireTimeout: 0.05));
+        $thrown = self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+
+        self::assertInstanceOf(ConnectionFailedException::class, $thrown->getPrevious());
+        self::assertStringContainsString('127.0.0.1:1', $thrown->getMessage());
+        self::assertStringNotContainsString('secret', $thrown->getMessage());
+    }
+
+    public function testAFailureThatDoesNotPassByItselfIsToldAtOnce(): void
+    {
+        $pool = new PostgresPool($this->options(database: 'nowhere'), 2);
+        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')), range(1, 5));
+        foreach ($futures as $future) {
+            self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
+        }
+        $options = PostgresOptions::of(\Spindle\Tests\Postgres\Cluster::shared()->tcpDsn())->with(driver: $this->driver(), password: 'wrong');
+        $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());
+
+        self::assertSame('28P01', $thrown->sqlState);
+    }
+}

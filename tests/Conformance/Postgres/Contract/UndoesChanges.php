@@ -1,0 +1,181 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\PoolContract;
+use Spindle\Tests\Postgres\Cluster;
+
+/**
+ * What a borrower changed of a session is undone when it comes back.
+ *
+ * @phpstan-require-extends PoolContract
+ */
+trait UndoesChanges
+{
+    /** @return iterable<string, array{list<string>, string, mixed}> statements, a question, and the answer as if they had not been */
+    public static function changes(): iterable
+    {
+        yield 'a setting' => [["SET work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
+        yield 'a setting by a function' => [["SELECT set_config('work_mem', '123kB', false)"], 'SHOW work_mem', '4MB'];
+        yield 'a setting that the pool has made' => [["SET TimeZone = 'Asia/Kolkata'"], 'SHOW TimeZone', 'UTC'];
+        yield 'a setting that was reset' => [['RESET ALL'], 'SHOW TimeZone', 'UTC'];
+        yield 'what transactions are like' => [['SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'], 'SHOW transaction_read_only', 'off'];
+        yield 'a role' => [['SET ROLE pg_monitor'], 'SELECT current_user = session_user', true];
+        yield 'another user' => [['SET SESSION AUTHORIZATION pg_monitor'], 'SELECT session_user::text', 'postgres'];
+        yield 'a temporary table' => [['CREATE TEMPORARY TABLE temporary_one (i int)'], "SELECT to_regclass('temporary_one') IS NULL", true];
+        yield 'a temporary table by another name' => [['CREATE TABLE pg_temp.temporary_two (i int)'], "SELECT to_regclass('pg_temp.temporary_two') IS NULL", true];
+        yield 'a table made of a query' => [['SELECT 1 AS i INTO TEMP temporary_three'], "SELECT to_regclass('temporary_three') IS NULL", true];
+        yield 'an advisory lock' => [['SELECT pg_advisory_lock(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
+        yield 'an advisory lock that was tried' => [['SELECT pg_try_advisory_lock_shared(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
+        yield 'a channel' => [['LISTEN something'], 'SELECT count(*) FROM pg_listening_channels()', 0];
+        yield 'a cursor' => [['BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT'], 'SELECT count(*) FROM pg_cursors', 0];
+        yield 'a prepared statement' => [['PREPARE mine AS SELECT 1'], "SELECT count(*) FROM pg_prepared_statements WHERE name = 'mine'", 0];
+        yield 'prepared statements that are gone' => [['DEALLOCATE ALL'], 'SELECT 42', 42];
+        yield 'all that is discarded' => [['DISCARD ALL'], 'SHOW TimeZone', 'UTC'];
+        yield 'a lower case statement behind a comment' => [["-- a comment\n /* another; */ set work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
+        yield 'a setting by a block' => [["DO $$ BEGIN PERFORM set_config('work_mem', '123kB', false); END $$"], 'SHOW work_mem', '4MB'];
+    }
+
+    #[\PHPUnit\Framework\Attributes\DataProvider('changes')]
+    public function testChangesOfABorrowerAreUndone(array $statements, string $question, mixed $answer): void
+    {
+        $pool = $this->pool(1);
+        self::assertSame($answer, $pool->query($question)->value(), 'before');
+        $connection = $pool->acquire();
+        $pid = $connection->backendPid();
+        foreach ($statements as $statement) {
+            $connection->query($statement);
+        }
+        $connection->release();
+
+        self::assertSame($answer, $pool->query($question)->value());
+        self::assertSame($pid, $pool->query('SELECT pg_backend_pid()')->value(), 'it is the same connection');
+        self::assertSame([], $this->warnings());
+    }
+
+    #[\PHPUnit\Framework\Attributes\DataProvider('changes')]
+    public function testChangesBySomeStatementOfThePoolAreUndone(array $statements, string $question, mixed $answer): void
+    {
+        $ways = [
+            'a script' => static fn(PostgresLink $pool) => $pool->executeScript(implode('; ', $statements)),
+        ];
+        if (\count($statements) === 1) {
+            $ways['a query'] = static fn(PostgresLink $pool) => $pool->query($statements[0]);
+            $ways['a stream'] = static fn(PostgresLink $pool) => iterator_to_array($pool->stream($statements[0]));
+            $ways['a transaction'] = static fn(PostgresLink $pool) => $pool->transaction(static fn(Transaction $transaction) => $transaction->query($statements[0]));
+        }
+        $pool = $this->pool(1);
+        $question === 'SELECT 42' ?: $pool->query($question);
+        foreach ($ways as $way => $do) {
+            foreach (['the first time', 'once the statement is known'] as $when) {
+                if (str_starts_with($statements[0], 'DISCARD ALL') && $way !== 'a query') {
+                    continue; // not within a transaction
+                }
+                $do($pool);
+                self::assertSame($answer, $pool->query($question)->value(), "by {$way} {$when}");
+            }
+        }
+    }
+
+    public function testATransactionThatWasLeftOpenIsRolledBackWithAWarning(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('i int');
+        foreach ([
+            static fn() => [$connection = $pool->acquire(), $connection->query('BEGIN'), $connection->execute("INSERT INTO {$table} VALUES (1)"), $connection->release()],
+            static fn() => [$connection = $pool->acquire(), $connection->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)"), $connection->release()],
+            static fn() => $pool->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)"),
+            static fn() => $pool->query('BEGIN'),
+        ] as $number => $way) {
+            $way();
+            self::assertUsable($pool);
+            self::assertSame('I', $pool->query("SELECT CASE WHEN now() = statement_timestamp() THEN 'I' ELSE 'T' END")->value());
+            self::assertCount($number + 1, $this->warnings());
+            self::assertStringContainsString('transaction was left open', $this->warnings()[$number]);
+        }
+        self::assertSame('', self::committed($table));
+        self::assertSame(1, $pool->stats()->opened);
+    }
+
+    public function testATransactionThatFailedAndWasLeftIsRolledBack(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        $connection->query('BEGIN');
+        self::thrown(QueryException::class, static fn() => $connection->query('SELECT 1 / 0'));
+        $connection->release();
+
+        self::assertUsable($pool);
+        self::assertCount(1, $this->warnings());
+        self::assertSame(1, $pool->stats()->opened);
+    }
+
+    public function testNothingIsSentWhereNothingHasChanged(): void
+    {
+        $pool = $this->pool(1);
+        $pool->query('SELECT 42');
+        $pool->query('SELECT 43');
+        $pid = (int) array_key_first($this->backends());
+        self::assertSame('SELECT 43', Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
+        $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 44'));
+        self::meanwhile();
+
+        self::assertSame('COMMIT', Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
+    }
+
+    public function testStatementsStayPreparedForTheNextBorrower(): void
+    {
+        $pool = $this->pool(1);
+        foreach ([1, 2, 3] as $_) {
+            $connection = $pool->acquire();
+            $connection->query('SELECT 42 AS kept');
+            $connection->execute("SET work_mem = '123kB'");
+            $connection->release();
+        }
+
+        self::assertSame(1, $pool->query("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 42 AS kept'")->value());
+    }
+
+    public function testAStatementThatRunsIsAwaitedBeforeTheNextBorrower(): void
+    {
+        $pool = $this->pool(1);
+        $gate = new Gate();
+        $connection = $pool->acquire();
+        $running = Async::run(static fn(): mixed => $connection->query($gate->statement())->value());
+        $gate->awaitStatements(1);
+        $connection->release();
+        $next = Async::run(static fn(): mixed => $pool->query('SELECT 1')->value());
+        self::meanwhile();
+        self::assertFalse($next->isComplete());
+        $gate->open();
+
+        self::assertSame(['passed', 1], [$running->await(), $next->await()]);
+        self::assertSame(1, $pool->stats()->opened);
+    }
+
+    public function testAStreamThatWasLeftHarmsNobodyElse(): void
+    {
+        $pool = $this->pool(1);
+        for ($i = 0; $i < 10; ++$i) {
+            foreach ($pool->stream('SELECT generate_series(1, 100000) AS i') as $row) {
+                if ($row['i'] > 10 * $i) {
+                    break;
+                }
+            }
+            foreach ($pool->copyTo('COPY (SELECT generate_series(1, 100000)) TO STDOUT') as $row) {
+                if ((int) $row > 10 * $i) {
+                    break;
+                }
+            }
+            self::assertUsable($pool);
+        }
+        self::assertSame([1, []], [$pool->stats()->opened, $this->warnings()]);
+    }
+}
