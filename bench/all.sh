@@ -1,11 +1,14 @@
 #!/bin/sh
-# Measures what Spindle's commands and tasks claim, one line of docs/explanation/benchmarks.md after the other.
+# Measures what Spindle's commands, tasks and PostgreSQL client claim, one line of docs/explanation/benchmarks.md after
+# the other.
 #
 #   bench/all.sh                     everything, small: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
 #   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle output tables
 #                                    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory
-#                                    tasks-start contexts
+#                                    tasks-start contexts postgres-select postgres-unit postgres-update postgres-rows
+#                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
+#                                    postgres-cancel postgres-acquire
 #
 # PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, and PUMICE the
 # folder of Pumice's source. Raw data goes to the folder that JSON names, where it is set.
@@ -15,10 +18,12 @@ cd "$(dirname "$0")/.."
 php=${PHP:-php}
 many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
+selects=20000 units=500 updates=5000 streamed=100000
 if [ "${1:-}" = --full ]; then
     shift
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
+    selects=100000 units=5000 updates=50000 streamed=1000000
 fi
 
 title() {
@@ -95,6 +100,39 @@ measure() {
                 set -- "$@" --php "$(command -v "$one")"
             done
             bench contexts --samples "$samples" "$@" ;;
+        postgres-select)
+            title 'A row by its key, 64 fibers on 4 connections: >= 2.5 x ext-pgsql by hand with 8; one fiber on one: >= ext-pgsql'
+            bench postgres --only select -n "$selects" --rounds "$rounds" ;;
+        postgres-unit)
+            title 'Units of 20 queries'
+            bench postgres --only unit -n "$units" --rounds "$rounds" ;;
+        postgres-update)
+            title 'Updates, each by itself and in transactions'
+            bench postgres --only update -n "$updates" --rounds "$rounds" ;;
+        postgres-rows)
+            title '5,000 rows of three types: >= 0.9 x ext-pgsql with pg_fetch_all and casts'
+            bench postgres --only rows --rounds "$rounds" ;;
+        postgres-parameter)
+            title 'A parameter of 32 MiB there and back'
+            bench postgres --only parameter --rounds "$rounds" ;;
+        postgres-stream)
+            title 'Rows streamed: < 16 MB more memory'
+            bench postgres --only stream -n "$streamed" --rounds "$rounds" ;;
+        postgres-copy)
+            title 'Rows copied in and out: < 16 MB more memory'
+            bench postgres --only copy -n "$streamed" --rounds "$rounds" ;;
+        postgres-sleep)
+            title '10 x pg_sleep(1) in ten fibers: <= 1.10 s'
+            bench postgres --only sleep --rounds "$rounds" ;;
+        postgres-gaps)
+            title 'The longest gap between ticks: <= 20 ms'
+            bench postgres --only gaps --rounds "$rounds" ;;
+        postgres-cancel)
+            title 'From a cancellation, and from close(), to nothing left on the server: <= 100 ms'
+            bench postgres --only cancel --rounds "$rounds" ;;
+        postgres-acquire)
+            title '100 who wait for one connection: in their order, never late by more than 20 ms'
+            bench postgres --only acquire --rounds "$rounds" ;;
         *)
             echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
             exit 255 ;;
@@ -102,7 +140,9 @@ measure() {
 }
 
 [ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
-    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts
+    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
+    postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
+    postgres-sleep postgres-gaps postgres-cancel postgres-acquire
 for name; do
     measure "$name"
 done

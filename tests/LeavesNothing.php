@@ -41,7 +41,7 @@ trait LeavesNothing
         if (!$this->status()->isSuccess()) {
             return;
         }
-        delay(0); // what is to be resumed at the loop's next turn is
+        delay(0.005); // what is to be resumed at the loop's next turns is, such as what was cancelled
         gc_collect_cycles();
         $left = fn(): array => array_filter([
             ...array_map(array_diff(...), $this->surroundings(), $this->before),

@@ -34,6 +34,12 @@ final class BenchCommand extends Command
           <info>spindle bench tasks --only bulk,mix --workers 2 --peers none</info>
           <info>spindle bench tasks --only cpu --iterations 1000000 --json cpu.json</info>
 
+        Speaks to PostgreSQL, a temporary cluster or the server that is named, and lets its peers do the same:
+
+          <info>spindle bench postgres</info>
+          <info>spindle bench postgres --only select --connections 1,4,8 --fibers 1,16,64,256</info>
+          <info>spindle bench postgres --only rows,copy --dsn 'postgres://user@db.example/test' --json rows.json</info>
+
         Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
 
           <info>spindle bench contexts</info>
@@ -42,25 +48,28 @@ final class BenchCommand extends Command
         Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'contexts' => 'contexts.php'];
+    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'contexts' => 'contexts.php'];
 
     /** By name: the script's option, a shortcut, the help. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands or tasks for each measurement [default: 3000 commands; tasks have a number for each]'],
+        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement [default: 3000 commands; the others have a number for each]'],
         'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'commands, tasks: measurements of each contestant [default: 5]'],
+        'rounds' => ['--rounds', null, 'commands, tasks, postgres: measurements of each contestant [default: 5]'],
         'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
         'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
         'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
         'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
-        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas [default: all]'],
+        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire [default: all]'],
         'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
         'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
-        'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]'],
+        'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]'],
+        'fibers' => ['--fibers', null, 'postgres: that share these connections, between commas [default: some of 1, 64 and 256]'],
+        'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]'],
         'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
         'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
-        'limit' => ['--limit', null, 'tasks: seconds that a measurement may take, for there are peers that hang [default: 900]'],
+        'limit' => ['--limit', null, 'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]'],
+        'dsn' => ['--dsn', null, 'postgres: the server to measure, by a DSN [default: a temporary cluster]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Process\Process;
 
@@ -68,6 +69,51 @@ final class BenchCommandTest extends TestCase
         }
     }
 
+    /** @return iterable<string, array{list<string>, list<string>}> */
+    public static function measurementsOfPostgres(): iterable
+    {
+        yield 'queries and data' => [
+            ['-n', '20', '--only', 'select,unit,update,rows,parameter,stream,copy,acquire', '--connections', '2', '--fibers', '3', '--bytes', '4096'],
+            [
+                'A row by its primary key', 'Units of 20', 'A row updated .* of its own', 'A row updated .* three statements', '5,000 rows', 'A bytea parameter',
+                'Rows .* streamed', 'Rows .* of arrays', 'Rows .* of strings', 'Rows .* out', 'Waiting for the only connection',
+            ],
+        ];
+        yield 'what is out of the common' => [['-n', '1', '--only', 'sleep,gaps,cancel', '--bytes', '4096'], ['pg_sleep\(1\)', 'The longest gap', 'From the end of something']];
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $titles
+     */
+    #[DataProvider('measurementsOfPostgres')]
+    public function testItComparesThePostgresClientWithItsPeersAndChecksEveryResult(array $options, array $titles): void
+    {
+        $json = tempnam(sys_get_temp_dir(), 'bench');
+        self::assertIsString($json);
+        try {
+            $process = self::spindle('postgres', '--rounds', '1', '--limit', '30', '--json', $json, ...$options);
+            $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
+        } finally {
+            unlink($json);
+        }
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertMatchesRegularExpression('/^Server +PostgreSQL \d+.*, a temporary cluster$/m', $process->getOutput());
+        foreach ($titles as $title) {
+            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| [^|]*[^ |-][^|]*\| +[\\d,.]+ \|/m", $process->getOutput());
+        }
+        self::assertIsArray($data);
+        self::assertIsArray($data['series']);
+        self::assertNotSame([], $data['series']);
+        foreach ($data['series'] as $series) {
+            self::assertIsArray($series);
+            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
+            self::assertIsArray($series['raw']);
+            self::assertSame([true], array_column($series['raw'], 'right'));
+        }
+    }
+
     public function testItCountsWhatCanBeCreatedAndSaysWhatIsNotAvailable(): void
     {
         $process = self::spindle('contexts', '--max', '4', '--samples', '1', '--iterations', '1000', '--php', \PHP_BINARY, '--php', '/nowhere/php');
@@ -83,12 +129,15 @@ final class BenchCommandTest extends TestCase
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
         $mistakes = [
-            "argument 'servers' is not allowed; give commands, tasks, contexts" => ['servers'],
+            "argument 'servers' is not allowed; give commands, tasks, postgres, contexts" => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => ['commands', '--start', 'fork'],
             "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
             "option --pumice: there is no src/Pumice.php in '/nowhere'" => ['tasks', '--pumice', '/nowhere'],
             'option --memory: there is none; --help lists them' => ['tasks', '--memory', '10'],
+            "option --only: 'joins' is not allowed; give all, or of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire" => ['postgres', '--only', 'joins'],
+            "option --fibers: '0' is not allowed; give a whole number from 1" => ['postgres', '--fibers', '0'],
+            'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => ['postgres', '--dsn', 'host=/nowhere port=5432'],
             "option --max: '0' is not allowed; give a whole number from 1" => ['contexts', '--max', '0'],
             "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => ['commands', '--command', 'exit 3'],
         ];

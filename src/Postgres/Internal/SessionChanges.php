@@ -14,7 +14,7 @@ final class SessionChanges
     private const SUSPECT = '~^(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|RESET|LISTEN|DECLARE|LOAD|DO|CALL|PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
         . '|\b(?:set_config|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b~is';
 
-    private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD)\b~i';
+    private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 
     private const UNDO = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
 

@@ -20,8 +20,9 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\QueryException;
 use Spindle\Postgres\QueryCancelledException;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UniqueViolationException;
 use Spindle\Postgres\UnsupportedException;
 use Spindle\Tests\Async;
@@ -29,13 +30,16 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
-use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Postgres\Watchdog;
+use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
@@ -57,18 +61,18 @@ final class PgsqlSessionTest extends TestCase
         foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
             // The first time, and when the statement is known.
             foreach ([1, 2] as $_) {
-                self::assertSame(...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT \$1::{$type}", [$parameter])->value()), $sessions), ...[$name]);
+                self::assertAlike($name, ...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT \$1::{$type}", [$parameter])->value()), $sessions));
             }
         }
         foreach (TypeCases::outputs() as $name => [$expression]) {
-            self::assertSame(...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT {$expression}")->value()), $sessions), ...[$name]);
+            self::assertAlike($name, ...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT {$expression}")->value()), $sessions));
         }
         foreach (TypeCases::settings() as $name => [$setting, $value, $expression]) {
-            self::assertSame(...array_map(static function (Session $session) use ($setting, $value, $expression): mixed {
+            self::assertAlike($name, ...array_map(static function (Session $session) use ($setting, $value, $expression): mixed {
                 $session->script("SET {$setting} TO '{$value}'");
 
                 return TypeCases::comparable($session->query("SELECT {$expression}")->value());
-            }, $sessions), ...[$name]);
+            }, $sessions));
         }
         foreach (TypeCases::refused() as $name => [$type, $parameter]) {
             $messages = array_map(static function (Session $session) use ($type, $parameter): string {
@@ -78,7 +82,7 @@ final class PgsqlSessionTest extends TestCase
                     return $refusal->getMessage();
                 }
             }, $sessions);
-            self::assertSame(...$messages, ...[$name]);
+            self::assertAlike($name, ...$messages);
             self::assertStringNotContainsString('taken', $messages[0]);
         }
     }
@@ -262,17 +266,14 @@ final class PgsqlSessionTest extends TestCase
     public function testNotificationsArriveWhileIdleAndBetween(): void
     {
         $session = self::open();
-        $told = [];
-        $session->onNotification(static function (Notification $notification) use (&$told): void {
-            $told[] = "{$notification->channel} {$notification->payload} {$notification->pid}";
-        });
+        /** @var \ArrayObject<int, string> $told */
+        $told = new \ArrayObject();
+        $session->onNotification(static fn(Notification $notification) => $told[] = "{$notification->channel} {$notification->payload} {$notification->pid}");
         $session->query('LISTEN a');
         $session->query("SELECT pg_notify('a', 'own')");
-        self::assertSame(["a own {$session->backendPid()}"], $told);
+        self::assertSame(["a own {$session->backendPid()}"], (array) $told);
         $pid = Cluster::ask("SELECT pg_notify('a', 'other'), pg_backend_pid() AS pid")[0]['pid'];
-        Eventually::holds(static function () use (&$told): bool {
-            return \count($told) === 2;
-        }, 'it arrives');
+        Eventually::holds(static fn(): bool => \count($told) === 2, 'it arrives');
         self::assertSame("a other {$pid}", $told[1]);
 
         $session->pause(true);
@@ -280,9 +281,7 @@ final class PgsqlSessionTest extends TestCase
         delay(0.01);
         self::assertCount(2, $told);
         $session->pause(false);
-        Eventually::holds(static function () use (&$told): bool {
-            return \count($told) === 3;
-        }, 'it arrives');
+        Eventually::holds(static fn(): bool => \count($told) === 3, 'it arrives');
         $session->onNotification(null);
     }
 
@@ -424,7 +423,7 @@ final class PgsqlSessionTest extends TestCase
         $session = self::open();
         $table = self::table('id int');
         Cluster::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', NEW.id; RETURN NEW; END'; CREATE TRIGGER t BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
-        $ignores = ini_get('pgsql.ignore_notice');
+        $ignores = \ini_get('pgsql.ignore_notice');
         foreach (['0', '1'] as $ignore) {
             ini_set('pgsql.ignore_notice', $ignore);
             try {
@@ -503,14 +502,11 @@ final class PgsqlSessionTest extends TestCase
         $proxy = FakeServer::start(static function (FakeConnection $connection): void {
             $connection->welcome(pid: 1);
             for (;;) {
-                $payload = $connection->expect('Q');
-                $connection->write(str_contains($payload, 'pg_backend_pid()') && !str_contains($payload, 'set_config')
-                    ? \Spindle\Tests\Postgres\Message::rowDescription(['pg_backend_pid' => 23]) . \Spindle\Tests\Postgres\Message::dataRow('2') . \Spindle\Tests\Postgres\Message::commandComplete('SELECT 1')
-                    : \Spindle\Tests\Postgres\Message::emptyQueryResponse());
-                $connection->write(\Spindle\Tests\Postgres\Message::readyForQuery());
-                if (str_contains($payload, 'pg_backend_pid()') && !str_contains($payload, 'set_config')) {
+                [$type, $payload] = $connection->read();
+                if ($type === 'P') {
                     $connection->readToEnd();
                 }
+                $connection->write($payload === "SELECT pg_catalog.pg_backend_pid()\0" ? self::row('2') : Message::emptyQueryResponse() . Message::readyForQuery());
             }
         });
         $session = self::open($proxy->dsn());
@@ -521,6 +517,37 @@ final class PgsqlSessionTest extends TestCase
         }
         Eventually::holds(static fn(): bool => !$session->isOpen(), 'it is given up');
         $proxy->stop();
+    }
+
+    public function testNothingIsOverlookedThatCameWithTls(): void
+    {
+        [$certificate, $key] = (new Certificates($this->path()))->forServer('127.0.0.1');
+        $size = 0;
+        // As a proxy may do it: in records as large as they can be.
+        $server = FakeServer::start(static function (FakeConnection $connection) use ($certificate, $key, &$size): void {
+            $connection->readRequest();
+            $connection->startTls($certificate, $key);
+            $connection->welcome();
+            for (;;) {
+                [$type, $payload] = $connection->read();
+                if ($type === 'P') {
+                    $connection->readUntil('S');
+                    $connection->write(Message::parseComplete() . Message::readyForQuery());
+                } elseif ($type === 'B') {
+                    $connection->readUntil('S');
+                    $connection->write(self::answerOf($size));
+                } else {
+                    $connection->write(str_contains($payload, 'repeat') ? self::row(str_repeat(' ', 60_000)) : self::row('4711'));
+                }
+            }
+        });
+        $session = self::open($server->dsn(), tls: TlsMode::Require, settings: []);
+        mt_srand(Scale::seed());
+        foreach ([32_768, 49_152, 65_536, ...array_map(static fn(): int => mt_rand(9_000, 400_000), range(1, 100))] as $size) {
+            self::assertGreaterThan(0, \count($session->query('SELECT 1', [], new TimeoutCancellation(2))), "{$size} bytes");
+        }
+        $session->close();
+        $server->stop();
     }
 
     public function testOneAfterTheOtherFromManyFibers(): void
@@ -555,12 +582,37 @@ final class PgsqlSessionTest extends TestCase
         $connection->copyTo('COPY (SELECT 1) TO STDOUT')->current();
     }
 
+    private static function assertAlike(string $claim, mixed $one, mixed $other = null): void
+    {
+        self::assertSame($other, $one, $claim);
+    }
+
     /** @param mixed ...$changes of the options, by their names */
     private static function open(?string $dsn = null, mixed ...$changes): Session
     {
-        $options = PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with(['driver' => PostgresDriver::ExtPgsql, 'settings' => ['TimeZone' => 'UTC'], ...$changes]);
+        /** @var array<string, mixed> $named */
+        $named = ['driver' => PostgresDriver::ExtPgsql, 'settings' => ['TimeZone' => 'UTC'], ...$changes];
 
-        return (new Sessions($options))->open(null);
+        return (new Sessions(PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with($named)))->open(null);
+    }
+
+    private static function answerOf(int $bytes): string
+    {
+        $answer = Message::bindComplete() . Message::rowDescription(['p' => 25]);
+        $end = Message::commandComplete('SELECT 1') . Message::readyForQuery();
+        $rest = $bytes - \strlen($answer . $end . Message::dataRow(''));
+        while ($rest > 3_000) {
+            $row = Message::dataRow(str_repeat('x', mt_rand(10, min(20_000, $rest - 100))));
+            $answer .= $row;
+            $rest -= \strlen($row);
+        }
+
+        return $answer . Message::dataRow(str_repeat('x', $rest)) . $end;
+    }
+
+    private static function row(string $value): string
+    {
+        return Message::rowDescription(['value' => 25]) . Message::dataRow($value) . Message::commandComplete('SELECT 1') . Message::readyForQuery();
     }
 
     private static function table(string $definition): string

@@ -14,4 +14,4 @@ $connection = PostgresConnection::connect(PostgresOptions::of('{dsn}')->with(['d
 $value = $connection->query('SELECT $1::int', ['42'])->value();
 $statements = $connection->query("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%1::int'")->value();
 $connection->query('BEGIN');
-echo implode(' ', [$connection->backendPid(), uniqid(), $value, $statements]);
+echo json_encode([$connection->backendPid(), uniqid(), $value, $statements], JSON_THROW_ON_ERROR);

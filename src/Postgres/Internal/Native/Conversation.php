@@ -63,10 +63,10 @@ final class Conversation
         while ($this->end === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
                 if ($reader->rows > 0 && !$exchange->discarded) {
-                    $exchange->chunks[] = $reader->payload();
-                    $exchange->rows = $reader->rows;
+                    $exchange->add($reader->payload(), $reader->rows);
                 }
                 $exchange->tag = $reader->tag;
+                $exchange->hasOutcome = true;
                 $exchange = $this->ready($exchange, $reader->status);
                 continue;
             }
@@ -77,10 +77,12 @@ final class Conversation
             if ($exchange === null) {
                 $this->unasked($type);
             } elseif ($type === 'D') {
+                if ($exchange->hasOutcome && $exchange->extended) {
+                    throw ProtocolException::unexpected('D', 'behind the end of its rows');
+                }
                 if (!$exchange->discarded) {
                     $rows = $reader->payload();
-                    $exchange->chunks[] = $rows;
-                    $exchange->rows += $reader->rows;
+                    $exchange->add($rows, max(1, $reader->rows));
                     $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
                 }
             } elseif ($type === 'Z') {
@@ -97,6 +99,9 @@ final class Conversation
         if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
             throw ProtocolException::unexpected('Z', 'with another status than I, T or E');
         }
+        if ($exchange->executes && !$exchange->hasOutcome) {
+            throw ProtocolException::unexpected('Z', 'before the outcome of a statement');
+        }
         $this->status = $exchange->status = $status;
         $exchange->done = true;
         $this->awake[] = $exchange;
@@ -112,11 +117,13 @@ final class Conversation
             case '2': // BindComplete
             case '3': // CloseComplete
             case 'n': // NoData
-            case 'I': // EmptyQueryResponse
             case 'c': // CopyDone
                 break;
+            case 'I': // EmptyQueryResponse
+                $exchange->hasOutcome = true;
+                break;
             case 'C':
-                $exchange->tag = rtrim($this->reader->payload(), "\0");
+                $this->completed($exchange, $this->reader->payload());
                 break;
             case 'T':
                 $exchange->description = Backend::columns($this->reader->payload());
@@ -125,13 +132,16 @@ final class Conversation
                 $exchange->parameters = Backend::parameters($this->reader->payload());
                 break;
             case 's':
-                $exchange->suspended = true;
+                $exchange->suspended = $exchange->hasOutcome = true;
                 break;
             case 'G': // CopyInResponse
             case 'H': // CopyOutResponse
                 $this->copies($exchange, $type);
                 break;
             case 'd':
+                if ($exchange->copy !== 'H') {
+                    throw ProtocolException::unexpected('d', 'outside of a COPY');
+                }
                 if ($exchange->data !== null && !$exchange->discarded) {
                     ($exchange->data)($this->reader->payload());
                     $this->wake($exchange);
@@ -142,6 +152,20 @@ final class Conversation
                 break;
             default:
                 $this->unasked($type);
+        }
+    }
+
+    /** A transaction may be begun ahead of a statement. */
+    private function completed(Exchange $exchange, string $payload): void
+    {
+        if ($payload === '' || $exchange->extended && $exchange->hasOutcome) {
+            throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
+        }
+        $exchange->tag = substr($payload, 0, -1);
+        if ($exchange->begins) {
+            $exchange->begins = false;
+        } else {
+            $exchange->hasOutcome = true;
         }
     }
 
@@ -165,6 +189,7 @@ final class Conversation
             return;
         }
         $exchange->error ??= $error;
+        $exchange->hasOutcome = true;
         $exchange->struck = $exchange->suspect && !$exchange->cancelled && $error->isCancellation();
         if ($exchange->copy !== '') {
             $this->wake($exchange);

@@ -24,6 +24,9 @@ final class Exchange implements Rows
     /** Whether values came in the formats of {@see Columns}, rather than all as text. */
     public bool $binary = false;
 
+    /** @var list<int> how many in each of these messages */
+    private array $counts = [];
+
     /** Of the command that was completed, such as "INSERT 0 1"; '' where there are rows. */
     public string $tag = '';
 
@@ -49,6 +52,15 @@ final class Exchange implements Rows
 
     /** Nanoseconds until it was done, from when it was sent or something was answered last. */
     public int $took = 0;
+
+    /** Whether what was sent executes something, so that there has to be an outcome: a command that is completed, or an error. */
+    public bool $executes = true;
+
+    /** Whether there was one. */
+    public bool $hasOutcome = false;
+
+    /** Whether it has a transaction begin ahead of what it is for. */
+    public bool $begins = false;
 
     public bool $done = false;
 
@@ -116,6 +128,14 @@ final class Exchange implements Rows
         }
     }
 
+    /** @param int<1, max> $rows in these messages */
+    public function add(string $messages, int $rows): void
+    {
+        $this->chunks[] = $messages;
+        $this->counts[] = $rows;
+        $this->rows += $rows;
+    }
+
     /** Rows that the command wrote, or read. */
     public function affected(): int
     {
@@ -134,8 +154,12 @@ final class Exchange implements Rows
 
     public function batches(Columns $columns, array $keys): iterable
     {
-        foreach ($this->chunks as $messages) {
-            yield $this->read($messages, $columns, $keys, \PHP_INT_MAX);
+        foreach ($this->chunks as $index => $messages) {
+            $rows = $this->read($messages, $columns, $keys, \PHP_INT_MAX);
+            if (\count($rows) !== $this->counts[$index]) {
+                throw ProtocolException::malformed('a row is not as long as its values are');
+            }
+            yield $rows;
         }
     }
 
@@ -164,7 +188,11 @@ final class Exchange implements Rows
         $messages .= "\0\0\0\0\0\0\0\0\0\0\0\0";
         $rows = [];
         $at = 0;
+        [$high, $low] = str_split(pack('n', \count($kinds)));
         do {
+            if ($messages[$at + 6] !== $low || $messages[$at + 5] !== $high) {
+                throw ProtocolException::malformed('a row has another number of values than there are columns');
+            }
             $at += 7; // type, length, number of values
             $row = [];
             foreach ($keys as $index => $key) {

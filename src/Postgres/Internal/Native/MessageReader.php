@@ -83,7 +83,7 @@ final class MessageReader
         /** @var array{1: int} $length */
         $length = unpack('N', $buffer, $at + 1);
         $at += 1 + $length[1];
-        if ($at > $last || substr($buffer, $at, 5) !== "Z\0\0\0\5") {
+        if ($at > $last || $at - $end < 6 || substr($buffer, $at, 5) !== "Z\0\0\0\5") {
             return false;
         }
         $this->tag = $rows > 0 ? '' : substr($buffer, $end + 5, $at - $end - 6);

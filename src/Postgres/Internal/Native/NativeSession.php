@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
@@ -14,6 +15,7 @@ use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
+use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
@@ -80,7 +82,7 @@ final class NativeSession implements Session
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
 
-        return new Result($statement->columns, $exchange, $exchange->rows, $exchange->affected());
+        return self::result($exchange, $statement->columns);
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
@@ -89,6 +91,9 @@ final class NativeSession implements Session
         self::check($sql, $parameters);
         $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
         $this->steps->log('Streaming', $sql);
+        if ($statement->changesSession) {
+            $this->changes->note($sql);
+        }
         $portal = 'p' . ++$this->portals;
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
@@ -158,6 +163,7 @@ final class NativeSession implements Session
     {
         if ($this->pipeline->begin !== '') {
             $exchange = new Exchange();
+            $exchange->executes = false;
             $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
             $this->pipeline->await($exchange, $cancellation);
             if ($exchange->error !== null) {
@@ -255,6 +261,7 @@ final class NativeSession implements Session
     public function ping(?Cancellation $cancellation = null): void
     {
         $exchange = new Exchange();
+        $exchange->executes = false;
         $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
     }
@@ -314,6 +321,15 @@ final class NativeSession implements Session
         $this->pipeline->end(null);
     }
 
+    private static function result(Exchange $exchange, ?Columns $columns): Result
+    {
+        if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
+            throw ProtocolException::malformed($exchange->suspended ? 'rows were held back that had been asked for' : 'there are rows of a statement that has none');
+        }
+
+        return new Result($columns, $exchange, $exchange->rows, $exchange->affected());
+    }
+
     /** @param list<mixed> $parameters */
     private function queryStepwise(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
@@ -342,7 +358,7 @@ final class NativeSession implements Session
             if ($exchange->error === null && $exchange->copy === '') {
                 $this->steps->log("Done: {$exchange->tag}, {$exchange->rows} rows", $sql);
 
-                return new Result($statement?->columns, $exchange, $exchange->rows, $exchange->affected());
+                return self::result($exchange, $statement?->columns);
             }
             $this->ensureAgain($sql, $parameters, $exchange, $tries);
         }

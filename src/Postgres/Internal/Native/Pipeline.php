@@ -154,6 +154,7 @@ final class Pipeline
             }
         } while ($this->cancelling && $this->end === null);
         $ahead = $this->closing . $this->begin;
+        $exchange->begins = $this->begin !== '';
         $this->closing = $this->begin = '';
         $this->send($exchange, $ahead . $parts[0]);
         foreach (\array_slice($parts, 1) as $part) {

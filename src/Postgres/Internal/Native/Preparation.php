@@ -30,6 +30,7 @@ final readonly class Preparation
     {
         $this->steps->log("Preparing {$name}", $sql);
         $exchange = new Exchange();
+        $exchange->executes = false;
         $this->pipeline->submit($exchange, [Frontend::parse($name, $sql) . Frontend::describe($name) . Frontend::SYNC], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
 

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use Amp\Cancellation;
 use PgSql\Connection;
-use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UnsupportedException;
 
 /**
@@ -24,16 +24,17 @@ final readonly class CopyIn
     /**
      * @param \Generator<int, string> $rows
      *
-     * @return int|ServerError rows that were stored, or why none were
+     * @return int rows that were stored
      *
+     * @throws QueryException
      * @throws \LogicException when the statement is another
      */
-    public function run(string $sql, \Generator $rows, ?Cancellation $cancellation): int|ServerError
+    public function run(string $sql, #[\SensitiveParameter] \Generator $rows, ?Cancellation $cancellation): int
     {
         self::ensureSendable($rows->valid() ? $rows->current() : '');
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
         if ($call->error !== null) {
-            return $call->error;
+            throw QueryException::of($call->error, $sql);
         }
         try {
             if (!$call->takesData) {
@@ -48,11 +49,11 @@ final readonly class CopyIn
             $this->handle->await($call, $cancellation);
         }
 
-        return $call->error ?? $call->affected();
+        return $call->error === null ? $call->affected() : throw QueryException::of($call->error->hidingData(), $sql);
     }
 
     /** @param \Generator<int, string> $rows */
-    private function sendRows(Call $call, \Generator $rows, ?Cancellation $cancellation): void
+    private function sendRows(#[\SensitiveParameter] Call $call, #[\SensitiveParameter] \Generator $rows, ?Cancellation $cancellation): void
     {
         $data = '';
         for (; $rows->valid(); $rows->next()) {
@@ -71,7 +72,7 @@ final readonly class CopyIn
     }
 
     /** @return bool whether the server takes more */
-    private function send(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): bool
+    private function send(#[\SensitiveParameter] Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): bool
     {
         $cancellation?->throwIfRequested();
         self::ensureSendable($data);

@@ -26,17 +26,26 @@ use function Amp\async;
  * There is one call at a time: whoever makes one has to see to it that none is under way. One that was cancelled is until the server has
  * answered; {@see settle()} tells when.
  *
- * A process that is forked off must not end as PHP does: it would tell the server that the connection is at its end.
+ * A fork of the process that ends as PHP does ends the connection for both: libpq tells the server, and nothing in PHP keeps it from that.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
 final class Handle
 {
-    /** After a request to cancel, seconds for the server to stop the statement, or the connection is given up. */
+    /** Seconds between requests to cancel from which on there are no more: the connection is given up. */
     private const STOPS_WITHIN = 10.0;
+
+    /** Seconds after the first request until there is another; then twice as long each time. */
+    private const AGAIN = 0.05;
+
+    /** Nanoseconds of reading after which whoever waits is woken in another turn of the loop, for he copies once more what is large. */
+    private const LONG = 2_000_000;
 
     /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
     private static array $busy = [];
+
+    /** @var list<Connection> of the process that this one is a fork of: to let them go would end them */
+    private static array $foreign = []; // @phpstan-ignore property.onlyWritten
 
     private static bool $endsAtShutdown = false;
 
@@ -69,6 +78,8 @@ final class Handle
     private int $ending = 0;
 
     private bool $cancelling = false;
+
+    private bool $paused = false;
 
     /** For the connection to be idle. */
     private readonly WaitingLine $waiting;
@@ -110,9 +121,7 @@ final class Handle
 
     public function __destruct()
     {
-        if ($this->process === getmypid()) {
-            $this->end(null);
-        }
+        $this->end(null);
     }
 
     public function isOpen(): bool
@@ -286,6 +295,7 @@ final class Handle
     public function pause(bool $on): void
     {
         if ($this->end === null) {
+            $this->paused = $on;
             $this->since = hrtime(true);
             $on ? EventLoop::disable($this->readable) : EventLoop::enable($this->readable);
         }
@@ -309,11 +319,7 @@ final class Handle
         $this->cancelTimers();
         $call = $this->call;
         $this->call = null;
-        if ($this->persistent && $call === null && $this->status !== 'I') {
-            // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
-            @pg_query($this->connection, 'ROLLBACK');
-        }
-        Libpq::close($this->connection, $this->socket, $call === null);
+        $this->close($call === null);
         unset(self::$busy[spl_object_id($this)]);
         if ($call !== null) {
             $call->done = true;
@@ -343,6 +349,31 @@ final class Handle
         }
     }
 
+    private function close(bool $isIdle): void
+    {
+        if ($this->process !== getmypid()) {
+            self::$foreign[] = $this->connection;
+
+            return;
+        }
+        if ($this->persistent && $isIdle && $this->status !== 'I') {
+            // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
+            @pg_query($this->connection, 'ROLLBACK');
+        }
+        Libpq::close($this->connection, $this->socket, $isIdle);
+    }
+
+    /** Whether this is a fork of the process that the connection belongs to: then it is at its end here, and nothing is done to it. */
+    private function isForeign(): bool
+    {
+        if ($this->process === getmypid()) {
+            return false;
+        }
+        $this->end(ConnectionLostException::while('it belongs to the process that this one is a fork of'));
+
+        return true;
+    }
+
     private function neverBlock(): void
     {
         // The flag goes to PQsetnonblocking() as it is: true is what does not block.
@@ -370,10 +401,14 @@ final class Handle
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->deadline = null;
-            $rest = (float) $self->readTimeout - (hrtime(true) - $self->since) / 1e9;
-            if ($self->call !== null && $rest > 0) {
+            if ($self->call === null) {
+                return;
+            }
+            // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
+            $rest = (float) $self->readTimeout - ($self->paused || $self->call->takesData ? 0.0 : (hrtime(true) - $self->since) / 1e9);
+            if ($rest > 0) {
                 $self->deadline = $self->watch($rest);
-            } elseif ($self->call !== null) {
+            } else {
                 $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
             }
         }));
@@ -398,7 +433,7 @@ final class Handle
     /** The socket has room. */
     private function flush(): void
     {
-        if (@pg_flush($this->connection) === 0 || $this->isLost() || $this->ending > 0 && --$this->ending > 0) {
+        if ($this->isForeign() || @pg_flush($this->connection) === 0 || $this->isLost() || $this->ending > 0 && --$this->ending > 0) {
             return;
         }
         $this->writing = false;
@@ -423,6 +458,9 @@ final class Handle
 
     private function receive(): void
     {
+        if ($this->isForeign()) {
+            return;
+        }
         $this->since = hrtime(true);
         if ($this->call === null || $this->call->takesData) {
             $this->receiveUnasked();
@@ -477,16 +515,14 @@ final class Handle
         if (!$this->cancelling) {
             $this->rest();
         }
-        if ($this->listener === null) {
-            EventLoop::unreference($this->readable);
-            $call->wake();
-
-            return;
-        }
         try {
-            $this->incoming->notify($this->listener);
+            if ($this->listener === null) {
+                EventLoop::unreference($this->readable);
+            } else {
+                $this->incoming->notify($this->listener);
+            }
         } finally {
-            $call->wake();
+            hrtime(true) - $this->since < self::LONG ? $call->wake() : EventLoop::defer($call->wake(...));
         }
     }
 
@@ -501,7 +537,9 @@ final class Handle
     private function isLost(): bool
     {
         try {
-            $this->end !== null || $this->incoming->ensureKept();
+            if ($this->end === null) {
+                $this->incoming->ensureKept();
+            }
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
         }
@@ -509,16 +547,20 @@ final class Handle
         return $this->end !== null;
     }
 
-    /** Has the server stop what it does. */
-    private function cancel(Call $call): void
+    /**
+     * Has the server stop what it does. It may not have begun with it when it is told, and then takes no notice: so it is told again.
+     *
+     * @param float $again after how many seconds
+     */
+    private function cancel(Call $call, float $again = self::AGAIN): void
     {
         if (!$this->cancelling) {
             $this->cancelling = true;
-            async($this->sendCancel(...), $call)->ignore();
+            async($this->sendCancel(...), $call, $again)->ignore();
         }
     }
 
-    private function sendCancel(Call $call): void
+    private function sendCancel(#[\SensitiveParameter] Call $call, float $again): void
     {
         try {
             ($this->stop)();
@@ -534,13 +576,23 @@ final class Handle
 
             return;
         }
-        if ($call->takesData) {
+        if ($call->takesData && !$call->ends) {
             $this->poisonCopy($call);
         }
-        $this->stopTimer = WeakTimer::after(self::STOPS_WITHIN, $this, static function (self $self) use ($call): void {
+        $this->cancelLater($call, $again);
+    }
+
+    private function cancelLater(Call $call, float $seconds): void
+    {
+        $this->stopTimer = WeakTimer::after($seconds, $this, static function (self $self) use ($call, $seconds): void {
             $self->stopTimer = null;
-            if (!$call->done) {
+            if ($call->done) {
+                return;
+            }
+            if ($seconds > self::STOPS_WITHIN) {
                 $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
+            } else {
+                $self->cancel($call, $seconds * 2);
             }
         });
     }

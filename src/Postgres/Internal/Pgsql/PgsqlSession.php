@@ -88,10 +88,9 @@ final class PgsqlSession implements Session
     {
         SqlText::checkCopy($sql, 'FROM STDIN');
         $this->steps->log('Copying', $sql);
-        $rows = CopyRows::of($sql, $data, $this->preparation->types, fn(string $columns): array => $this->columnTypes($columns, $cancellation));
-        $outcome = $this->alone($cancellation, fn(): int|ServerError => (new CopyIn($this->handle))->run($sql, $rows, $cancellation));
+        $describe = fn(string $columns): array => $this->columnTypes($columns, $cancellation);
 
-        return \is_int($outcome) ? $outcome : throw QueryException::of($outcome, $sql);
+        return $this->alone($cancellation, fn(): int => (new CopyIn($this->handle))->run($sql, CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation));
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
@@ -166,9 +165,6 @@ final class PgsqlSession implements Session
         }
         if ($this->changes->any()) {
             $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
-            if ($this->changes->concernPrepared()) {
-                $this->preparation->forgetAll();
-            }
             $this->changes->forget();
         }
     }
@@ -238,7 +234,7 @@ final class PgsqlSession implements Session
      *
      * @return T
      */
-    private function alone(?Cancellation $cancellation, \Closure $work): mixed
+    private function alone(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $work): mixed
     {
         ++$this->calls;
         try {
@@ -297,6 +293,9 @@ final class PgsqlSession implements Session
         }
         $rows = new ResultRows($result);
         $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
+        if (\in_array($this->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
+            $this->preparation->forgetAll();
+        }
         if ($this->steps->wanted) {
             $this->steps->log("Done: {$this->tag}, {$rows->count} rows", $sql);
         }
@@ -317,6 +316,9 @@ final class PgsqlSession implements Session
         if ($call->error !== null) {
             throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
         }
+        if (SessionChanges::concernsPrepared($sql)) {
+            $this->preparation->forgetAll();
+        }
     }
 
     /** In whatever way the server was told. */
@@ -328,12 +330,10 @@ final class PgsqlSession implements Session
     /** @return list<int> OIDs of a query's columns */
     private function columnTypes(string $sql, ?Cancellation $cancellation): array
     {
-        return $this->alone($cancellation, function () use ($sql, $cancellation): array {
-            $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"));
+        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"));
 
-            return $call->error === null && $call->result !== null
-                ? $this->preparation->columns($call->result, $cancellation)->oids
-                : throw Errors::exception($sql, $call->error ?? throw Libpq::noResult());
-        });
+        return $call->error === null && $call->result !== null
+            ? $this->preparation->columns($call->result, $cancellation)->oids
+            : throw Errors::exception($sql, $call->error ?? throw Libpq::noResult());
     }
 }

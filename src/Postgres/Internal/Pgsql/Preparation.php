@@ -24,6 +24,9 @@ final class Preparation
     /** Statements that gave way before the server is told to forget them: that takes a round trip. */
     private const MOST_GONE = 16;
 
+    /** Their number travels in two bytes. */
+    private const MOST_PARAMETERS = 0xFFFF;
+
     /** What a statement is prepared as whose types alone are wanted. */
     private const NAME = 'spindle_types';
 
@@ -45,9 +48,16 @@ final class Preparation
      * @param array<mixed> $parameters
      *
      * @throws QueryException|MultipleStatementsException
+     * @throws \LogicException|InvalidParameterException for what can't be sent at all
      */
     public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
+        if (!array_is_list($parameters)) {
+            throw new \LogicException('Parameters are a list, of which $1 is the first');
+        }
+        if (\count($parameters) > self::MOST_PARAMETERS) {
+            throw InvalidParameterException::count(\count($parameters), self::MOST_PARAMETERS);
+        }
         $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
         if ($statement->parameters !== null) {
             return $statement;
@@ -87,7 +97,7 @@ final class Preparation
      *
      * @param array<mixed> $parameters
      */
-    public function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, Call $call, int $tries): void
+    public function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Call $call, int $tries): void
     {
         if ($call->copy !== '') {
             $this->handle->abandon($call, null);
@@ -96,8 +106,9 @@ final class Preparation
         $error = $call->error ?? throw Libpq::noResult();
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
         if ($error->isStale()) {
-            $error->sqlState() === '0A000' ? $this->statements->forget($sql) : $this->statements->forgetAll();
-            if ($tries > 1 && $error->sqlState() !== '0A000') {
+            $isOfAnother = $error->sqlState() === '26000' || $error->sqlState() === '42P05';
+            $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
+            if ($tries > 1 && $isOfAnother) {
                 $this->statements->keepNone();
             }
         }

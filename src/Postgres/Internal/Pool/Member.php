@@ -9,6 +9,9 @@ use Spindle\Postgres\Internal\Session;
 /** A session of a pool. */
 final class Member
 {
+    /** Queries that share a session at most: so many one that is slow for once can hold up. */
+    public const MOST_SHARING = 64;
+
     /** Queries of different borrowers that share it now. */
     public int $queries = 0;
 
@@ -20,6 +23,16 @@ final class Member
 
     /** @param int $until when it is to be replaced: hrtime */
     public function __construct(public readonly Session $session, public readonly int $until) {}
+
+    /**
+     * Whether one more query may share it: not when the server has been at the same one for so long that it is not short.
+     *
+     * @param int $now hrtime
+     */
+    public function isShareable(int $now): bool
+    {
+        return !$this->alone && !$this->reserved && ($this->queries === 0 || $this->queries < self::MOST_SHARING && $now - $this->session->lastActivity() < Paces::SHORT);
+    }
 
     public function isFree(): bool
     {

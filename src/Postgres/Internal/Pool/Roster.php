@@ -26,9 +26,6 @@ use function Amp\async;
  */
 final class Roster implements Lender
 {
-    /** Queries that share a session at most: so many a slow one can hold up. */
-    public const MOST_SHARING = 64;
-
     /** Queries that share the least busy session from which on another is opened. */
     private const CROWDED = 4;
 
@@ -218,14 +215,12 @@ final class Roster implements Lender
      */
     private function leastBusy(): ?Member
     {
-        $best = $this->recent;
-        if ($best !== null && ($best->alone || $best->reserved || $best->queries >= self::MOST_SHARING || !$best->session->isOpen())) {
-            $best = null;
-        }
+        $now = hrtime(true);
+        $best = $this->recent?->isShareable($now) === true ? $this->recent : null;
         $count = \count($this->members);
         for ($looks = $count; $looks > 0; --$looks) {
             $member = $this->members[$this->turn = ($this->turn + 1) % $count];
-            if (!$member->alone && !$member->reserved && $member->queries < self::MOST_SHARING) {
+            if ($member->isShareable($now)) {
                 return $best === null || $member->queries < $best->queries ? $member : $best;
             }
         }
@@ -318,7 +313,7 @@ final class Roster implements Lender
             return;
         }
         foreach ($this->waiting as $id => $waiter) {
-            if ($member->alone || $waiter->alone && $member->queries > 0 || !$waiter->alone && ($member->reserved || $member->queries >= self::MOST_SHARING)) {
+            if ($member->alone || $waiter->alone && $member->queries > 0 || !$waiter->alone && ($member->reserved || $member->queries >= Member::MOST_SHARING)) {
                 continue;
             }
             $this->forget($id);
@@ -329,11 +324,13 @@ final class Roster implements Lender
             $waiter->given = $member;
             $waiter->suspension->resume($member);
         }
-        if ($member->isFree()) {
+        if (\count($this->waiting) > $this->sharersWaiting) {
+            $this->reserve();
+        } elseif ($member->isFree()) {
             $member->reserved = false;
-            if ($this->sweep === null) {
-                $this->sweepLater();
-            }
+        }
+        if ($member->isFree() && $this->sweep === null) {
+            $this->sweepLater();
         }
     }
 
@@ -385,7 +382,7 @@ final class Roster implements Lender
 
     private function growForWaiting(): void
     {
-        if ($this->waiting !== []) {
+        if ($this->waiting !== [] || \count($this->members) < $this->options->minConnections) {
             $this->grow();
         }
     }
@@ -432,6 +429,7 @@ final class Roster implements Lender
         ++$this->counts->lost;
         if ($member->isFree()) {
             $this->drop($member);
+            $this->growForWaiting();
         }
     }
 

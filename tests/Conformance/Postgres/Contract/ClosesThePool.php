@@ -122,7 +122,7 @@ trait ClosesThePool
     {
         $pool = $this->pool(3, minConnections: 2);
         self::assertUsable($pool);
-        Eventually::holds(fn(): bool => \count($this->backends()) === 2, 'its connections are there');
+        Eventually::holds(static fn(): bool => $pool->stats()->idle === 2, 'its connections are there');
         unset($pool);
 
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'nobody turns the loop, and they are closed');

@@ -13,6 +13,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
+use Spindle\Tests\Eventually;
 
 /**
  * Who gets a connection, and when.
@@ -92,19 +93,25 @@ trait LendsConnections
         }
         $stop = false;
         $count = 0;
-        $flood = array_map(static fn(): Future => Async::run(static function () use ($pool, &$stop, &$count): void {
-            while (!$stop) {
-                $pool->query('SELECT 1');
-                ++$count;
-            }
-        }), range(1, 20));
-        foreach (range(1, 5) as $_) {
-            $before = $count;
-            $pool->acquire()->release();
-            self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
-            self::assertLessThan($before + 500, $count);
+        $flood = [];
+        foreach (range(1, 20) as $_) {
+            $flood[] = Async::run(static function () use ($pool, &$stop, &$count): void {
+                while (!$stop) {
+                    $pool->query('SELECT 1');
+                    ++$count;
+                }
+            });
         }
-        $stop = true;
+        try {
+            foreach (range(1, 5) as $_) {
+                $before = $count;
+                $pool->acquire()->release();
+                self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+                self::assertLessThan($before + 500, $count);
+            }
+        } finally {
+            $stop = true;
+        }
         array_map(static fn(Future $future) => $future->await(), $flood);
         self::assertGreaterThan(0, $count);
     }
@@ -224,7 +231,7 @@ trait LendsConnections
             self::assertUsable($connection);
             $connection->release();
         }
-        self::assertSame([0, 2, 0, 0], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting]);
+        Eventually::holds(static fn(): bool => [0, 2, 0, 0] === [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting], 'both are idle');
     }
 
     public function testATransactionKeepsItsConnection(): void

@@ -95,7 +95,7 @@ trait ReplacesConnections
     {
         $cluster = TemporaryCluster::start();
         try {
-            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(driver: $this->driver()), 3);
+            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3);
             $pids = [];
             foreach ([1, 2] as $_) {
                 $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.01)')->value()), range(1, 6));
@@ -115,7 +115,7 @@ trait ReplacesConnections
     {
         $cluster = TemporaryCluster::start();
         try {
-            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(driver: $this->driver()), 3, new PostgresPoolOptions(acquireTimeout: 10.0));
+            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3, new PostgresPoolOptions(acquireTimeout: 10.0));
             self::assertUsable($pool);
             $cluster->kill();
             self::meanwhile();
@@ -147,7 +147,7 @@ trait ReplacesConnections
         foreach ($futures as $future) {
             self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
         }
-        $options = PostgresOptions::of(\Spindle\Tests\Postgres\Cluster::shared()->tcpDsn())->with(driver: $this->driver(), password: 'wrong');
+        $options = PostgresOptions::of(\Spindle\Tests\Postgres\Cluster::shared()->tcpDsn())->with(['driver' => $this->driver(), 'password' => 'wrong']);
         $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());
 
         self::assertSame('28P01', $thrown->sqlState);

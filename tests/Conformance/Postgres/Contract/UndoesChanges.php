@@ -35,7 +35,7 @@ trait UndoesChanges
         yield 'an advisory lock' => [['SELECT pg_advisory_lock(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
         yield 'an advisory lock that was tried' => [['SELECT pg_try_advisory_lock_shared(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
         yield 'a channel' => [['LISTEN something'], 'SELECT count(*) FROM pg_listening_channels()', 0];
-        yield 'a cursor' => [['BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT'], 'SELECT count(*) FROM pg_cursors', 0];
+        yield 'a cursor' => [['BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT'], "SELECT count(*) FROM pg_cursors WHERE name = 'c'", 0];
         yield 'a prepared statement' => [['PREPARE mine AS SELECT 1'], "SELECT count(*) FROM pg_prepared_statements WHERE name = 'mine'", 0];
         yield 'prepared statements that are gone' => [['DEALLOCATE ALL'], 'SELECT 42', 42];
         yield 'all that is discarded' => [['DISCARD ALL'], 'SHOW TimeZone', 'UTC'];
@@ -96,7 +96,7 @@ trait UndoesChanges
         ] as $number => $way) {
             $way();
             self::assertUsable($pool);
-            self::assertSame('I', $pool->query("SELECT CASE WHEN now() = statement_timestamp() THEN 'I' ELSE 'T' END")->value());
+            self::assertSame(['idle'], array_values($this->backends()));
             self::assertCount($number + 1, $this->warnings());
             self::assertStringContainsString('transaction was left open', $this->warnings()[$number]);
         }

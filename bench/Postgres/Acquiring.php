@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+
+use function Amp\async;
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** Many who wait for the only connection of a pool: their order, and how late those are told who wait in vain. */
+final readonly class Acquiring
+{
+    /** Seconds that somebody waits at most. */
+    private const TIMEOUT = 0.5;
+
+    /** Seconds after which the connection is given back, where all are to get it. */
+    private const HELD = 0.05;
+
+    private PostgresDriver $driver;
+
+    public function __construct(private Job $job, private Target $target)
+    {
+        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has a pool with a timeout here');
+    }
+
+    /** @return array<string, mixed> milliseconds by which the latest was late */
+    public function figures(): array
+    {
+        [$order, $waited] = $this->served();
+        [$late, $lateOrder] = $this->timedOut();
+        $inOrder = range(0, $this->job->count - 1);
+
+        return [
+            'figure' => max([0.0, ...$late]),
+            'first' => min([\INF, ...$late]),
+            'waited' => $waited,
+            'results' => \count($order) + \count($lateOrder),
+            'right' => $order === $inOrder && $lateOrder === $inOrder,
+        ];
+    }
+
+    /** @return array{list<int>, array<string, int>} who got the connection, in that order, and how long they waited by the pool's histogram */
+    private function served(): array
+    {
+        $pool = $this->pool(60.0);
+        $held = $pool->acquire();
+        [$order, $fibers] = [[], []];
+        for ($number = 0; $number < $this->job->count; ++$number) {
+            $fibers[] = async(static function () use ($pool, $number, &$order): void {
+                $borrowed = $pool->acquire();
+                $order[] = $number;
+                $borrowed->release();
+            });
+        }
+        delay(self::HELD);
+        $held->release();
+        await($fibers);
+        $waited = $pool->stats()->waited;
+        $pool->close();
+
+        return [$order, $waited];
+    }
+
+    /** @return array{list<float>, list<int>} by how many milliseconds each was late, and who, in the order in which they were told */
+    private function timedOut(): array
+    {
+        $pool = $this->pool(self::TIMEOUT);
+        $held = $pool->acquire();
+        [$late, $order, $fibers] = [[], [], []];
+        for ($number = 0; $number < $this->job->count; ++$number) {
+            $fibers[] = async(static function () use ($pool, $number, &$late, &$order): void {
+                $begin = hrtime(true);
+                try {
+                    $pool->acquire()->release();
+                } catch (PoolTimeoutException) {
+                    $late[] = (hrtime(true) - $begin) / 1e6 - 1e3 * self::TIMEOUT;
+                    $order[] = $number;
+                }
+            });
+        }
+        await($fibers);
+        $held->release();
+        $pool->close();
+
+        return [$late, $order];
+    }
+
+    private function pool(float $acquireTimeout): PostgresPool
+    {
+        return new PostgresPool(SpindleClient::options($this->target, $this->driver), 1, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+    }
+}

@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Postgres\PostgresConnection;
+
+/** What the server's processes do, as pg_stat_activity shows it, over a connection of its own. */
+final readonly class Activity
+{
+    private PostgresConnection $connection;
+
+    public function __construct(Target $target)
+    {
+        $this->connection = PostgresConnection::connect($target->dsn());
+    }
+
+    /**
+     * Asks as fast as the server answers.
+     *
+     * @param \Closure(self): bool $is
+     *
+     * @throws \RuntimeException when it has not come about within so many seconds
+     */
+    public function until(\Closure $is, float $limit): void
+    {
+        $deadline = hrtime(true) / 1e9 + $limit;
+        while (!$is($this)) {
+            if (hrtime(true) / 1e9 > $deadline) {
+                throw new \RuntimeException("pg_stat_activity did not show it within {$limit} s");
+            }
+        }
+    }
+
+    /** @return string|null null when there is no such process any more */
+    public function state(int $backend): ?string
+    {
+        $state = $this->connection->query('SELECT state FROM pg_stat_activity WHERE pid = $1', [$backend])->column();
+
+        return isset($state[0]) && \is_string($state[0]) ? $state[0] : null;
+    }
+
+    /** @return int processes with a client; of the one that is named, or of all */
+    public function backends(?string $application = null): int
+    {
+        $count = $this->connection->query(
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND (\$1::text IS NULL OR application_name = \$1)",
+            [$application],
+        )->value();
+        \assert(\is_int($count));
+
+        return $count;
+    }
+
+    /** @return int of those of the application, the ones that are in pg_sleep() */
+    public function asleep(string $application): int
+    {
+        $count = $this->connection->query("SELECT count(*) FROM pg_stat_activity WHERE application_name = \$1 AND wait_event = 'PgSleep'", [$application])->value();
+        \assert(\is_int($count));
+
+        return $count;
+    }
+
+    public function terminate(int $backend): void
+    {
+        $this->connection->query('SELECT pg_terminate_backend($1)', [$backend]);
+    }
+}

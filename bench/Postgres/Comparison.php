@@ -1,0 +1,315 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+
+/** Each measurement with its contestants, in alternating rounds, as a table. */
+final readonly class Comparison
+{
+    /** Of the operations that make a measurement, who does one at a time gets one in so many: what is compared is a rate. */
+    private const FEWER = [
+        'pool-pgsql' => 4,
+        'pgsql' => 2,
+        'pgsql-blocking' => 4,
+        'pdo' => 4,
+        'amp' => 10,
+    ];
+
+    /** What a rate is compared with, and under which title. */
+    private const BASES = [
+        'pgsql, 8' => '÷ ext-pgsql by hand, 8',
+        'pgsql-blocking, 1' => '÷ ext-pgsql, blocking',
+        'pgbench, 8' => '÷ pgbench',
+    ];
+
+    /** Connections of those that have no fibers, where that is not one. */
+    private const WITHOUT_FIBERS = ['pgsql' => [1, 8], 'pgbench' => [8], 'pgbench-pipeline' => [8]];
+
+    private MeasuredProcess $process;
+    private Report $report;
+
+    public function __construct(private ComparisonOptions $options, private Server $server)
+    {
+        $description = $server->describe();
+        $this->process = new MeasuredProcess($server, $options->limit);
+        $this->report = new Report($options->toArray() + ['server' => $description]);
+        foreach ($description as $name => $text) {
+            printf("%-8s %s\n", $name, $text);
+        }
+    }
+
+    /** Measures, prints, and writes the raw data into a file when one is named. */
+    public function run(string $json = ''): void
+    {
+        $this->tellWhoIsMissing();
+        foreach ($this->options->only as $what) {
+            match ($what) {
+                Measurement::Select, Measurement::Unit, Measurement::Update => array_map(fn(Variant $variant) => $this->rates($what, $variant), $what->variants()),
+                Measurement::Rows => $this->rows(),
+                Measurement::Parameter => $this->parameter(),
+                Measurement::Stream, Measurement::Copy => array_map(fn(Variant $variant) => $this->memory($what, $variant), $what->variants()),
+                Measurement::Sleep => $this->sleep(),
+                Measurement::Gaps => $this->gaps(),
+                Measurement::Cancel => $this->endings(),
+                Measurement::Acquire => $this->acquire(),
+            };
+        }
+        $this->report->finish($json);
+    }
+
+    private function rates(Measurement $what, Variant $variant): void
+    {
+        $series = $bases = [];
+        foreach ($this->rateJobs($what, $variant) as $job) {
+            $shape = $job->contestant->hasFibers() ? $job->shape : $job->shape->connections;
+            $series[] = $one = $this->process->series($job, "{$job->contestant->label()}, {$shape}", "{$what->value}, {$variant->value}");
+            $base = self::BASES["{$job->contestant->value}, {$job->shape->connections}"] ?? null;
+            if ($base !== null) {
+                $bases[] = Column::ratioTo($base, $one);
+            }
+        }
+        $this->table($series, $variant === Variant::Single && $what !== Measurement::Update ? $what->title() : "{$what->title()}; {$variant->label()}", [
+            Column::median(match ($what) {
+                Measurement::Select => 'queries/s',
+                Measurement::Unit => 'units/s',
+                default => $variant === Variant::Transaction ? 'transactions/s' : 'updates/s',
+            }),
+            Column::range(),
+            ...$bases,
+            self::each('CPU µs each', 'cpu', 1e6),
+            self::each('of the server', 'server', 1e6),
+        ]);
+    }
+
+    /** @return iterable<Job> */
+    private function rateJobs(Measurement $what, Variant $variant): iterable
+    {
+        foreach ($this->there(Contestant::cases()) as $contestant) {
+            if ($contestant === Contestant::ConnectionsByPgsql || $contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select) {
+                continue;
+            }
+            $withoutFibers = array_map(static fn(int $connections): Shape => new Shape($connections, 1), self::WITHOUT_FIBERS[$contestant->value] ?? [1]);
+            foreach ($contestant->hasFibers() ? $this->options->shapes($what) : $withoutFibers as $shape) {
+                yield $this->job($what, $contestant, $variant, $shape);
+            }
+        }
+    }
+
+    private function rows(): void
+    {
+        $what = Measurement::Rows;
+        $series = $this->bulk($what, Variant::Single);
+        $this->table($series, $what->title(), [
+            Column::median('ms', 2),
+            Column::range(2),
+            ...$this->ratiosToPgsql($series, 'times as fast as ext-pgsql'),
+            self::each('CPU ms each', 'cpu', 1e3),
+            self::each('of the server', 'server', 1e3),
+        ]);
+    }
+
+    private function parameter(): void
+    {
+        $what = Measurement::Parameter;
+        $this->table($this->bulk($what, Variant::Single), "{$what->title()}, {$this->options->bytes} bytes", [
+            Column::median('ms', 1),
+            Column::range(1),
+            self::figure('longest gap between ticks, ms', 'gap', 1),
+            self::each('CPU ms', 'cpu', 1e3),
+            self::each('of the server', 'server', 1e3),
+            self::figure('peak MB', 'peak', 0, 1 / (1 << 20)),
+        ]);
+    }
+
+    private function memory(Measurement $what, Variant $variant): void
+    {
+        $title = $variant === Variant::Single ? $what->title() : "{$what->title()}, {$variant->label()}";
+        $series = $this->bulk($what, $variant);
+        $this->table($series, \sprintf('%s: %s rows', $title, number_format($this->options->count($what))), [
+            Column::median('rows/s'),
+            Column::range(),
+            ...array_map(static fn(Series $one): Column => Column::ratioTo('÷ ext-pgsql', $one), self::labelled($series, Contestant::Pgsql->shortLabel())),
+            self::figure('growth at most, MB', 'growth', 1),
+            self::each('CPU µs each', 'cpu', 1e6),
+            self::each('of the server', 'server', 1e6),
+        ]);
+    }
+
+    private function sleep(): void
+    {
+        $what = Measurement::Sleep;
+        $count = $this->options->count($what);
+        $series = array_map(
+            fn(Contestant $contestant): Series => $this->process->series($this->job($what, $contestant, Variant::Single, new Shape($count, $count)), $contestant->label(), $what->value),
+            $this->there([Contestant::Pool, Contestant::Connections, Contestant::PoolByPgsql, Contestant::Pgsql, Contestant::Amp]),
+        );
+        $this->table($series, "{$what->title()}: {$count}", [Column::median('s', 3), Column::range(3)]);
+    }
+
+    private function gaps(): void
+    {
+        $what = Measurement::Gaps;
+        $columns = [Column::median('longest gap, ms', 1), Column::range(1), self::figure('the whole, ms', 'took', 1)];
+        $this->table($this->scenarios($what), $what->title(), $columns);
+        if ($this->server->target->tls === null) {
+            echo Variant::Tls->label(), ": not available: the server is not a cluster of this benchmark's own, or ext-openssl is not loaded\n";
+        }
+    }
+
+    private function endings(): void
+    {
+        $what = Measurement::Cancel;
+        $this->table($this->scenarios($what), "{$what->title()}, milliseconds", [
+            Column::median('median', 1),
+            Column::range(1),
+            self::figure('slowest', 'slowest', 1),
+        ]);
+    }
+
+    private function acquire(): void
+    {
+        $what = Measurement::Acquire;
+        $series = array_map(
+            fn(Contestant $contestant): Series => $this->process->series($this->job($what, $contestant), $contestant->label(), $what->value),
+            $this->there([Contestant::Pool, Contestant::PoolByPgsql]),
+        );
+        $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
+            Column::median('the latest, ms too late', 2),
+            Column::range(2),
+            self::figure('the first', 'first', 2),
+        ]);
+        foreach ($series as $one) {
+            $raw = $one->toArray()['raw'];
+            $waited = end($raw)['waited'] ?? [];
+            echo "{$one->label}, who waited up to so many seconds in the last round, the first to have it included: ", self::histogram(\is_array($waited) ? $waited : []), "\n";
+        }
+    }
+
+    /** @return list<Series> */
+    private function bulk(Measurement $what, Variant $variant): array
+    {
+        return array_map(
+            fn(Contestant $contestant): Series => $this->process->series(
+                new Job($what, $variant, $contestant, $this->options->count($what), new Shape(1, 1), $this->options->bytes),
+                $contestant->shortLabel(),
+                "{$what->value}, {$variant->value}",
+            ),
+            // Rows that are copied out can't be had as they come with ext-pgsql, so that Spindle refuses it by that driver.
+            $this->there([Contestant::Connections, ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]), Contestant::Pgsql, Contestant::Pdo]),
+        );
+    }
+
+    /** @return list<Series> each of what it is made of, with each of Spindle's drivers */
+    private function scenarios(Measurement $what): array
+    {
+        $series = [];
+        foreach ($what->variants() as $variant) {
+            if ($variant === Variant::Tls && $this->server->target->tls === null) {
+                continue;
+            }
+            foreach ($this->there([Contestant::Connections, Contestant::ConnectionsByPgsql]) as $contestant) {
+                $label = $contestant === Contestant::Connections ? $variant->label() : "{$variant->label()}; ext-pgsql";
+                $series[] = $this->process->series($this->job($what, $contestant, $variant), $label, $what->value);
+            }
+        }
+
+        return $series;
+    }
+
+    private function job(Measurement $what, Contestant $contestant, Variant $variant = Variant::Single, Shape $shape = new Shape(1, 1)): Job
+    {
+        $isRate = \in_array($what, [Measurement::Select, Measurement::Unit, Measurement::Update], true);
+        $fewer = $isRate ? max(self::FEWER[$contestant->value] ?? 1, $shape->fibers * $shape->connections === 1 ? 4 : 1, $variant === Variant::Transaction ? 4 : 1) : 1;
+
+        return new Job($what, $variant, $contestant, max(1, intdiv($this->options->count($what), $fewer)), $shape, $this->options->bytes);
+    }
+
+    /**
+     * @param array<Contestant> $contestants
+     *
+     * @return list<Contestant> those that were asked for and are there
+     */
+    private function there(array $contestants): array
+    {
+        return array_values(array_filter(
+            $contestants,
+            fn(Contestant $one): bool => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true)) && $one->missing() === null,
+        ));
+    }
+
+    private function tellWhoIsMissing(): void
+    {
+        $reasons = [];
+        foreach (Contestant::cases() as $one) {
+            if ($one->missing() !== null && ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true))) {
+                $reasons[] = "{$one->label()}: not available: {$one->missing()}\n";
+            }
+        }
+        echo $reasons === [] ? '' : "\n" . implode('', $reasons);
+    }
+
+    /**
+     * @param list<Series> $series
+     * @param list<Column> $columns
+     */
+    private function table(array $series, string $title, array $columns): void
+    {
+        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns);
+    }
+
+    /**
+     * @param list<Series> $series
+     *
+     * @return list<Column> none where there is no ext-pgsql
+     */
+    private function ratiosToPgsql(array $series, string $title): array
+    {
+        return array_map(static fn(Series $one): Column => Column::ratioOf($title, $one), self::labelled($series, Contestant::Pgsql->shortLabel()));
+    }
+
+    /**
+     * @param list<Series> $series
+     *
+     * @return list<Series>
+     */
+    private static function labelled(array $series, string $label): array
+    {
+        return array_values(array_filter($series, static fn(Series $one): bool => $one->label === $label));
+    }
+
+    /** A figure of the raw data. */
+    private static function figure(string $title, string $name, int $decimals, float $factor = 1.0): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor), $decimals);
+    }
+
+    /** The same by the number of operations. */
+    private static function each(string $title, string $name, float $factor): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor / max(1.0, $one->medianOf('count') ?? 1.0)), 2);
+    }
+
+    private static function scaled(?float $value, float $factor): ?float
+    {
+        return $value === null ? null : $value * $factor;
+    }
+
+    /** @param array<array-key, mixed> $waited */
+    private static function histogram(array $waited): string
+    {
+        $parts = [];
+        foreach ($waited as $bound => $count) {
+            if (\is_int($count) && $count > 0) {
+                $parts[] = "{$bound}: {$count}";
+            }
+        }
+
+        return $parts === [] ? 'nobody' : implode(', ', $parts);
+    }
+}

@@ -1,0 +1,118 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\UsageException;
+
+/** What bench/postgres.php was asked for. */
+final readonly class ComparisonOptions
+{
+    private const FIRST = [4, 64];
+
+    /** Of a single query, where nothing else is asked for; all others have the first two. */
+    private const SHAPES = [self::FIRST, [8, 64], [4, 256], [1, 64], [1, 1]];
+
+    private const OTHERS = 2;
+
+    private const MOST_ASLEEP = 100;
+
+    /**
+     * @param non-empty-list<Measurement> $only
+     * @param int|null                    $count       operations; null for each measurement's own number
+     * @param list<int>                   $connections none for the usual
+     * @param list<int>                   $fibers      none for the usual
+     * @param list<string>                $peers
+     * @param int                         $bytes       of a large parameter
+     * @param int                         $limit       seconds that a measurement may take
+     */
+    private function __construct(
+        public array $only,
+        public ?int $count,
+        private array $connections,
+        private array $fibers,
+        public int $rounds,
+        public array $peers,
+        public int $bytes,
+        public int $limit,
+    ) {}
+
+    /** @throws UsageException for an option's value that is not allowed */
+    public static function of(Options $options): self
+    {
+        return new self(
+            array_map(Measurement::from(...), self::names($options, 'only', array_column(Measurement::cases(), 'value'))),
+            $options->has('n') ? $options->int('n') : null,
+            $options->has('connections') ? $options->ints('connections', 1) : [],
+            $options->has('fibers') ? $options->ints('fibers', 1) : [],
+            $options->int('rounds'),
+            $options->text('peers') === 'none' ? [] : self::names($options, 'peers', Contestant::PEERS),
+            $options->int('bytes', 1024),
+            $options->int('limit'),
+        );
+    }
+
+    /** @return list<Shape> those that were asked for, or the usual ones */
+    public function shapes(Measurement $what): array
+    {
+        if ($this->connections === [] && $this->fibers === []) {
+            return array_map(static fn(array $shape): Shape => new Shape(...$shape), \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::OTHERS));
+        }
+        $shapes = [];
+        foreach ($this->connections === [] ? [self::FIRST[0]] : $this->connections as $connections) {
+            foreach ($this->fibers === [] ? [self::FIRST[1]] : $this->fibers as $fibers) {
+                $shapes[] = new Shape($connections, $fibers);
+            }
+        }
+
+        return $shapes;
+    }
+
+    public function count(Measurement $what): int
+    {
+        $count = $this->count ?? $what->count();
+
+        // Each has a connection of its own.
+        return $what === Measurement::Sleep ? min($count, self::MOST_ASLEEP) : $count;
+    }
+
+    /** Connections that a contestant has at most. */
+    public function mostConnections(): int
+    {
+        return max($this->count(Measurement::Sleep), ...array_map(static fn(Shape $shape): int => $shape->connections, $this->shapes(Measurement::Select)));
+    }
+
+    /** @return array<string, mixed> for the raw data */
+    public function toArray(): array
+    {
+        return [
+            'only' => array_column($this->only, 'value'),
+            'n' => $this->count,
+            'connections' => $this->connections,
+            'fibers' => $this->fibers,
+            'rounds' => $this->rounds,
+            'peers' => $this->peers,
+            'bytes' => $this->bytes,
+            'limit' => $this->limit,
+        ];
+    }
+
+    /**
+     * @param non-empty-list<string> $allowed
+     *
+     * @return non-empty-list<string>
+     *
+     * @throws UsageException
+     */
+    private static function names(Options $options, string $name, array $allowed): array
+    {
+        $names = $options->text($name) === 'all' ? $allowed : $options->list($name);
+        $wrong = array_values(array_diff($names, $allowed));
+
+        return $names !== [] && $wrong === []
+            ? $names
+            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
+    }
+}

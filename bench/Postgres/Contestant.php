@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\Package;
+use Spindle\Postgres\PostgresDriver;
+
+/** Who takes part. */
+enum Contestant: string
+{
+    case Pool = 'pool';
+    case Connections = 'connections';
+    case PoolByPgsql = 'pool-pgsql';
+    case ConnectionsByPgsql = 'connections-pgsql';
+    case Pgsql = 'pgsql';
+    case PgsqlBlocking = 'pgsql-blocking';
+    case Pdo = 'pdo';
+    case Amp = 'amp';
+    case Pgbench = 'pgbench';
+    case PgbenchPipeline = 'pgbench-pipeline';
+
+    /** What --peers names them. */
+    public const PEERS = ['pgsql', 'pdo', 'amp', 'pgbench'];
+
+    /** What tables call it. */
+    public function label(): string
+    {
+        return match ($this) {
+            self::Pool => 'Spindle, pool',
+            self::Connections => 'Spindle, connections',
+            self::PoolByPgsql => 'Spindle, pool, ext-pgsql',
+            self::ConnectionsByPgsql => 'Spindle, connections, ext-pgsql',
+            self::Pgsql => 'ext-pgsql, asynchronous by hand',
+            self::PgsqlBlocking => 'ext-pgsql, blocking',
+            self::Pdo => 'PDO',
+            self::Amp => Package::label('amphp/postgres'),
+            self::Pgbench => 'pgbench',
+            self::PgbenchPipeline => \sprintf('pgbench, pipelines of %d', Pgbench::PIPELINE),
+        };
+    }
+
+    /** The same where there is nothing but one connection. */
+    public function shortLabel(): string
+    {
+        return match ($this) {
+            self::Connections => 'Spindle',
+            self::ConnectionsByPgsql => 'Spindle, ext-pgsql',
+            self::Pgsql => 'ext-pgsql',
+            default => $this->label(),
+        };
+    }
+
+    /** Why it can't take part here; null when it can. */
+    public function missing(): ?string
+    {
+        return match ($this) {
+            self::Pool, self::Connections => null,
+            self::PoolByPgsql, self::ConnectionsByPgsql, self::Pgsql, self::PgsqlBlocking => \extension_loaded('pgsql') ? null : 'ext-pgsql is not loaded',
+            self::Pdo => \extension_loaded('pdo_pgsql') ? null : 'ext-pdo_pgsql is not loaded',
+            self::Amp => class_exists(AmpClient::POOL) ? null : 'the package amphp/postgres is not installed',
+            self::Pgbench, self::PgbenchPipeline => Pgbench::missing(),
+        };
+    }
+
+    /** Which of the peers it belongs to; null when it is Spindle. */
+    public function peer(): ?string
+    {
+        return $this->driver() === null ? explode('-', $this->value)[0] : null;
+    }
+
+    /** Spindle's; null when it is not Spindle. */
+    public function driver(): ?PostgresDriver
+    {
+        return match ($this) {
+            self::Pool, self::Connections => PostgresDriver::Native,
+            self::PoolByPgsql, self::ConnectionsByPgsql => PostgresDriver::ExtPgsql,
+            default => null,
+        };
+    }
+
+    /** Whether fibers share its connections. */
+    public function hasFibers(): bool
+    {
+        return $this->driver() !== null || $this === self::Amp;
+    }
+
+    public function isPgbench(): bool
+    {
+        return $this === self::Pgbench || $this === self::PgbenchPipeline;
+    }
+
+    /** @throws \LogicException when it is none that sends statements itself */
+    public function client(Target $target, Shape $shape): Client
+    {
+        return match ($this) {
+            self::Pool => SpindleClient::pool($target, PostgresDriver::Native, $shape),
+            self::Connections => SpindleClient::connections($target, PostgresDriver::Native, $shape),
+            self::PoolByPgsql => SpindleClient::pool($target, PostgresDriver::ExtPgsql, $shape),
+            self::ConnectionsByPgsql => SpindleClient::connections($target, PostgresDriver::ExtPgsql, $shape),
+            self::Pgsql => new PgsqlClient($target, $shape->connections),
+            self::PgsqlBlocking => new PgsqlBlockingClient($target),
+            self::Pdo => new PdoClient($target),
+            self::Amp => new AmpClient($target, $shape),
+            self::Pgbench, self::PgbenchPipeline => throw new \LogicException('pgbench is a program of its own'),
+        };
+    }
+
+    /** @throws \LogicException when it takes no part in what is done with much data */
+    public function bulk(Target $target): BulkClient
+    {
+        return match ($this) {
+            self::Connections => new SpindleBulk($target, PostgresDriver::Native),
+            self::ConnectionsByPgsql => new SpindleBulk($target, PostgresDriver::ExtPgsql),
+            self::Pgsql => new PgsqlBulk($target),
+            self::Pdo => new PdoBulk($target),
+            default => throw new \LogicException("{$this->label()} takes no part in this"),
+        };
+    }
+}

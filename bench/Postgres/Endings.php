@@ -1,0 +1,152 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use Spindle\Bench\Support\Program;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+
+use function Amp\async;
+use function Amp\Future\await;
+use function Amp\Future\awaitAll;
+
+/** How long a server works for somebody who wants it no more. */
+final readonly class Endings
+{
+    public const SLEEP = 'SELECT pg_sleep(60)';
+
+    private const CONNECTIONS = 8;
+
+    /** Seconds within which everything has come about. */
+    private const LIMIT = 30.0;
+
+    private PostgresDriver $driver;
+
+    private Activity $activity;
+
+    /** What pg_stat_activity tells those by that are looked at. */
+    private string $application;
+
+    private Samples $samples;
+
+    public function __construct(private Job $job, private Target $target)
+    {
+        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has its endings measured');
+        $this->activity = new Activity($target);
+        $this->application = 'spindle-bench-' . bin2hex(random_bytes(4));
+        $this->samples = new Samples();
+    }
+
+    /** @return array<string, mixed> milliseconds, the median; and the slowest */
+    public function figures(): array
+    {
+        $right = 0;
+        for ($i = 0; $i < $this->job->count; ++$i) {
+            $right += (int) match ($this->job->variant) {
+                Variant::CancelledQuery => $this->cancelledQuery(),
+                Variant::ClosedPool => $this->closedPool(),
+                Variant::KilledPool => $this->killedPool(),
+                Variant::KilledClient => $this->killedClient(),
+                default => throw new \LogicException("Nothing ends with {$this->job->variant->value}"),
+            };
+        }
+
+        return ['figure' => $this->samples->median(), 'slowest' => $this->samples->slowest(), 'results' => $right, 'right' => $right === $this->job->count];
+    }
+
+    private function cancelledQuery(): bool
+    {
+        $connection = PostgresConnection::connect($this->options());
+        $backend = $connection->backendPid();
+        $cancellation = new DeferredCancellation();
+        $query = async(static function () use ($connection, $cancellation): bool {
+            try {
+                $connection->query(self::SLEEP, [], $cancellation->getCancellation());
+            } catch (CancelledException) {
+                return true;
+            }
+
+            return false;
+        });
+        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === 1, self::LIMIT);
+        $this->samples->take(function () use ($cancellation, $backend): void {
+            $cancellation->cancel();
+            $this->activity->until(static fn(Activity $activity): bool => $activity->state($backend) === 'idle', self::LIMIT);
+        });
+        $right = $query->await() === true && $connection->query('SELECT 1')->value() === 1;
+        $connection->close();
+        $this->awaitEnd();
+
+        return $right;
+    }
+
+    private function closedPool(): bool
+    {
+        $pool = new PostgresPool($this->options(), self::CONNECTIONS);
+        foreach (await(array_map(static fn(): Future => async($pool->acquire(...)), range(1, self::CONNECTIONS))) as $borrowed) {
+            \assert($borrowed instanceof PooledConnection);
+            $borrowed->release();
+        }
+        // What was borrowed is made as it was before it is free.
+        while ($pool->stats()->idle < self::CONNECTIONS) {
+            $this->activity->backends($this->application);
+        }
+        $right = $this->activity->backends($this->application) === self::CONNECTIONS;
+        $this->samples->take(function () use ($pool): void {
+            $pool->close();
+            $this->awaitEnd();
+        });
+
+        return $right;
+    }
+
+    private function killedPool(): bool
+    {
+        $pool = new PostgresPool($this->options(), self::CONNECTIONS);
+        $queries = array_map(static fn() => async(static fn() => $pool->query(self::SLEEP)), range(1, self::CONNECTIONS));
+        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === self::CONNECTIONS, self::LIMIT);
+        $this->samples->take(function () use ($pool): void {
+            $pool->kill();
+            $this->awaitEnd();
+        });
+        [$failures] = awaitAll($queries);
+        $expected = array_filter($failures, static fn(\Throwable $failure): bool => $failure instanceof ConnectionClosedException || $failure instanceof ConnectionLostException);
+
+        return \count($expected) === self::CONNECTIONS;
+    }
+
+    private function killedClient(): bool
+    {
+        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, __DIR__ . '/victim.php', $this->job->contestant->value, $this->application];
+        $process = proc_open($command, [['file', '/dev/null', 'r'], \STDERR, \STDERR], $pipes);
+        \assert($process !== false);
+        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === 1, self::LIMIT);
+        $this->samples->take(function () use ($process): void {
+            proc_terminate($process, 9);
+            $this->awaitEnd();
+        });
+        proc_close($process);
+
+        return true;
+    }
+
+    private function awaitEnd(): void
+    {
+        $this->activity->until(fn(Activity $activity): bool => $activity->backends($this->application) === 0, self::LIMIT);
+    }
+
+    private function options(): PostgresOptions
+    {
+        return SpindleClient::options($this->target, $this->driver)->with(['applicationName' => $this->application]);
+    }
+}

@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Revolt\EventLoop;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+
+/** For how long the event loop stands still while something out of the common is done. */
+final readonly class Gaps
+{
+    /** A name that no name server knows. https://www.rfc-editor.org/rfc/rfc6761#section-6.4 */
+    private const NO_HOST = 'no-such-host.invalid';
+
+    /** Seconds for all hosts together, of which the silent one takes its share. */
+    private const CONNECT = 1.5;
+
+    /** Seconds after which a query that is under way is cancelled. */
+    private const UNDER_WAY = 0.02;
+
+    private PostgresDriver $driver;
+
+    public function __construct(private Job $job, private Target $target)
+    {
+        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has these gaps measured');
+    }
+
+    /** @return array<string, mixed> milliseconds of the longest gap of all, and of the whole, the median */
+    public function figures(): array
+    {
+        $work = match ($this->job->variant) {
+            Variant::Parameter => $this->parameter(),
+            Variant::CancelledQuery => $this->cancelledQuery(),
+            Variant::Reconnect => $this->reconnect(),
+            Variant::Lookup => $this->lookup(),
+            Variant::Tls => $this->tls(),
+            default => throw new \LogicException("Nothing is to be seen of {$this->job->variant->value}"),
+        };
+        $samples = new Samples();
+        [$gaps, $right] = [[], 0];
+        for ($i = 0; $i < $this->job->count; ++$i) {
+            $isRight = false;
+            $samples->take(static function () use ($work, &$gaps, &$isRight): void {
+                $gaps[] = 1e3 * Ticks::during(static function () use ($work, &$isRight): void {
+                    $isRight = $work();
+                });
+            });
+            $right += (int) $isRight;
+        }
+
+        return ['figure' => max([0.0, ...$gaps]), 'took' => $samples->median(), 'results' => $right, 'right' => $right === $this->job->count];
+    }
+
+    /** @return \Closure(): bool */
+    private function parameter(): \Closure
+    {
+        $client = new SpindleBulk($this->target, $this->driver);
+        $bytes = str_repeat(random_bytes(1 << 10), max(1, $this->job->bytes >> 10));
+
+        return static fn(): bool => \strlen($client->echo($bytes)) === \strlen($bytes);
+    }
+
+    /** @return \Closure(): bool */
+    private function cancelledQuery(): \Closure
+    {
+        $connection = PostgresConnection::connect($this->options());
+
+        return static function () use ($connection): bool {
+            $cancellation = new DeferredCancellation();
+            EventLoop::delay(self::UNDER_WAY, static fn() => $cancellation->cancel());
+            try {
+                $connection->query('SELECT pg_sleep(60)', [], $cancellation->getCancellation());
+            } catch (CancelledException) {
+                return $connection->query('SELECT 1')->value() === 1;
+            }
+
+            return false;
+        };
+    }
+
+    /** @return \Closure(): bool */
+    private function reconnect(): \Closure
+    {
+        $pool = new PostgresPool($this->options(), 1);
+        $activity = new Activity($this->target);
+
+        return static function () use ($pool, $activity): bool {
+            $borrowed = $pool->acquire();
+            $backend = $borrowed->backendPid();
+            $activity->terminate($backend);
+            try {
+                $borrowed->query('SELECT pg_sleep(60)');
+            } catch (ConnectionLostException) {
+                $borrowed->release();
+
+                return $pool->query('SELECT pg_backend_pid()')->value() !== $backend;
+            }
+
+            return false;
+        };
+    }
+
+    /** @return \Closure(): bool */
+    private function lookup(): \Closure
+    {
+        $silent = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($silent !== false);
+        $port = (int) substr((string) strrchr((string) stream_socket_get_name($silent, false), ':'), 1);
+        $options = $this->options();
+        $options = $options->with([
+            'hosts' => [new PostgresHost(self::NO_HOST), new PostgresHost('127.0.0.1', $port), ...$options->hosts],
+            'connectTimeout' => self::CONNECT,
+        ]);
+
+        return static fn(): bool => \is_resource($silent) && self::answers($options);
+    }
+
+    /** @return \Closure(): bool */
+    private function tls(): \Closure
+    {
+        $options = PostgresOptions::of($this->target->tlsDsn())->with(['driver' => $this->driver]);
+
+        return static fn(): bool => self::answers($options);
+    }
+
+    private static function answers(PostgresOptions $options): bool
+    {
+        $connection = PostgresConnection::connect($options);
+        $answers = $connection->query('SELECT 1')->value() === 1;
+        $connection->close();
+
+        return $answers;
+    }
+
+    private function options(): PostgresOptions
+    {
+        return SpindleClient::options($this->target, $this->driver);
+    }
+}

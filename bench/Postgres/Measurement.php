@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+/** What there is to measure. */
+enum Measurement: string
+{
+    case Select = 'select';
+    case Unit = 'unit';
+    case Update = 'update';
+    case Rows = 'rows';
+    case Parameter = 'parameter';
+    case Stream = 'stream';
+    case Copy = 'copy';
+    case Sleep = 'sleep';
+    case Gaps = 'gaps';
+    case Cancel = 'cancel';
+    case Acquire = 'acquire';
+
+    /** Operations of each measurement, unless told otherwise: queries, units, updates, rows, who waits; of the others, how often. */
+    public function count(): int
+    {
+        return match ($this) {
+            self::Select => 100_000,
+            self::Unit => 2_000,
+            self::Update => 20_000,
+            self::Rows => 100,
+            self::Parameter => 1,
+            self::Stream, self::Copy => 1_000_000,
+            self::Sleep => 10,
+            self::Gaps, self::Cancel => 3,
+            self::Acquire => 100,
+        };
+    }
+
+    public function title(): string
+    {
+        return match ($this) {
+            self::Select => 'A row by its primary key, connections × fibers',
+            self::Unit => 'Units of 20 different queries, one after the other, connections × fibers',
+            self::Update => 'A row updated by its primary key, connections × fibers',
+            self::Rows => '5,000 rows of int4, text and float8, from the query to the last value',
+            self::Parameter => 'A bytea parameter there and back',
+            self::Stream => 'Rows of int4, text and float8, streamed',
+            self::Copy => 'Rows of int4, text and float8 by COPY',
+            self::Sleep => 'pg_sleep(1), in as many fibers, the connecting included',
+            self::Gaps => 'The longest gap between two ticks of the event loop',
+            self::Cancel => 'From the end of something to no trace of it in pg_stat_activity',
+            self::Acquire => 'Waiting for the only connection of a pool, for half a second at most',
+        };
+    }
+
+    /** @return non-empty-list<Variant> */
+    public function variants(): array
+    {
+        return match ($this) {
+            self::Update => [Variant::Single, Variant::Transaction],
+            self::Copy => [Variant::Arrays, Variant::Strings, Variant::Out],
+            self::Gaps => [Variant::Parameter, Variant::CancelledQuery, Variant::Reconnect, Variant::Lookup, Variant::Tls],
+            self::Cancel => [Variant::CancelledQuery, Variant::ClosedPool, Variant::KilledPool, Variant::KilledClient],
+            default => [Variant::Single],
+        };
+    }
+}

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\Program;
+
+/** PostgreSQL's own program for the purpose, in C: the same statements, prepared, from one thread. It looks at no result. */
+final readonly class Pgbench
+{
+    /** Statements in one pipeline, where it is to show what the server can do. */
+    public const PIPELINE = 16;
+
+    /** What it has no options for. */
+    private const VARIABLES = ['password' => 'PGPASSWORD', 'sslmode' => 'PGSSLMODE', 'sslrootcert' => 'PGSSLROOTCERT'];
+
+    public function __construct(private Target $target, private int $connections, private bool $pipeline) {}
+
+    public static function missing(): ?string
+    {
+        return self::program() === null ? 'pgbench is not on PATH' : null;
+    }
+
+    /**
+     * @return array{rate: float, count: int, right: bool} times a second that all statements were done, and how often in all
+     *
+     * @throws \RuntimeException when it fails
+     */
+    public function run(Load $load, int $count): array
+    {
+        $times = $this->pipeline ? self::PIPELINE : 1;
+        $transactions = max(1, intdiv($count, $this->connections * $times));
+        $script = (string) tempnam(sys_get_temp_dir(), 'spindle-pgbench-');
+        file_put_contents($script, $this->script($load, $times));
+        foreach (array_intersect_key($this->target->parameters, self::VARIABLES) as $name => $value) {
+            putenv(self::VARIABLES[$name] . "={$value}");
+        }
+        try {
+            [$status, $output] = Program::run($this->command($script, $transactions));
+        } finally {
+            unlink($script);
+        }
+        if ($status !== 0 || preg_match('/^tps = ([\d.]+) \(without/m', $output, $rate) !== 1) {
+            throw new \RuntimeException("pgbench ended with {$status}: {$output}");
+        }
+
+        return [
+            'rate' => $times * (float) $rate[1],
+            'count' => $times * $transactions * $this->connections,
+            'right' => preg_match('~^number of transactions actually processed: (\d+)/\1$~m', $output) === 1,
+        ];
+    }
+
+    /** @return list<string> */
+    private function command(string $script, int $transactions): array
+    {
+        ['host' => $host, 'port' => $port, 'user' => $user, 'dbname' => $database] = $this->target->parameters;
+
+        return [
+            (string) self::program(), '-n', '-M', 'prepared', '-c', (string) $this->connections, '-j', '1', '-t', (string) $transactions,
+            '-f', $script, '-h', $host, '-p', $port, '-U', $user, $database,
+        ];
+    }
+
+    private function script(Load $load, int $times): string
+    {
+        $ids = $statements = '';
+        for ($i = 0; $i < $times; ++$i) {
+            $ids .= \sprintf("\\set id%d random(1, %d)\n", $i, Tables::ITEMS);
+            foreach ($load->steps as $step) {
+                $statements .= str_replace('$1', ":id{$i}", $step->sql) . ";\n";
+            }
+        }
+
+        return match (true) {
+            $load->isTransaction => "{$ids}BEGIN;\n{$statements}COMMIT;\n",
+            $this->pipeline => "{$ids}\\startpipeline\n{$statements}\\endpipeline\n",
+            default => $ids . $statements,
+        };
+    }
+
+    /** Debian's command on PATH is a script in Perl that looks for the program, which would count. */
+    private static function program(): ?string
+    {
+        $programs = array_filter((array) glob('/usr/lib/postgresql/*/bin/pgbench'), is_string(...));
+        natsort($programs);
+
+        return array_values(array_reverse($programs))[0] ?? Program::find('pgbench');
+    }
+}

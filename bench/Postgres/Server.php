@@ -1,0 +1,136 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\UsageException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\Testing\ClusterException;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryClusterOptions;
+
+/** The server that is measured: a cluster of its own, or one that was named. */
+final readonly class Server
+{
+    /** Of the cluster: nothing is to happen in between. */
+    private const SETTINGS = ['autovacuum' => false, 'checkpoint_timeout' => '1h', 'max_wal_size' => '8GB'];
+
+    /** Connections beyond those of a contestant. */
+    private const SPARE = 20;
+
+    private const TOLD = [
+        'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'shared_buffers', 'max_connections', 'max_wal_size',
+        'checkpoint_timeout', 'wal_level', 'jit', 'ssl',
+    ];
+
+    public Target $target;
+
+    private PostgresConnection $connection;
+
+    private Tables $tables;
+
+    /**
+     * @param array<string, string>      $parameters of libpq
+     * @param array<string, string>|null $tls
+     */
+    private function __construct(#[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ?array $tls, private ?TemporaryCluster $cluster)
+    {
+        $there = new Target($parameters, $tls, '', null);
+        $this->connection = PostgresConnection::connect($there->dsn());
+        $this->tables = new Tables($this->connection);
+        $this->target = new Target($parameters, $tls, $this->tables->schema, $this->postmaster($parameters['host']));
+    }
+
+    /**
+     * @param int  $connections that a contestant has at most
+     * @param bool $withTls     whether it is to have TLS
+     *
+     * @throws UsageException when there is none to be had
+     */
+    public static function start(int $connections, bool $withTls): self
+    {
+        $certificate = $withTls && \extension_loaded('openssl') ? Certificate::make() : null;
+        try {
+            $cluster = TemporaryCluster::start(
+                self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE)],
+                new TemporaryClusterOptions(certificate: $certificate?->file, key: $certificate?->keyFile),
+            );
+        } catch (ClusterException $failure) {
+            throw new UsageException($failure->getMessage(), previous: $failure);
+        }
+        $parameters = ['host' => $cluster->host, 'port' => (string) $cluster->port, 'user' => $cluster->user, 'dbname' => $cluster->database];
+        $tls = $certificate === null ? null : [
+            'host' => '127.0.0.1', 'password' => $cluster->password, 'sslmode' => 'verify-full', 'sslrootcert' => "{$cluster->host}/ssl_cert_file.pem",
+        ];
+
+        return new self($parameters, $tls === null ? null : $tls + $parameters, $cluster);
+    }
+
+    /** @throws UsageException when it can't be connected to */
+    public static function at(#[\SensitiveParameter] string $dsn): self
+    {
+        try {
+            $options = PostgresOptions::of($dsn);
+            $host = $options->hosts[0];
+            $password = $options->password();
+
+            return new self([
+                'host' => $host->host, 'port' => (string) $host->port, 'user' => $options->user, 'dbname' => $options->database,
+                ...($password === null ? [] : ['password' => $password]),
+                ...($options->tls === null ? [] : ['sslmode' => $options->tls->value]),
+                ...($options->tlsRootCertificate === null ? [] : ['sslrootcert' => $options->tlsRootCertificate]),
+            ], null, null);
+        } catch (\ValueError|PostgresException $failure) {
+            throw new UsageException("option --dsn: {$failure->getMessage()}", previous: $failure);
+        }
+    }
+
+    /** @return array<string, string> what it is, and its settings */
+    public function describe(): array
+    {
+        $settings = array_map(
+            fn(string $name): string => "{$name} " . $this->text("SELECT coalesce(current_setting('{$name}', true), '?')"),
+            self::TOLD,
+        );
+
+        return [
+            'Server' => 'PostgreSQL ' . $this->text('SHOW server_version') . ($this->cluster === null ? ', the one that was named' : ', a temporary cluster'),
+            'Way' => str_starts_with($this->target->parameters['host'], '/') ? 'Unix socket' : "TCP to {$this->target->parameters['host']}",
+            'Settings' => implode(', ', $settings),
+        ];
+    }
+
+    /** {@see Tables::prepare()} */
+    public function prepare(Measurement $what, int $count): void
+    {
+        $this->tables->prepare($what, $count);
+    }
+
+    public function stop(): void
+    {
+        $this->tables->drop();
+        $this->connection->close();
+        $this->cluster?->stop();
+    }
+
+    /** The parent of whoever serves this connection, where that is to be seen here. */
+    private function postmaster(string $host): ?int
+    {
+        if ($this->cluster !== null) {
+            return $this->cluster->postmasterPid();
+        }
+        $status = str_starts_with($host, '/') ? (string) @file_get_contents("/proc/{$this->connection->backendPid()}/status") : '';
+
+        return preg_match('/^Name:\s*postgres$(?s:.*)^PPid:\s*(\d+)$/m', $status, $match) === 1 ? (int) $match[1] : null;
+    }
+
+    private function text(string $sql): string
+    {
+        $value = $this->connection->query($sql)->value();
+
+        return \is_scalar($value) ? (string) $value : '';
+    }
+}

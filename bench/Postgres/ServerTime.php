@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Support\ProcessStatus;
+
+/** The CPU time of a server's processes on this machine: of all that its first process has started, those that ended included. */
+final readonly class ServerTime
+{
+    /** Of /proc/PID/stat, counted from behind the name. */
+    private const PARENT = 2;
+    private const WAITED_FOR = [14, 15];
+    private const TICKS = 100;
+
+    /** @param int|null $postmaster the id of the first process; null when it is not on this machine */
+    public function __construct(private ?int $postmaster) {}
+
+    /** @return float|null seconds, user and system; null when they can't be told */
+    public function seconds(): ?float
+    {
+        $own = $this->postmaster === null ? [] : self::stat("/proc/{$this->postmaster}/stat");
+        if ($own === []) {
+            return null;
+        }
+        $seconds = array_sum(array_map(static fn(int $field): int => (int) ($own[$field] ?? 0), self::WAITED_FOR)) / self::TICKS;
+        foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
+            if ((int) (self::stat((string) $file)[self::PARENT] ?? 0) === $this->postmaster) {
+                $seconds += (new ProcessStatus((int) basename(\dirname((string) $file))))->cpu();
+            }
+        }
+
+        return $seconds;
+    }
+
+    /** @return list<string> none when the process is not there */
+    private static function stat(string $file): array
+    {
+        $stat = (string) @file_get_contents($file);
+
+        return $stat === '' ? [] : explode(' ', substr($stat, (int) strrpos($stat, ')')));
+    }
+}

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Transaction;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+final readonly class SpindleClient implements Client
+{
+    /** @param non-empty-list<PostgresPool|PostgresConnection> $links that fibers take in turn */
+    private function __construct(private array $links, private int $fibers) {}
+
+    public static function pool(Target $target, PostgresDriver $driver, Shape $shape): self
+    {
+        return new self([new PostgresPool(self::options($target, $driver), $shape->connections)], $shape->fibers);
+    }
+
+    public static function connections(Target $target, PostgresDriver $driver, Shape $shape): self
+    {
+        $connections = [PostgresConnection::connect(self::options($target, $driver))];
+        while (\count($connections) < $shape->connections) {
+            $connections[] = PostgresConnection::connect(self::options($target, $driver));
+        }
+
+        return new self($connections, $shape->fibers);
+    }
+
+    public static function options(Target $target, PostgresDriver $driver): PostgresOptions
+    {
+        return PostgresOptions::of($target->dsn())->with(['driver' => $driver]);
+    }
+
+    public function run(Load $load, int $count): int
+    {
+        [$left, $right, $fibers] = [$count, 0, []];
+        for ($fiber = 0; $fiber < $this->fibers; ++$fiber) {
+            $link = $this->links[$fiber % \count($this->links)];
+            $fibers[] = async(static function () use ($link, $load, &$left, &$right): void {
+                while ($left-- > 0) {
+                    $id = Tables::anyItem();
+                    $right += (int) ($load->isTransaction
+                        ? $link->transaction(static fn(Transaction $transaction): bool => self::isRight($transaction, $load, $id))
+                        : self::isRight($link, $load, $id));
+                }
+            });
+        }
+        await($fibers);
+
+        return $right;
+    }
+
+    public function close(): void
+    {
+        foreach ($this->links as $link) {
+            $link->close();
+        }
+    }
+
+    private static function isRight(PostgresLink $link, Load $load, int $id): bool
+    {
+        $right = true;
+        foreach ($load->steps as $step) {
+            $result = $link->query($step->sql, [$id]);
+            $right = $step->isRight($id, $step->reads ? $result->value() : null, $result->affected) && $right;
+        }
+
+        return $right;
+    }
+}

@@ -1,0 +1,275 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\CommitUnknownException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\SerializationFailureException;
+use Spindle\Postgres\TransactionAbortedException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\Direction;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Postgres\UsesCluster;
+
+/** Whoever commits is told that it was done, that it was not, or that nobody knows: and never the wrong one of these. */
+final class CommitFaultsTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    private string $table;
+
+    private FaultyProxy $proxy;
+
+    protected function setUp(): void
+    {
+        $this->table = 'commit_' . bin2hex(random_bytes(4));
+        // A COMMIT takes as long as the row says, in seconds.
+        Cluster::ask(<<<SQL
+            CREATE TABLE {$this->table} (id int PRIMARY KEY, seconds float NOT NULL DEFAULT 0);
+            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
+            SQL);
+        $this->proxy = FaultyProxy::before(Cluster::shared());
+    }
+
+    protected function tearDown(): void
+    {
+        $this->proxy->stop();
+        unset($this->proxy);
+        Cluster::ask("DROP TABLE {$this->table}; DROP FUNCTION {$this->table}()");
+    }
+
+    /** @return iterable<string, array{Direction, bool}> */
+    public static function cuts(): iterable
+    {
+        foreach (Direction::cases() as $direction) {
+            yield "on the way {$direction->value}" => [$direction, false];
+            yield "on the way {$direction->value}, by a reset" => [$direction, true];
+        }
+    }
+
+    #[DataProvider('cuts')]
+    public function testACommitThatIsCutAnywhereIsNeverToldWrong(Direction $direction, bool $byReset): void
+    {
+        $seen = [];
+        $bytes = 0;
+        do {
+            $link = $this->connect();
+            $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction) use ($direction, $bytes, $byReset): string {
+                $transaction->execute("INSERT INTO {$this->table} VALUES ({$bytes})");
+                $cut = $this->proxy->passed($direction) + $bytes;
+                $byReset ? $this->proxy->resetAfter($cut, $direction) : $this->proxy->closeAfter($cut, $direction);
+
+                return 'done';
+            }));
+            $link->close();
+            $this->proxy->stop();
+            $this->proxy = FaultyProxy::before(Cluster::shared());
+
+            $committed = $this->settled() === [['id' => (string) $bytes]];
+            Cluster::ask("TRUNCATE {$this->table}");
+            $seen[($outcome instanceof \Throwable ? $outcome::class : $outcome) . ($committed ? ', committed' : ', not committed')] = true;
+        } while (++$bytes < 500 && $outcome !== 'done');
+
+        unset($seen['done, committed']);
+        self::assertSame(
+            $direction === Direction::ToServer
+                ? [CommitUnknownException::class . ', not committed' => true, CommitUnknownException::class . ', committed' => true]
+                : [CommitUnknownException::class . ', committed' => true],
+            $seen,
+        );
+        self::assertSame('done', $outcome);
+        self::assertGreaterThan(20, $bytes);
+    }
+
+    public function testALossBeforeACommitIsSentLeavesNothingOpen(): void
+    {
+        foreach ([$this->connect(), $this->pool()] as $link) {
+            $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): string {
+                $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+                $this->proxy->close();
+                Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $transaction->query('SELECT 1')) instanceof ConnectionLostException, 'the loss is noticed');
+
+                return 'done';
+            }));
+
+            self::assertInstanceOf(ConnectionLostException::class, $outcome);
+            self::assertNotInstanceOf(CommitUnknownException::class, $outcome);
+            self::assertSame([], $this->settled());
+        }
+        unset($link);
+    }
+
+    public function testALossWhileASavepointIsReleasedLeavesNothingOpen(): void
+    {
+        $link = $this->connect();
+        $outcome = Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $outer): mixed => $outer->transaction(function (Transaction $transaction): string {
+            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+            $this->proxy->closeAfter($this->proxy->passed(Direction::ToClient), Direction::ToClient);
+
+            return 'done';
+        })));
+
+        self::assertInstanceOf(ConnectionLostException::class, $outcome);
+        self::assertNotInstanceOf(CommitUnknownException::class, $outcome);
+        self::assertSame([], $this->settled());
+    }
+
+    public function testTheServersEndWhileItCommitsLeavesItOpenWhetherItWasDone(): void
+    {
+        foreach (['SELECT pg_terminate_backend(%d)', null] as $end) {
+            foreach ([$this->connect(), $this->pool()] as $link) {
+                $transaction = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"))));
+                $pid = $this->committing();
+                $end === null ? $this->proxy->close() : Cluster::ask(\sprintf($end, $pid));
+                $unknown = $transaction->await();
+
+                self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
+                self::assertStringStartsWith('Whether the transaction was committed is not known. The connection to PostgreSQL was lost: ', $unknown->getMessage());
+                self::assertInstanceOf(ConnectionLostException::class, $unknown->getPrevious());
+                self::assertSame($end === null ? null : '57P01', $unknown->sqlState);
+                Cluster::ask("SELECT pg_terminate_backend({$pid})");
+                self::assertSame([], $this->settled());
+            }
+        }
+        unset($link);
+    }
+
+    public function testAServerThatGoesSilentWhileItCommitsLeavesItOpenWhetherItWasDone(): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => 0.2]));
+        $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): void {
+            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+            $this->proxy->pause();
+        }));
+
+        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+    }
+
+    public function testACommitIsNotCancelled(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $link = $this->connect();
+        $transaction = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $link->transaction(
+            fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 0.3)"),
+            cancellation: $cancellation->getCancellation(),
+        )));
+        $this->committing();
+        $cancellation->cancel();
+
+        self::assertSame(1, $transaction->await());
+        self::assertSame([['id' => '1']], Cluster::ask("SELECT id FROM {$this->table}"));
+        $link->close();
+    }
+
+    public function testWhatTheServerRefusesToCommitIsKnownNotToBe(): void
+    {
+        $server = self::answering(static fn(FakeSession $session) => $session->fail('40001', 'could not serialize access'));
+        $link = Answers::connect($server);
+        $outcome = Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')));
+
+        self::assertInstanceOf(SerializationFailureException::class, $outcome, Outcome::told($outcome));
+        $link->close();
+        $server->stop();
+    }
+
+    public function testACommitThatTheServerMakesARollbackIsNoCommit(): void
+    {
+        $server = self::answering(static fn(FakeSession $session) => $session->complete('ROLLBACK'));
+        $link = Answers::connect($server);
+        $outcome = Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')));
+
+        self::assertInstanceOf(TransactionAbortedException::class, $outcome, Outcome::told($outcome));
+        $link->close();
+        $server->stop();
+    }
+
+    public function testALossWhileTheEndOfAStreamIsCommittedIsTold(): void
+    {
+        $link = $this->connect();
+        $rows = 0;
+        $outcome = Outcome::of(function () use ($link, &$rows): void {
+            foreach ($link->stream("INSERT INTO {$this->table} SELECT i FROM generate_series(1, 10) AS i RETURNING id") as $_) {
+                if (++$rows === 10) {
+                    $this->proxy->closeAfter($this->proxy->passed(Direction::ToClient), Direction::ToClient);
+                }
+            }
+        });
+
+        self::assertSame(10, $rows);
+        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+        self::assertCount(10, $this->settled());
+    }
+
+    /** @param \Closure(FakeSession): void $commit answers a COMMIT */
+    private static function answering(\Closure $commit): FakeServer
+    {
+        return Answers::server(static function (FakeConnection $client) use ($commit): void {
+            $session = new FakeSession($client);
+            while (true) {
+                $tag = $session->next();
+                $session->beginsOrEnds($tag);
+                $tag === 'COMMIT' ? $commit($session) : $session->complete($tag === 'INSERT' ? 'INSERT 0 1' : $tag);
+            }
+        });
+    }
+
+    /** The backend that commits for 30 s, as soon as there is one. */
+    private function committing(): int
+    {
+        $pid = null;
+        Eventually::holds(static function () use (&$pid): bool {
+            $pid = Cluster::ask("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' AND wait_event = 'PgSleep'")[0]['pid'] ?? null;
+
+            return $pid !== null;
+        }, 'a backend commits');
+
+        return (int) $pid;
+    }
+
+    /**
+     * What is in the table, once no transaction is under way that has written to it.
+     *
+     * @return list<array<array-key, string|null>>
+     */
+    private function settled(): array
+    {
+        Eventually::holds(fn(): bool => Cluster::ask("SELECT FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()") === [], 'no transaction is under way');
+
+        return Cluster::ask("SELECT id FROM {$this->table}");
+    }
+
+    private function options(): PostgresOptions
+    {
+        return PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $this->proxy->port, sslmode: 'disable'));
+    }
+
+    private function connect(): PostgresConnection
+    {
+        return PostgresConnection::connect($this->options());
+    }
+
+    private function pool(): PostgresLink
+    {
+        return new PostgresPool($this->options(), 2);
+    }
+}

@@ -1,0 +1,627 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Dns\DnsException;
+use Amp\Dns\DnsRecord;
+use Amp\Dns\DnsResolver;
+use Amp\NullCancellation;
+use PHPUnit\Framework\Attributes\BeforeClass;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\AuthenticationMethod;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\Connector;
+use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\Established;
+use Spindle\Postgres\Internal\Connect\Scram;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TlsMode;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\Direction;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\Postgres\ScramServer;
+use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Scale;
+
+use function Amp\delay;
+use function Amp\Dns\dnsResolver;
+
+/** Servers and networks that do anything but let a client in; whatever they do, nothing of the attempt stays open. */
+final class ConnectFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use UsesCluster;
+
+    private const PASSWORD = 'correct horse';
+
+    /** Amp's own has timers of its own. */
+    #[BeforeClass]
+    public static function startTheResolver(): void
+    {
+        dnsResolver();
+    }
+
+    public function testAPortWhereNobodyListensRefuses(): void
+    {
+        $port = self::closedPort();
+
+        self::assertFailure("127.0.0.1:{$port}: connection refused", self::options("127.0.0.1:{$port}"));
+    }
+
+    public function testAllAddressesOfANameAreTried(): void
+    {
+        $port = self::closedPort();
+
+        self::assertFailure("localhost:{$port} (127.0.0.1): connection refused; localhost:{$port} (::1): ", self::options("localhost:{$port}"));
+    }
+
+    public function testASocketThatIsNotThereIsTold(): void
+    {
+        self::assertFailure("{$this->path('.s.PGSQL.5432')}: no such file or directory", self::options($this->path()));
+    }
+
+    public function testAServerThatIsSilentIsGivenUpInTime(): void
+    {
+        $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
+        foreach (['the login' => TlsMode::Disable, 'the answer to the request for TLS' => TlsMode::Require] as $for => $tls) {
+            self::assertFailure("no answer within 0.1 s, while waiting for {$for}", self::options($server)->with(['tls' => $tls, 'connectTimeout' => 0.1]));
+        }
+        $server->stop();
+    }
+
+    public function testAServerThatAnswersByTheByteIsNotGivenMoreTimeForIt(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readStartup();
+            for ($notices = 0; $notices < 1000; ++$notices) {
+                $client->writeInPieces(Message::noticeResponse('00000', 'in a moment'));
+            }
+        });
+
+        $started = hrtime(true);
+        self::assertFailure('no answer within 0.2 s', self::options($server)->with(['connectTimeout' => 0.2]));
+        self::assertLessThan(5.0, (hrtime(true) - $started) / 1e9);
+        $server->stop();
+    }
+
+    public function testASlowServerIsWaitedFor(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->writeInPieces(self::welcome());
+            $client->readToEnd();
+        });
+
+        fclose((new Connector(self::options($server)))->connect()->stream);
+        self::assertSame(1, $server->connections);
+        $server->stop();
+    }
+
+    public function testASilentHostLeavesTimeForTheNext(): void
+    {
+        $silent = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
+        $server = self::trusting();
+
+        $session = (new Connector(self::options($silent)->with(['hosts' => [new PostgresHost($silent->host, $silent->port), new PostgresHost($server->host, $server->port)], 'connectTimeout' => 1.0])))->connect();
+
+        self::assertSame($server->port, $session->host->port);
+        fclose($session->stream);
+        $silent->stop();
+        $server->stop();
+    }
+
+    public function testEveryHostIsToldWithItsReason(): void
+    {
+        $closed = self::closedPort();
+        $http = FakeServer::start(static fn(FakeConnection $client) => $client->write("HTTP/1.1 400 Bad Request\r\n\r\n"));
+        $full = self::refusing('53300', 'sorry, too many clients already');
+        $starting = self::refusing('57P03', 'the database system is starting up');
+
+        $failure = self::failure(self::options("127.0.0.1:{$closed},127.0.0.1:{$http->port},127.0.0.1:{$full->port},127.0.0.1:{$starting->port}"));
+
+        self::assertInstanceOf(ConnectionFailedException::class, $failure);
+        self::assertSame(
+            "No connection to PostgreSQL: 127.0.0.1:{$closed}: connection refused; "
+            . "127.0.0.1:{$http->port}: it answers, but not as PostgreSQL: 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; "
+            . "127.0.0.1:{$full->port}: sorry, too many clients already (53300); "
+            . "127.0.0.1:{$starting->port}: the database system is starting up (57P03)",
+            $failure->getMessage(),
+        );
+        self::assertSame('57P03', $failure->sqlState);
+        foreach ([$http, $full, $starting] as $server) {
+            $server->stop();
+        }
+    }
+
+    public function testAServerThatRefusesBeforeItIsAskedIsHeard(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->write(Message::errorResponse('53300', 'too many', severity: 'FATAL'));
+            $client->close();
+        });
+
+        self::assertFailure('too many (53300)', self::options($server)->with(['tls' => TlsMode::Disable]));
+        $server->stop();
+    }
+
+    public function testAFailedLoginIsTheEnd(): void
+    {
+        $wrong = self::refusing('28P01', 'password authentication failed');
+        $server = self::trusting();
+
+        $failure = self::failure(self::options("127.0.0.1:{$wrong->port},127.0.0.1:{$server->port}"));
+
+        self::assertInstanceOf(AuthenticationException::class, $failure);
+        self::assertSame(['28P01', 0], [$failure->sqlState, $server->connections]);
+        $wrong->stop();
+        $server->stop();
+    }
+
+    public function testAServerThatHangsUpIsTold(): void
+    {
+        foreach ([
+            'while waiting for the login' => static fn(FakeConnection $client) => $client->readStartup(),
+            'while waiting for the session to be set up' => static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(Message::welcome());
+                $client->expect('Q');
+            },
+        ] as $when => $script) {
+            foreach ([true, false] as $byReset) {
+                $server = FakeServer::start(static function (FakeConnection $client) use ($script, $byReset): void {
+                    $script($client);
+                    $byReset ? $client->reset() : $client->close();
+                });
+                self::assertFailure("the server closed the connection {$when}", self::options($server));
+                $server->stop();
+            }
+        }
+    }
+
+    public function testAServerWithoutTlsIsRefusedWhereTlsWasAskedFor(): void
+    {
+        $server = self::trusting();
+        foreach ([TlsMode::Require, TlsMode::VerifyCa, TlsMode::VerifyFull] as $mode) {
+            self::assertFailure("the server does not offer TLS, and '{$mode->value}' was asked for", self::options($server)->with(['tls' => $mode]));
+        }
+        fclose((new Connector(self::options($server)->with(['tls' => TlsMode::Prefer])))->connect()->stream);
+        $server->stop();
+    }
+
+    public function testAnErrorInTheAnswerToTheRequestForTlsIsNotBelieved(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readRequest();
+            $client->write(Message::errorResponse('28000', 'please send your password to example.com', severity: 'FATAL'));
+            $client->readToEnd();
+        });
+
+        $failure = self::failure(self::options($server)->with(['tls' => TlsMode::VerifyFull]));
+        self::assertStringContainsString('answers the request for TLS with an error', $failure->getMessage());
+        self::assertStringNotContainsString('example.com', $failure->getMessage());
+        $server->stop();
+    }
+
+    public function testSomethingElseThanPostgresIsToldWhenItIsAskedForTls(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readRequest();
+            $client->write("HTTP/1.1 400 Bad Request\r\n\r\n");
+            $client->readToEnd();
+        });
+
+        self::assertFailure("it answers, but not as PostgreSQL: 'HTTP/1.1 400", self::options($server)->with(['tls' => TlsMode::Prefer]));
+        $server->stop();
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testBytesPutBehindTheAnswerToTheRequestForTlsAreRefused(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readRequest();
+            $client->write('S' . Message::welcome());
+            $client->readToEnd();
+        });
+
+        self::assertFailure('bytes that are not encrypted follow', self::options($server)->with(['tls' => TlsMode::Require]));
+        $server->stop();
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function badCertificates(): iterable
+    {
+        yield 'of another host' => ['of another host', "for another host than '127.0.0.1'"];
+        yield 'expired' => ['expired', 'not valid at this time'];
+        yield 'of another authority' => ['of another authority', 'has signed it'];
+        yield 'none' => ['none', 'TLS handshake'];
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    #[DataProvider('badCertificates')]
+    public function testACertificateThatIsNotRightIsRefused(string $what, string $reason): void
+    {
+        $certificates = new Certificates($this->path());
+        [$certificate, $key] = match ($what) {
+            'of another host' => $certificates->forServer('other.test'),
+            'expired' => $certificates->expiredForServer('127.0.0.1'),
+            'of another authority' => (new Certificates($this->path()))->forServer('127.0.0.1'),
+            default => ['', ''],
+        };
+        $server = FakeServer::start(static function (FakeConnection $client) use ($certificate, $key): void {
+            $client->readRequest();
+            if ($certificate === '') {
+                $client->write('S');
+                delay(0.01);
+                $client->write('not TLS at all, but long enough for a header');
+                $client->readToEnd();
+            } elseif ($client->startTls($certificate, $key)) {
+                $client->welcome();
+                throw new \LogicException('The client agreed');
+            }
+        });
+
+        self::assertFailure($reason, self::options($server)->with(['tlsRootCertificate' => $certificates->authority]));
+        $server->stop();
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testAHandshakeThatGetsNoFurtherEndsInTime(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readRequest();
+            $client->write('S');
+            $client->stall();
+        });
+
+        self::assertFailure('no answer within 0.1 s, while waiting for the TLS handshake', self::options($server)->with(['tls' => TlsMode::Require, 'connectTimeout' => 0.1]));
+        $server->stop();
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function weakerLogins(): iterable
+    {
+        yield 'the password itself' => [Message::authenticationCleartext(), "'password' authentication, which is not allowed"];
+        yield 'MD5' => [Message::authenticationMd5('salt'), "'md5' authentication, which is not allowed"];
+        yield 'no login' => [Message::welcome(), "'none' authentication, which is not allowed"];
+    }
+
+    #[DataProvider('weakerLogins')]
+    public function testAServerThatAsksForAWeakerLoginGetsNothing(string $demand, string $reason): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client) use ($demand): void {
+            $client->readStartup();
+            $client->write($demand);
+            self::assertSame('', $client->readToEnd());
+        });
+
+        $failure = self::failure(self::options($server)->with(['authentication' => [AuthenticationMethod::Scram]]));
+
+        self::assertInstanceOf(AuthenticationException::class, $failure);
+        self::assertStringContainsString($reason, $failure->getMessage());
+        $server->stop();
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function impostors(): iterable
+    {
+        yield 'another signature' => ['signature', 'did not prove that it knows the password'];
+        yield 'no signature' => ['none', 'did not prove that it knows the password'];
+        yield 'an absurd number of iterations' => ['iterations', '999999999 SCRAM iterations'];
+        yield 'a nonce of another exchange' => ['nonce', "answers another client's message"];
+    }
+
+    #[DataProvider('impostors')]
+    public function testAServerThatDoesNotKnowThePasswordIsNotEntered(string $how, string $reason): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client) use ($how): void {
+            $client->readStartup();
+            $client->write(Message::authenticationSasl(Scram::PLAIN));
+            $scram = new ScramServer('guessed');
+            $challenge = $scram->challenge(substr($client->expect('p'), \strlen(Scram::PLAIN) + 5));
+            $client->write(Message::authenticationSaslContinue((string) match ($how) {
+                'iterations' => preg_replace('~i=.*~', 'i=999999999', $challenge),
+                'nonce' => preg_replace('~r=.....~', 'r=xxxxx', $challenge),
+                default => $challenge,
+            }));
+            $final = $client->expect('p');
+            $client->write($how === 'none' ? '' : Message::authenticationSaslFinal($scram->signature($final)), Message::welcome());
+            self::assertSame('', $client->readToEnd());
+        });
+
+        $failure = self::failure(self::options($server));
+
+        self::assertInstanceOf(AuthenticationException::class, $failure);
+        self::assertStringContainsString($reason, $failure->getMessage());
+        $server->stop();
+    }
+
+    /** @return iterable<string, array{\Closure(FakeConnection): void, TlsMode}> */
+    public static function steps(): iterable
+    {
+        yield 'TLS request' => [static function (): void {}, TlsMode::Prefer];
+        yield 'login' => [static function (FakeConnection $client): void {
+            $client->readStartup();
+        }, TlsMode::Disable];
+        yield 'SCRAM' => [static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Message::authenticationSasl(Scram::PLAIN));
+        }, TlsMode::Disable];
+        yield 'set-up' => [static function (FakeConnection $client): void {
+            $client->welcome();
+        }, TlsMode::Disable];
+    }
+
+    /** @param \Closure(FakeConnection): void $script after which the server is silent */
+    #[DataProvider('steps')]
+    public function testAConnectionThatIsCalledOffIsClosed(\Closure $script, TlsMode $tls): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client) use ($script): void {
+            $script($client);
+            $client->stall();
+        });
+        $cancellation = new DeferredCancellation();
+        \Revolt\EventLoop::delay(0.05, static fn() => $cancellation->cancel());
+
+        try {
+            (new Connector(self::options($server)->with(['tls' => $tls])))->connect($cancellation->getCancellation());
+            self::fail('It was not called off');
+        } catch (CancelledException) {
+            self::assertSame(1, $server->connections);
+        }
+        $server->stop();
+    }
+
+    public function testWhatWasCalledOffBeforeDoesNotBegin(): void
+    {
+        $server = self::trusting();
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel();
+
+        try {
+            (new Connector(self::options($server)))->connect($cancellation->getCancellation());
+            self::fail('It was made');
+        } catch (CancelledException) {
+            $server->stop();
+            self::assertSame(0, $server->connections);
+        }
+    }
+
+    public function testANameThatIsNotFoundIsTold(): void
+    {
+        self::withResolver(static fn() => throw new DnsException('no such name'), static function (): void {
+            self::assertFailure('db.test:5432: the look-up failed: no such name', self::options('db.test'));
+        });
+    }
+
+    public function testALookUpThatIsNotAnsweredEndsInTimeOrIsCalledOff(): void
+    {
+        $silent = static function (Cancellation $cancellation): array {
+            delay(3600, cancellation: $cancellation);
+
+            return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+        };
+        self::withResolver($silent, static function (): void {
+            self::assertFailure("db.test:5432: no answer within 0.1 s, while waiting for the look-up of 'db.test'", self::options('db.test')->with(['connectTimeout' => 0.1]));
+
+            $cancellation = new DeferredCancellation();
+            \Revolt\EventLoop::delay(0.01, static fn() => $cancellation->cancel());
+            try {
+                (new Connector(self::options('db.test')))->connect($cancellation->getCancellation());
+                self::fail('It was not called off');
+            } catch (CancelledException) {
+            }
+        });
+    }
+
+    public function testTheNextAddressOfANameIsTaken(): void
+    {
+        $server = self::trusting();
+        $records = [new DnsRecord('127.0.0.9', DnsRecord::A), new DnsRecord('127.0.0.1', DnsRecord::A)];
+        self::withResolver(static fn() => $records, static function () use ($server): void {
+            $session = (new Connector(self::options("db.test:{$server->port}")->with(['tls' => TlsMode::Prefer])))->connect();
+            self::assertSame("db.test:{$server->port} (127.0.0.1)", (string) $session->endpoint);
+            fclose($session->stream);
+        });
+        $server->stop();
+    }
+
+    public function testAConnectionThatIsCutAnywhereIsAFailureOrAWholeSession(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port));
+        fclose((new Connector($options))->connect()->stream);
+        $all = $proxy->passed(Direction::ToClient);
+        self::assertGreaterThan(300, $all);
+        $failures = 0;
+        for ($bytes = 0; $bytes < $all + 10; $bytes += max(1, intdiv($all, Scale::of(400)))) {
+            $bytes % 2 === 0 ? $proxy->closeAfter($bytes, Direction::ToClient) : $proxy->resetAfter($bytes, Direction::ToClient);
+            try {
+                fclose((new Connector($options))->connect()->stream);
+                // What sets the session up is not the same length each time.
+                self::assertGreaterThan($all - 50, $bytes);
+            } catch (ConnectionFailedException $failure) {
+                self::assertStringContainsString('the server closed the connection', $failure->getMessage());
+                ++$failures;
+            }
+        }
+        self::assertGreaterThan(30, $failures);
+        $proxy->stop();
+    }
+
+    public function testAConnectionIsMadeThroughANetworkThatPassesOneByteAtATime(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->slice(1);
+
+        $session = (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port))))->connect();
+
+        self::assertSame($proxy->port, $session->host->port);
+        fclose($session->stream);
+        $proxy->stop();
+    }
+
+    public function testARequestToCancelThatIsNotDeliveredIsTold(): void
+    {
+        $silent = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
+        $closed = self::closedPort();
+        foreach ([$closed => 'connection refused', $silent->port => 'no answer within 0.1 s'] as $port => $reason) {
+            try {
+                (new Connector(self::options($silent)->with(['connectTimeout' => 0.1])))->cancel(self::session($port));
+                self::fail('It was delivered');
+            } catch (ConnectionFailedException $failure) {
+                self::assertStringContainsString("127.0.0.1:{$port}: {$reason}", $failure->getMessage());
+            }
+        }
+        $silent->stop();
+    }
+
+    public function testARequestToCancelIsNotSentInTheClearForASessionThatIsEncrypted(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            self::assertSame(FakeConnection::SSL_REQUEST, $client->readRequest()[0]);
+            $client->write('N');
+            self::assertSame('', $client->readToEnd());
+        });
+
+        try {
+            (new Connector(self::options($server)->with(['tls' => TlsMode::Prefer])))->cancel(self::session($server->port, tls: true));
+            self::fail('It was sent');
+        } catch (ConnectionFailedException $failure) {
+            self::assertStringContainsString('does not offer it for the request', $failure->getMessage());
+        }
+        $server->stop();
+    }
+
+    public function testARequestToCancelReturnsWhenTheServerHasTakenIt(): void
+    {
+        $taken = false;
+        $server = FakeServer::start(static function (FakeConnection $client) use (&$taken): void {
+            self::assertSame([FakeConnection::CANCEL_REQUEST, pack('N', 4711) . 'c0de'], $client->readRequest());
+            delay(0.05);
+            $taken = true;
+        });
+
+        (new Connector(self::options($server)))->cancel(self::session($server->port));
+
+        self::assertTrue($taken);
+        $server->stop();
+    }
+
+    public function testTheKeyOfASessionIsNotShown(): void
+    {
+        $session = self::session(1);
+
+        self::assertStringNotContainsString('c0de', print_r($session, true) . var_export($session, true));
+        fclose($session->stream);
+    }
+
+    private static function options(FakeServer|string $hosts): PostgresOptions
+    {
+        return new PostgresOptions($hosts instanceof FakeServer ? [new PostgresHost($hosts->host, $hosts->port)] : $hosts, 'app', self::PASSWORD);
+    }
+
+    /** A server that lets everybody in. */
+    private static function trusting(): FakeServer
+    {
+        return FakeServer::start(static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(self::welcome());
+            $client->readToEnd();
+        });
+    }
+
+    private static function refusing(string $sqlState, string $message): FakeServer
+    {
+        return FakeServer::start(static function (FakeConnection $client) use ($sqlState, $message): void {
+            $client->readStartup();
+            $client->write(Message::errorResponse($sqlState, $message, severity: 'FATAL'));
+        });
+    }
+
+    /** Of a server that is too old to be asked for anything further. */
+    private static function welcome(): string
+    {
+        return Message::authenticationOk() . Message::parameterStatus('server_version', '13.0') . Message::backendKeyData(1, 2) . Message::readyForQuery();
+    }
+
+    private static function session(int $port, bool $tls = false): Established
+    {
+        $stream = fopen('php://memory', 'r');
+        \assert($stream !== false);
+
+        return new Established($stream, 4711, 'c0de', [], new Endpoint(new PostgresHost('127.0.0.1', $port), '127.0.0.1'), $tls, '');
+    }
+
+    private static function closedPort(): int
+    {
+        $socket = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($socket !== false);
+        $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
+        fclose($socket);
+
+        return $port;
+    }
+
+    private static function failure(PostgresOptions $options): ConnectionFailedException|AuthenticationException
+    {
+        try {
+            fclose((new Connector($options))->connect()->stream);
+        } catch (ConnectionFailedException|AuthenticationException $failure) {
+            self::assertStringNotContainsString(self::PASSWORD, $failure->getMessage());
+
+            return $failure;
+        }
+        self::fail('A connection was made');
+    }
+
+    private static function assertFailure(string $reason, PostgresOptions $options): void
+    {
+        self::assertStringContainsString($reason, self::failure($options)->getMessage());
+    }
+
+    /**
+     * @param \Closure(Cancellation): non-empty-list<DnsRecord> $resolve
+     * @param \Closure(): void                                  $test
+     */
+    private static function withResolver(\Closure $resolve, \Closure $test): void
+    {
+        $before = dnsResolver();
+        dnsResolver(new class ($resolve) implements DnsResolver {
+            /** @param \Closure(Cancellation): non-empty-list<DnsRecord> $resolve */
+            public function __construct(private readonly \Closure $resolve) {}
+
+            public function resolve(string $name, ?int $typeRestriction = null, ?Cancellation $cancellation = null): array
+            {
+                return ($this->resolve)($cancellation ?? new NullCancellation());
+            }
+
+            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
+            {
+                throw new DnsException('not asked for');
+            }
+        });
+        try {
+            $test();
+        } finally {
+            dnsResolver($before);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+
+use function Amp\delay;
+
+/** What processes do that have connections and fork; see {@see \Spindle\Tests\Host}. Each returns what is left to the process itself. */
+final class ForkPrograms
+{
+    /** @return array<string, mixed> */
+    public static function exit(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $borrowed = $pool->acquire();
+        $stream = $connection->stream('SELECT i FROM generate_series(1, 1000) AS i');
+        $stream->current();
+        $copy = $pool->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 2000) AS i) TO STDOUT");
+        $copy->current();
+        $fork = self::fork(static fn() => exit(7));
+
+        return [
+            'exited' => $fork,
+            'stream' => \count(iterator_to_array($stream, false)),
+            'copy' => \count(iterator_to_array($copy, false)),
+            'borrowed' => $borrowed->query('SELECT 5')->value(),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array<string, mixed> */
+    public static function letGo(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $borrowed = $pool->acquire();
+        $stream = $connection->stream('SELECT i FROM generate_series(1, 1000) AS i');
+        $stream->current();
+        $fork = self::fork(static function () use (&$connection, &$pool, &$borrowed, &$stream): void {
+            unset($stream, $borrowed, $pool, $connection);
+            gc_collect_cycles();
+            delay(0.02);
+            exit(7);
+        });
+        \assert($stream instanceof \Generator && $borrowed !== null && $connection !== null && $pool !== null);
+
+        return [
+            'exited' => $fork,
+            'stream' => \count(iterator_to_array($stream, false)),
+            'borrowed' => $borrowed->query('SELECT 5')->value(),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array<string, mixed> what the fork is told, by what it calls, and what is left */
+    public static function refuse(string $dsn, string $file): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $borrowed = $pool->acquire();
+        $stream = $connection->stream('SELECT i FROM generate_series(1, 1000) AS i');
+        $stream->current();
+        $outcome = $pool->transaction(static function (Transaction $transaction) use ($connection, $pool, $borrowed, $stream, $file): mixed {
+            $fork = self::fork(static function () use ($transaction, $connection, $pool, $borrowed, $stream, $file): void {
+                $calls = ['transaction' => static fn() => $transaction->query('SELECT 1'), 'stream' => static fn() => iterator_to_array($stream)];
+                foreach (['connection' => $connection, 'pool' => $pool, 'borrowed' => $borrowed] as $name => $link) {
+                    $calls += [
+                        "{$name}: query" => static fn() => $link->query('SELECT 1')->value(),
+                        "{$name}: execute" => static fn() => $link->execute('SELECT 1'),
+                        "{$name}: stream" => static fn() => iterator_to_array($link->stream('SELECT 1')),
+                        "{$name}: copyTo" => static fn() => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT')),
+                        "{$name}: copyFrom" => static fn() => $link->copyFrom('COPY nothing FROM STDIN', []),
+                        "{$name}: script" => static fn() => $link->executeScript('SELECT 1'),
+                        "{$name}: transaction" => static fn() => $link->transaction(static fn(): int => 1),
+                    ];
+                }
+                $calls['acquire'] = static fn() => $pool->acquire();
+                $told = array_map(static function (\Closure $call): string {
+                    $outcome = Outcome::of($call);
+
+                    return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of') ? 'refused' : Outcome::told($outcome);
+                }, $calls);
+                foreach ([$connection->close(...), $pool->close(...), $pool->kill(...), $borrowed->release(...)] as $end) {
+                    Outcome::of(static fn(): mixed => $end());
+                }
+                file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
+                exit(7);
+            });
+
+            return [$fork, $transaction->query('SELECT 6')->value()];
+        });
+
+        return [
+            'told' => json_decode((string) file_get_contents($file), true),
+            'transaction' => $outcome,
+            'stream' => \count(iterator_to_array($stream, false)),
+            'borrowed' => $borrowed->query('SELECT 5')->value(),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array<string, mixed> */
+    public static function turnTheLoop(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $running = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.2), 8 AS a')->one());
+        $shared = Async::run(static fn(): mixed => $pool->query('SELECT pg_sleep(0.2), 9 AS a')->one());
+        $heard = Async::run(static function () use ($connection): string {
+            foreach ($connection->listen('forked') as $notification) {
+                return $notification instanceof Notification ? $notification->payload : 'a gap';
+            }
+
+            return 'nothing';
+        });
+        delay(0.1);
+        $fork = self::fork(static function () use ($dsn): void {
+            $own = PostgresConnection::connect($dsn);
+            $own->execute("NOTIFY forked, 'by the fork'");
+            $own->close();
+            delay(0.4);
+            exit(7);
+        });
+        $limit = static fn(): TimeoutCancellation => new TimeoutCancellation(3, 'There is no outcome');
+
+        return [
+            'exited' => $fork,
+            'running' => Outcome::told(Outcome::of(static fn(): mixed => $running->await($limit()))),
+            'shared' => Outcome::told(Outcome::of(static fn(): mixed => $shared->await($limit()))),
+            'heard' => Outcome::told(Outcome::of(static fn(): mixed => $heard->await($limit()))),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array<string, mixed> */
+    public static function cancel(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $cancellation = new DeferredCancellation();
+        $running = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.3), 8 AS a', [], $cancellation->getCancellation())->one());
+        $copy = $pool->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) AS i) TO STDOUT");
+        $copy->current();
+        delay(0.05);
+        $fork = self::fork(static function () use ($cancellation, &$copy): void {
+            $cancellation->cancel();
+            unset($copy);
+            delay(0.1);
+            exit(7);
+        });
+        \assert($copy instanceof \Generator);
+
+        return [
+            'exited' => $fork,
+            'running' => Outcome::told(Outcome::of(static fn(): mixed => $running->await(new TimeoutCancellation(3)))),
+            'copy' => \count(iterator_to_array($copy, false)),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array{PostgresConnection, PostgresPool} */
+    private static function open(string $dsn): array
+    {
+        $pool = new PostgresPool($dsn, 4);
+        // Known to be short afterwards, so that it shares a connection.
+        $pool->query('SELECT 1');
+        $pool->query('SELECT 1');
+
+        return [PostgresConnection::connect($dsn), $pool];
+    }
+
+    /** @return array<string, mixed> */
+    private static function asBefore(PostgresConnection $connection, PostgresPool $pool): array
+    {
+        return [
+            'connection' => Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value())),
+            'pool' => Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
+            'lost' => $pool->stats()->lost,
+        ];
+    }
+
+    /**
+     * @param \Closure(): void $work
+     *
+     * @return int how it ended
+     */
+    private static function fork(\Closure $work): int
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            try {
+                $work();
+            } catch (\Throwable $thrown) {
+                fwrite(\STDERR, (string) $thrown);
+            }
+            exit(1);
+        }
+        pcntl_waitpid($fork, $status);
+
+        return \is_int($status) ? pcntl_wexitstatus($status) : -1;
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+/** A fork of a process has all that the process has, and may touch nothing of it. */
+#[RequiresPhpExtension('pcntl')]
+final class ForkTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use UsesCluster;
+
+    private const AS_BEFORE = ['connection' => '3', 'pool' => '1', 'lost' => 0];
+
+    /** @return iterable<string, array{string}> */
+    public static function addresses(): iterable
+    {
+        yield 'a Unix socket' => [Cluster::shared()->dsn()];
+        yield 'TCP' => [Cluster::shared()->tcpDsn(sslmode: 'disable')];
+    }
+
+    #[DataProvider('addresses')]
+    public function testAForkThatExitsLeavesTheConnectionsOfItsProcessAlone(string $dsn): void
+    {
+        self::assertSame(['exited' => 7, 'stream' => 1000, 'copy' => 2000, 'borrowed' => 5, ...self::AS_BEFORE], Host::call(ForkPrograms::class . '::exit', [$dsn]));
+    }
+
+    #[DataProvider('addresses')]
+    public function testAForkThatLetsGoOfTheConnectionsOfItsProcessLeavesThemAlone(string $dsn): void
+    {
+        self::assertSame(['exited' => 7, 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE], Host::call(ForkPrograms::class . '::letGo', [$dsn]));
+    }
+
+    public function testAForkIsRefusedWhateverItCalls(): void
+    {
+        $answer = Host::call(ForkPrograms::class . '::refuse', [Cluster::shared()->dsn(), $this->path('told')]);
+        self::assertIsArray($answer);
+        ['told' => $told] = $answer;
+        self::assertIsArray($told);
+        self::assertSame([], array_diff($told, ['refused']), 'what was not refused');
+        self::assertCount(24, $told);
+        self::assertSame(['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE], array_diff_key($answer, ['told' => 0]));
+    }
+
+    public function testAForkThatTurnsTheLoopTakesNothingOfWhatComesToItsProcess(): void
+    {
+        self::assertSame(
+            ['exited' => 7, 'running' => '{"pg_sleep":"","a":8}', 'shared' => '{"pg_sleep":"","a":9}', 'heard' => '"by the fork"', ...self::AS_BEFORE],
+            Host::call(ForkPrograms::class . '::turnTheLoop', [Cluster::shared()->dsn()]),
+        );
+    }
+
+    public function testAForkThatCancelsOrLeavesALoopCancelsNothingOfItsProcess(): void
+    {
+        self::assertSame(
+            ['exited' => 7, 'running' => '{"pg_sleep":"","a":8}', 'copy' => 5000, ...self::AS_BEFORE],
+            Host::call(ForkPrograms::class . '::cancel', [Cluster::shared()->dsn()]),
+        );
+    }
+}

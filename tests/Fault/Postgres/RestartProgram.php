@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Tests\Processes;
+
+/** A server that goes down and comes back, in a process of its own so that its clients see all of it; see {@see \Spindle\Tests\Host}. */
+final class RestartProgram
+{
+    /** Starts it, restarts it so many times in several ways, each time that it is told to by a file, and stops it then. */
+    public static function run(string $directory, int $restarts, int $seed): int
+    {
+        mt_srand($seed);
+        $cluster = TemporaryCluster::start(['max_connections' => 20, 'fsync' => false]);
+        self::tell("{$directory}/dsn", $cluster->dsn());
+        for ($i = 1; $i <= $restarts; ++$i) {
+            self::await("{$directory}/go{$i}");
+            usleep(mt_rand(50_000, 400_000)); // the moment is what varies
+            match ($i % 4) {
+                0 => self::killABackend($cluster),
+                1 => $cluster->restart(),
+                2 => self::killAll($cluster),
+                3 => self::endAtOnce($cluster),
+            };
+            self::tell("{$directory}/restarts", (string) $i);
+        }
+        self::await("{$directory}/stop");
+        $cluster->stop();
+
+        return $restarts;
+    }
+
+    /** The postmaster then ends all others, and recovers. */
+    private static function killABackend(TemporaryCluster $cluster): void
+    {
+        $backends = preg_grep('/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/', Processes::childrenOf((int) $cluster->postmasterPid()));
+        $backend = array_key_first(\is_array($backends) ? $backends : []);
+        if ($backend !== null) {
+            posix_kill($backend, \SIGKILL);
+        }
+    }
+
+    private static function killAll(TemporaryCluster $cluster): void
+    {
+        $all = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
+        $cluster->kill();
+        foreach ($all as $pid) {
+            posix_kill($pid, \SIGKILL);
+        }
+        $cluster->restart();
+    }
+
+    private static function endAtOnce(TemporaryCluster $cluster): void
+    {
+        $pid = (int) $cluster->postmasterPid();
+        posix_kill($pid, \SIGQUIT);
+        while ($cluster->postmasterPid() !== null) {
+            usleep(1_000);
+        }
+        $cluster->restart();
+    }
+
+    private static function tell(string $file, string $text): void
+    {
+        file_put_contents("{$file}.new", $text);
+        rename("{$file}.new", $file);
+    }
+
+    private static function await(string $file): void
+    {
+        for ($end = hrtime(true) + 120_000_000_000; !is_file($file) && hrtime(true) < $end;) {
+            usleep(1_000);
+            clearstatcache();
+        }
+    }
+}

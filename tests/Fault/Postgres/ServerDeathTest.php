@@ -1,0 +1,300 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\CommitUnknownException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+
+/** The server's processes end, one or all, in an orderly way or not. */
+final class ServerDeathTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+
+    private static ?TemporaryCluster $cluster = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$cluster = TemporaryCluster::start(['max_connections' => 30, 'fsync' => false]);
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$cluster?->stop();
+        self::$cluster = null;
+    }
+
+    protected function setUp(): void
+    {
+        self::restartWhereItIsDown();
+    }
+
+    /** @return iterable<string, array{\Closure(int): void, list<string|null>}> what ends a backend, and the SQLSTATE that is told, or one of them */
+    public static function ends(): iterable
+    {
+        yield 'pg_terminate_backend()' => [static function (int $pid): void {
+            self::assertSame([['done' => 't']], self::ask("SELECT pg_terminate_backend({$pid}) AS done"));
+        }, ['57P01']];
+        // The postmaster then ends all others too.
+        yield 'SIGKILL' => [static fn(int $pid): bool => posix_kill($pid, \SIGKILL), [null]];
+        yield 'SIGKILL of another backend' => [static function (int $pid): void {
+            $other = PostgresConnection::connect(self::cluster()->dsn());
+            posix_kill($other->backendPid(), \SIGKILL);
+            Eventually::holds($other->isClosed(...), 'it is lost');
+        }, [null]];
+        yield 'SIGKILL of the postmaster and of the backend' => [static function (int $pid): void {
+            self::cluster()->kill();
+            posix_kill($pid, \SIGKILL);
+        }, [null, '57P01']]; // it may have noticed, and say so
+        yield 'a restart of the server' => [static fn(int $pid) => self::cluster()->restart(), ['57P01']];
+    }
+
+    /**
+     * @param \Closure(int): mixed $end
+     * @param list<string|null>    $sqlStates
+     */
+    #[DataProvider('ends')]
+    public function testAConnectionThatIsLostWhileItIsIdleSaysSoAtTheNextStatementWhichWasNotSent(\Closure $end, array $sqlStates): void
+    {
+        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $connection->query('SELECT 1');
+        $end($connection->backendPid());
+        Eventually::holds($connection->isClosed(...), 'the loss is noticed without a query');
+
+        $lost = Outcome::of(static fn(): mixed => $connection->query('SELECT 2'));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertStringStartsWith('Nothing was sent: The connection to PostgreSQL was lost: the server ', $lost->getMessage());
+        self::assertContains($lost->sqlState, $sqlStates);
+        self::restartWhereItIsDown();
+    }
+
+    /**
+     * @param \Closure(int): mixed $end
+     * @param list<string|null>    $sqlStates
+     */
+    #[DataProvider('ends')]
+    public function testAQueryThatTheEndInterruptsFailsAndAPoolGoesOn(\Closure $end, array $sqlStates): void
+    {
+        foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+            $link = $make(self::cluster()->dsn());
+            $query = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(30), $1::text', ['a secret'])));
+            $end(self::busy());
+            $lost = $query->await();
+
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertNotInstanceOf(CommitUnknownException::class, $lost);
+            self::assertStringStartsWith('The connection to PostgreSQL was lost: the server ', $lost->getMessage());
+            self::assertContains($lost->sqlState, $sqlStates);
+            self::restartWhereItIsDown();
+            if ($link instanceof PostgresPool) {
+                self::assertSame(4, $link->query('SELECT 4')->value());
+                self::assertSame(1, $link->stats()->lost);
+                $link->close();
+            }
+        }
+    }
+
+    /**
+     * @param \Closure(int): mixed $end
+     * @param list<string|null>    $sqlStates
+     */
+    #[DataProvider('ends')]
+    public function testATransactionThatTheEndInterruptsIsRolledBackAndItsCommitIsNotInQuestion(\Closure $end, array $sqlStates): void
+    {
+        foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+            foreach (['in a query', 'between queries', 'between queries, and not noticed'] as $when) {
+                $link = $make(self::cluster()->dsn());
+                self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
+                $lost = self::interrupted($link, $end, $when);
+
+                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$when}: " . Outcome::told($lost));
+                if ($when !== 'between queries, and not noticed') {
+                    // COMMIT was not sent. Where the loss was not noticed it was, and nobody knows.
+                    self::assertNotInstanceOf(CommitUnknownException::class, $lost, $when);
+                }
+                self::restartWhereItIsDown();
+                self::assertSame([], self::ask('SELECT a FROM death'), $when);
+                if ($link instanceof PostgresPool) {
+                    self::assertSame(1, $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (2)')));
+                    $link->close();
+                }
+            }
+        }
+    }
+
+    /**
+     * @param \Closure(int): mixed $end
+     * @param list<string|null>    $sqlStates
+     */
+    #[DataProvider('ends')]
+    public function testWhoCatchesTheLossOfATransactionAndGoesOnIsToldAgain(\Closure $end, array $sqlStates): void
+    {
+        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $caught = [];
+        $outcome = Outcome::of(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($end, $connection, &$caught): string {
+            $end($connection->backendPid());
+            Eventually::holds($connection->isClosed(...), 'the loss is noticed');
+            $caught[] = Outcome::of(static fn(): mixed => $transaction->query('SELECT 1'));
+            $caught[] = Outcome::of(static fn(): mixed => $transaction->transaction(static fn(): int => 1));
+            $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->stream('SELECT 1')));
+            $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')));
+            $caught[] = Outcome::of(static fn(): mixed => $transaction->copyFrom('COPY nothing FROM STDIN', ["1\n"]));
+            $caught[] = Outcome::of(static fn(): mixed => $transaction->executeScript('SELECT 1'));
+
+            return 'done';
+        }));
+
+        foreach ([...$caught, $outcome] as $lost) {
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertNotInstanceOf(CommitUnknownException::class, $lost);
+            self::assertContains($lost->sqlState, $sqlStates);
+        }
+        self::restartWhereItIsDown();
+    }
+
+    /** @return iterable<string, array{\Closure(PostgresLink): mixed}> */
+    public static function transfers(): iterable
+    {
+        yield 'a stream' => [static function (PostgresLink $link): int {
+            $rows = 0;
+            foreach ($link->stream("SELECT i, repeat('x', 1000) FROM generate_series(1, 100000000) AS i") as $row) {
+                self::assertSame(++$rows, $row['i']);
+            }
+
+            return $rows;
+        }];
+        yield 'a copy out' => [static function (PostgresLink $link): int {
+            $rows = 0;
+            foreach ($link->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 100000000) AS i) TO STDOUT") as $line) {
+                self::assertSame(++$rows . "\t" . str_repeat('x', 1000) . "\n", $line);
+            }
+
+            return $rows;
+        }];
+        yield 'a copy in' => [static fn(PostgresLink $link): int => $link->copyFrom('COPY death FROM STDIN', (static function (): \Generator {
+            for ($i = 0; ; ++$i) {
+                yield "{$i}\n";
+            }
+        })())];
+    }
+
+    /** @param \Closure(PostgresLink): mixed $transfer */
+    #[DataProvider('transfers')]
+    public function testATransferThatTheEndInterruptsFailsAndHasNoRowThatIsNotWhole(\Closure $transfer): void
+    {
+        foreach (self::ends() as [$end]) {
+            self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
+            foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+                $link = $make(self::cluster()->dsn());
+                $transferring = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transfer($link)));
+                $end(self::busy());
+
+                $lost = $transferring->await();
+                self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+                self::restartWhereItIsDown();
+                self::assertSame([], self::ask('SELECT a FROM death'));
+                if ($link instanceof PostgresPool) {
+                    self::assertSame(4, $link->query('SELECT 4')->value());
+                    $link->close();
+                }
+            }
+        }
+    }
+
+    public function testEveryStatementOfAPipelineThatTheEndInterruptsFails(): void
+    {
+        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $connection->query('SELECT 1');
+        $queries = [];
+        for ($i = 0; $i < 50; ++$i) {
+            $queries[] = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query($i === 10 ? 'SELECT pg_sleep(30)' : "SELECT {$i}")->value()));
+        }
+        self::ask('SELECT pg_terminate_backend(' . self::busy() . ')');
+        foreach ($queries as $i => $query) {
+            $outcome = $query->await();
+            $i < 10 ? self::assertSame($i, $outcome) : self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+        }
+    }
+
+    /** @param \Closure(int): mixed $end */
+    private static function interrupted(PostgresLink $link, \Closure $end, string $when): mixed
+    {
+        return Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $when): string {
+            $transaction->execute('INSERT INTO death VALUES (1)');
+            $pid = $transaction->query('SELECT pg_backend_pid()')->value();
+            \assert(\is_int($pid));
+            if ($when === 'in a query') {
+                $query = Async::run(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)'));
+                $end(self::busy());
+                $query->await();
+            }
+            // Blocks, so that this side can notice nothing where it is not to.
+            $end($pid);
+            if ($when === 'between queries') {
+                Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $transaction->query('SELECT 1')) instanceof ConnectionLostException, 'the loss is noticed');
+            }
+
+            return 'done';
+        }));
+    }
+
+    private static function pool(string $dsn): PostgresPool
+    {
+        return new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 20));
+    }
+
+    /** The backend that runs something for a client, as soon as there is one. */
+    private static function busy(): int
+    {
+        $pid = null;
+        Eventually::holds(static function () use (&$pid): bool {
+            $pid = (self::ask("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND query !~ 'set_config'") ?? [])[0]['pid'] ?? null;
+
+            return $pid !== null;
+        }, 'a backend is busy');
+
+        return (int) $pid;
+    }
+
+    private static function restartWhereItIsDown(): void
+    {
+        if (self::cluster()->postmasterPid() === null) {
+            self::cluster()->restart();
+        }
+        Eventually::holds(static fn(): bool => self::ask('SELECT 1') !== null, 'the server answers', 20);
+    }
+
+    /** @return list<array<array-key, string|null>>|null null while the server does not answer */
+    private static function ask(string $sql): ?array
+    {
+        set_error_handler(static fn(): bool => true);
+        try {
+            return Cluster::ask($sql, self::cluster()->dsn());
+        } catch (\RuntimeException) {
+            return null;
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    private static function cluster(): TemporaryCluster
+    {
+        return self::$cluster ?? throw new \LogicException('There is no cluster');
+    }
+}

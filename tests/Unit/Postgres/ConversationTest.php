@@ -1,0 +1,203 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\TestCase;
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Spindle\Postgres\Internal\Native\Conversation;
+use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\ProtocolException;
+use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\Scale;
+
+final class ConversationTest extends TestCase
+{
+    public function testEachExchangeGetsItsOwnAnswer(): void
+    {
+        $conversation = new Conversation();
+        $exchanges = self::exchanges($conversation, 4);
+        $conversation->receive(
+            Message::bindComplete() . Message::dataRow('1') . Message::dataRow('2') . Message::commandComplete('SELECT 2') . Message::readyForQuery()
+            . Message::errorResponse('22012', 'division by zero') . Message::readyForQuery('E')
+            . Message::parseComplete() . Message::parameterDescription(23) . Message::noData() . Message::bindComplete() . Message::commandComplete('INSERT 0 7') . Message::readyForQuery('T'),
+        );
+
+        self::assertSame([2, 2, 'I'], [$exchanges[0]->rows, $exchanges[0]->affected(), $exchanges[0]->status]);
+        self::assertSame(['22012', 'E'], [$exchanges[1]->error?->sqlState(), $exchanges[1]->status]);
+        self::assertSame(['INSERT 0 7', 7, [23], null, 'T'], [$exchanges[2]->tag, $exchanges[2]->affected(), $exchanges[2]->parameters, $exchanges[2]->description, $exchanges[2]->status]);
+        self::assertSame([true, true, true, false], array_map(static fn(Exchange $exchange): bool => $exchange->done, $exchanges));
+        self::assertSame(\array_slice($exchanges, 0, 3), $conversation->awake);
+        self::assertSame($exchanges[3], $conversation->current());
+        self::assertSame('T', $conversation->status);
+    }
+
+    public function testAnySplitOfTheBytesGivesTheSameAnswers(): void
+    {
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        for ($round = 0; $round < Scale::of(500); ++$round) {
+            [$bytes, $count] = self::conversation($random);
+            $whole = self::outcome([$bytes], $count);
+            $pieces = [];
+            $longest = $random->getInt(1, 50);
+            for ($at = 0; $at < \strlen($bytes); $at += $length) {
+                $length = $random->getInt(1, $longest);
+                $pieces[] = substr($bytes, $at, $length);
+            }
+            self::assertSame($whole, self::outcome($pieces, $count));
+        }
+    }
+
+    public function testWhatIsToldByTheWayConcernsNoExchange(): void
+    {
+        $conversation = new Conversation();
+        $conversation->receive(Message::notification(7, 'a', 'first') . Message::parameterStatus('TimeZone', 'UTC') . Message::noticeResponse('01000', 'hear'));
+        [$exchange] = self::exchanges($conversation, 1);
+        $conversation->receive(Message::notification(7, 'a', 'second') . Message::bindComplete() . Message::noticeResponse('01000', 'hear') . Message::dataRow('1')
+            . Message::parameterStatus('a', 'b') . Message::dataRow('2') . Message::notification(7, 'a', 'third') . Message::commandComplete('SELECT 2') . Message::readyForQuery());
+
+        self::assertSame(['first', 'second', 'third'], array_column($conversation->notifications, 'payload'));
+        self::assertSame([2, true, null], [$exchange->rows, $exchange->done, $exchange->error]);
+    }
+
+    public function testTheEndThatAServerTellsIsKept(): void
+    {
+        foreach ([true, false] as $unasked) {
+            $conversation = new Conversation();
+            $exchanges = $unasked ? [] : self::exchanges($conversation, 2);
+            $conversation->receive(Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL') . Message::readyForQuery());
+
+            self::assertSame('57P01', $conversation->end?->sqlState());
+            self::assertFalse(($exchanges[0] ?? new Exchange())->done);
+        }
+    }
+
+    public function testACopyOfAnExtendedQueryIsRefusedOnTheWire(): void
+    {
+        $conversation = new Conversation();
+        [$exchange] = self::exchanges($conversation, 1);
+        $conversation->receive(Message::bindComplete() . Message::copyInResponse(1));
+
+        self::assertSame('f', $conversation->reply[0] ?? '');
+        self::assertStringEndsWith("S\0\0\0\4", $conversation->reply);
+        self::assertSame(['G', false], [$exchange->copy, $exchange->done]);
+    }
+
+    public function testDataOfACopyAreGivenOneByOne(): void
+    {
+        $conversation = new Conversation();
+        $exchange = $conversation->exchanges[$conversation->tail++] = new Exchange(extended: false);
+        $rows = [];
+        $exchange->data = static function (string $row) use (&$rows): void {
+            $rows[] = $row;
+        };
+        $conversation->receive(Message::copyOutResponse(1) . Message::copyData("1\n") . Message::copyData('') . Message::copyData("2\n") . Message::of('c') . Message::commandComplete('COPY 2') . Message::readyForQuery());
+
+        self::assertSame(["1\n", '', "2\n"], $rows);
+        self::assertSame([2, true], [$exchange->affected(), $exchange->done]);
+    }
+
+    public function testRowsThatNobodyWantsAreDropped(): void
+    {
+        $conversation = new Conversation();
+        foreach ([Message::bindComplete(), Message::parseComplete() . Message::bindComplete()] as $begin) {
+            [$exchange] = self::exchanges($conversation, 1);
+            $exchange->discarded = true;
+            $conversation->receive($begin . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+            self::assertSame([[], 0, true], [$exchange->chunks, $exchange->rows, $exchange->done]);
+        }
+    }
+
+    public function testWhatTheProtocolDoesNotAllowIsRefused(): void
+    {
+        foreach ([
+            'a login' => Message::authenticationOk(),
+            'a key' => Message::backendKeyData(1, 2),
+            'an unknown type' => Message::of('?'),
+            'another status' => Message::readyForQuery('X'),
+            'no status' => Message::of('Z'),
+            'an end without an outcome' => Message::bindComplete() . Message::readyForQuery(),
+            'data outside of a COPY' => Message::copyData('x'),
+            'columns that are cut off' => Message::of('T', "\0\2a\0"),
+            'two outcomes' => Message::commandComplete('SELECT 1') . Message::commandComplete('SELECT 1'),
+            'rows behind the end' => Message::commandComplete('SELECT 1') . Message::dataRow('1'),
+            'no tag' => Message::of('C'),
+        ] as $name => $bytes) {
+            $conversation = new Conversation();
+            self::exchanges($conversation, 1);
+            try {
+                $conversation->receive($bytes);
+                self::fail("Not refused: {$name}");
+            } catch (ProtocolException $thrown) {
+                self::assertStringContainsString('protocol is broken', $thrown->getMessage(), $name);
+            }
+        }
+        foreach ([Message::readyForQuery(), Message::dataRow('1'), Message::commandComplete('SELECT 1'), Message::bindComplete()] as $unasked) {
+            try {
+                (new Conversation())->receive($unasked);
+                self::fail('Not refused without a question: ' . $unasked[0]);
+            } catch (ProtocolException $thrown) {
+                self::assertStringContainsString('unasked', $thrown->getMessage());
+            }
+        }
+    }
+
+    /** @return list<Exchange> */
+    private static function exchanges(Conversation $conversation, int $count): array
+    {
+        $exchanges = [];
+        for ($i = 0; $i < $count; ++$i) {
+            $exchanges[] = $conversation->exchanges[$conversation->tail++] = new Exchange();
+        }
+
+        return $exchanges;
+    }
+
+    /** @return array{string, int} bytes, and the number of exchanges that they answer */
+    private static function conversation(Randomizer $random): array
+    {
+        $bytes = '';
+        $count = $random->getInt(1, 8);
+        for ($i = 0; $i < $count; ++$i) {
+            $rows = '';
+            for ($row = $random->getInt(0, 4); $row > 0; --$row) {
+                $rows .= Message::dataRow($random->getBytes($random->getInt(1, 30)), null);
+            }
+            $bytes .= match ($random->getInt(0, 6)) {
+                0 => Message::errorResponse('42601', 'syntax error'),
+                1 => Message::bindComplete() . $rows . Message::errorResponse('22012', 'division by zero', ['D' => $random->getBytes(3)]),
+                2 => Message::parseComplete() . Message::parameterDescription(23, 25) . Message::rowDescription(['a' => 23, 'ä' => 25]) . Message::bindComplete() . $rows . Message::commandComplete('SELECT 9'),
+                3 => Message::bindComplete() . $rows . Message::portalSuspended(),
+                4 => Message::notification(1, 'a', 'b') . Message::bindComplete() . $rows . Message::noticeResponse('01000', 'hear') . Message::commandComplete('SELECT 9'),
+                default => Message::bindComplete() . $rows . Message::commandComplete('UPDATE 3'),
+            } . Message::readyForQuery(['I', 'T', 'E'][$random->getInt(0, 2)]);
+        }
+
+        return [$bytes, $count];
+    }
+
+    /**
+     * @param list<string> $pieces
+     *
+     * @return list<mixed>
+     */
+    private static function outcome(array $pieces, int $count): array
+    {
+        $conversation = new Conversation();
+        $exchanges = self::exchanges($conversation, $count);
+        foreach ($pieces as $piece) {
+            $conversation->receive($piece);
+        }
+        $outcome = [\count($conversation->notifications), $conversation->status, $conversation->current()];
+        foreach ($exchanges as $exchange) {
+            $outcome[] = [
+                implode('', $exchange->chunks), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
+                $exchange->error?->field('D'), $exchange->suspended, $exchange->done, $exchange->status,
+            ];
+        }
+
+        return $outcome;
+    }
+}
