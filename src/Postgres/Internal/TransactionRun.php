@@ -48,7 +48,7 @@ final class TransactionRun
                     throw $failure;
                 }
             } finally {
-                $lender->give($session);
+                self::giveBack($lender, $session, 'ROLLBACK');
             }
             delay($pause->after($attempt), cancellation: $cancellation);
         }
@@ -72,13 +72,7 @@ final class TransactionRun
             self::rollBack($session);
             throw $failure;
         } finally {
-            if ($session->inFlight() === 0 && $session->transactionStatus() === 'I') {
-                $lender->give($session);
-            } else {
-                // The loop was left. Where that happens nothing may suspend.
-                $lender->handOver($session);
-                async(self::leave(...), $lender, $session)->ignore();
-            }
+            self::giveBack($lender, $session, 'COMMIT');
         }
     }
 
@@ -159,7 +153,22 @@ final class TransactionRun
         }
     }
 
-    private static function leave(Lender $lender, Session $session): void
+    /**
+     * At once, unless a transaction is open: then its loop was left, or its fiber destroyed. Where that happens nothing may suspend.
+     *
+     * @param string $end COMMIT or ROLLBACK
+     */
+    private static function giveBack(Lender $lender, Session $session, string $end): void
+    {
+        if (!$session->hasBegun() || $session->inFlight() === 0 && $session->transactionStatus() === 'I' || !$session->isOpen()) {
+            $lender->give($session);
+        } else {
+            $lender->handOver($session);
+            async(self::leave(...), $lender, $session, $end)->ignore();
+        }
+    }
+
+    private static function leave(Lender $lender, Session $session, string $end): void
     {
         try {
             try {
@@ -169,7 +178,7 @@ final class TransactionRun
                 $session->settle();
             }
             if ($session->isOpen()) {
-                $session->query($session->transactionStatus() === 'T' ? 'COMMIT' : 'ROLLBACK');
+                $session->query($session->transactionStatus() === 'T' ? $end : 'ROLLBACK');
             }
         } catch (\Throwable) {
             $session->close();

@@ -26,13 +26,15 @@ final readonly class Copies
         try {
             $data = $rows();
             $exchange = $this->start('G', $sql, null, $cancellation);
+            $isSent = false;
             try {
                 $this->send($data, $exchange, $cancellation);
-            } catch (\Throwable $failure) {
-                if (!$exchange->done && $this->pipeline->isOpen()) {
+                $isSent = true;
+            } finally {
+                // Also where the fiber is destroyed, which is no exception.
+                if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $this->pipeline->write(Frontend::copyFail('the client gave up'));
                 }
-                throw $failure;
             }
 
             return $this->end($sql, $exchange, $cancellation)->affected();

@@ -12,9 +12,13 @@ use Spindle\Postgres\Result;
 /** Of one session, those cursors that its streams use. For whoever's turn it is, and in a transaction. */
 final class Cursors
 {
-    /** Rows that are fetched at first; then so many as make about BYTES, and never more than MOST. */
-    public const FIRST = 50;
+    /**
+     * Rows that are fetched at first; then so many as make about BYTES or take the server about TIME, in nanoseconds, and never more than MOST.
+     * The server sends nothing of them before it has all.
+     */
+    public const FIRST = 10;
     private const BYTES = 0x4_0000;
+    private const TIME = 50_000_000;
     private const MOST = 5_000;
 
     /** What is passed over on the way to the first keyword, and may hide others. */
@@ -82,7 +86,9 @@ final class Cursors
             $this->handle->command("CLOSE {$name}", $cancellation);
         }
 
-        return [new Result($columns, $rows, $rows->count, $rows->count), max(1, min(self::MOST, (int) (self::BYTES / $rows->averageSize())))];
+        $next = (int) min(self::MOST, self::BYTES / $rows->averageSize(), self::TIME * $count / max(1, $call->took));
+
+        return [new Result($columns, $rows, $rows->count, $rows->count), max(1, $next)];
     }
 
     /** Nobody reads it any more. Does not suspend. */

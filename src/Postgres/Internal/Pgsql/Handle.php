@@ -259,7 +259,9 @@ final class Handle
         $call->cancelled = true;
         $call->failure = $reason;
         $call->takesData ? $this->failCopy($call) : $this->cancel($call);
-        $call->wake();
+        if ($reason !== null) {
+            $call->wake();
+        }
     }
 
     /** Has the server stop what is under way, for nobody wants it any more. */
@@ -426,8 +428,10 @@ final class Handle
 
     private function write(): void
     {
-        $this->writing = true;
-        EventLoop::enable($this->writable);
+        if (!$this->isLost()) {
+            $this->writing = true;
+            EventLoop::enable($this->writable);
+        }
     }
 
     /** The socket has room. */
@@ -522,6 +526,8 @@ final class Handle
                 $this->incoming->notify($this->listener);
             }
         } finally {
+            // With the answer there may have come the connection's end.
+            $this->isLost();
             hrtime(true) - $this->since < self::LONG ? $call->wake() : EventLoop::defer($call->wake(...));
         }
     }

@@ -64,6 +64,9 @@ final class PgsqlSession implements Session
             return;
         }
         $this->steps->log('Streaming', $sql);
+        if (SessionChanges::suspects($sql)) {
+            $this->changes->note($sql);
+        }
         $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
         $count = Cursors::FIRST;
         $index = 0;
@@ -104,6 +107,9 @@ final class PgsqlSession implements Session
         SqlText::check($sql);
         $this->changes->note($sql);
         $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
+        if (SessionChanges::concernsPrepared($sql)) {
+            $this->preparation->forgetAll();
+        }
     }
 
     public function pipelines(): bool
@@ -165,6 +171,9 @@ final class PgsqlSession implements Session
         }
         if ($this->changes->any()) {
             $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
+            if ($this->changes->concernPrepared()) {
+                $this->preparation->forgetAll();
+            }
             $this->changes->forget();
         }
     }
@@ -315,9 +324,6 @@ final class PgsqlSession implements Session
         }
         if ($call->error !== null) {
             throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
-        }
-        if (SessionChanges::concernsPrepared($sql)) {
-            $this->preparation->forgetAll();
         }
     }
 

@@ -21,9 +21,6 @@ final class Preparation
     /** How often a statement is sent that the server did not execute. */
     private const TRIES = 3;
 
-    /** Statements that gave way before the server is told to forget them: that takes a round trip. */
-    private const MOST_GONE = 16;
-
     /** Their number travels in two bytes. */
     private const MOST_PARAMETERS = 0xFFFF;
 
@@ -120,7 +117,7 @@ final class Preparation
     /** Whether there is something to be done before anything else is. */
     public function isTidy(): bool
     {
-        return !$this->stray && $this->statements->countGone() < self::MOST_GONE;
+        return !$this->stray && !$this->statements->areGone();
     }
 
     /** Of what nobody waits for, what can be done now. */
@@ -130,10 +127,7 @@ final class Preparation
             $this->handle->command('ROLLBACK', null);
         }
         $this->stray = false;
-        // Within a transaction an error would end that.
-        if ($this->handle->status === 'I' && $this->statements->countGone() > 0) {
-            $this->handle->command($this->statements->deallocation(), null);
-        }
+        $this->deallocate();
     }
 
     public function forgetAll(): void
@@ -144,6 +138,8 @@ final class Preparation
     private function prepare(string $sql, ?Cancellation $cancellation): Prepared
     {
         $changes = SessionChanges::suspects($sql);
+        $this->statements->makeRoom();
+        $this->deallocate();
         for ($tries = 1; $this->statements->keepsAny(); ++$tries) {
             $statement = new Prepared($this->statements->name(), $changes, str_contains($sql, '$') ? null : []);
             $call = $this->sendPrepare($statement->name, $sql, $cancellation);
@@ -156,6 +152,14 @@ final class Preparation
         }
 
         return new Prepared('', $changes);
+    }
+
+    private function deallocate(): void
+    {
+        // Within a transaction an error would end that.
+        if ($this->handle->status === 'I' && $this->statements->areGone()) {
+            $this->handle->command($this->statements->deallocation(), null);
+        }
     }
 
     private function sendPrepare(string $name, string $sql, ?Cancellation $cancellation): Call

@@ -7,16 +7,25 @@ namespace Spindle\Postgres\Internal\Pgsql;
 /** The statements that one connection has prepared: those used last. */
 final class Statements
 {
+    /** Of those that are kept, which part gives way at a time: to have the server forget some takes a round trip. */
+    private const PART = 16;
+
     /** @var array<string, Prepared> by their SQL, the one used last at the end */
     private array $prepared = [];
 
     private int $last = 0;
 
+    /** What the names of no other begin with: behind a pooler several use the same session. */
+    private readonly string $prefix;
+
     /** @var list<string> names of those that gave way, and that the server still has */
     private array $gone = [];
 
     /** @param int $most 0 when none are kept, as behind a pooler that gives each transaction another connection */
-    public function __construct(private int $most) {}
+    public function __construct(private int $most)
+    {
+        $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
+    }
 
     public function find(string $sql): ?Prepared
     {
@@ -37,15 +46,21 @@ final class Statements
     /** For the next statement. */
     public function name(): string
     {
-        return 's' . ++$this->last;
+        return $this->prefix . ++$this->last;
+    }
+
+    /** Before another is added. */
+    public function makeRoom(): void
+    {
+        if (\count($this->prepared) >= $this->most) {
+            $part = max(1, intdiv($this->most, self::PART));
+            array_map($this->forget(...), array_map(strval(...), \array_slice(array_keys($this->prepared), 0, $part)));
+        }
     }
 
     public function add(string $sql, Prepared $statement): void
     {
         $this->prepared[$sql] = $statement;
-        if (\count($this->prepared) > $this->most) {
-            $this->forget(array_key_first($this->prepared));
-        }
     }
 
     /** The server is to forget it as well. */
@@ -70,10 +85,10 @@ final class Statements
         $this->forgetAll();
     }
 
-    /** How many the server is still to forget. */
-    public function countGone(): int
+    /** Whether there are some that the server is still to forget. */
+    public function areGone(): bool
     {
-        return \count($this->gone);
+        return $this->gone !== [];
     }
 
     /** A script that has the server forget them. */

@@ -1,0 +1,150 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\CheckViolationException;
+use Spindle\Postgres\DeadlockException;
+use Spindle\Postgres\ExclusionViolationException;
+use Spindle\Postgres\ForeignKeyViolationException;
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\NotNullViolationException;
+use Spindle\Postgres\QueryCancelledException;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\SerializationFailureException;
+use Spindle\Postgres\UniqueViolationException;
+
+final class ServerErrorTest extends TestCase
+{
+    public function testFieldsThatAreMissingHaveDefaults(): void
+    {
+        $error = new ServerError([]);
+
+        self::assertSame(['XX000', 'ERROR', 'the server gave no message', null, null, null], [$error->sqlState(), $error->severity(), $error->message(), $error->position(), $error->column(), $error->field('D')]);
+    }
+
+    public function testTheSeverityIsTheOneThatIsNotTranslated(): void
+    {
+        self::assertSame('FATAL', (new ServerError(['S' => 'FATAL']))->severity());
+        self::assertSame('FATAL', (new ServerError(['S' => 'SCHWERWIEGEND', 'V' => 'FATAL']))->severity());
+    }
+
+    public function testAPositionIsANumber(): void
+    {
+        self::assertSame([7, null, null], array_map(static fn(string $position): ?int => (new ServerError(['P' => $position]))->position(), ['7', '', '7x']));
+    }
+
+    /** @return iterable<string, array{array<string, string>, ?string}> */
+    public static function columns(): iterable
+    {
+        yield 'the field' => [['C' => '23502', 'c' => 'a', 'D' => 'Key (b)=(1) already exists.'], 'a'];
+        yield 'a key' => [['C' => '23505', 'D' => 'Key (email)=(a@b.c) already exists.'], 'email'];
+        yield 'several' => [['C' => '23505', 'D' => 'Key (a, "B c")=(1, 2) already exists.'], 'a, "B c"'];
+        yield 'an expression' => [['C' => '23505', 'D' => 'Key (lower(email))=(x) already exists.'], 'lower(email)'];
+        yield 'a value that looks like a key' => [['C' => '23505', 'D' => 'Key (a)=(b)=(c) already exists.'], 'a'];
+        yield 'a value of several lines' => [['C' => '23505', 'D' => "Key (a)=(b\nc) already exists."], 'a'];
+        yield 'another language' => [['C' => '23503', 'D' => 'Schlüssel (a)=(1) ist nicht in Tabelle »b« vorhanden.'], 'a'];
+        yield 'no key' => [['C' => '23514', 'D' => 'Failing row contains (1, 2).'], null];
+        yield 'no violation' => [['C' => '22P02', 'D' => 'Key (a)=(1) already exists.'], null];
+    }
+
+    /** @param array<string, string> $fields */
+    #[DataProvider('columns')]
+    public function testTheColumnOfAViolationIsFound(array $fields, ?string $column): void
+    {
+        self::assertSame($column, (new ServerError($fields))->column());
+    }
+
+    /** @return iterable<string, array{string, list<string|null>, string}> message, values, what is shown */
+    public static function messages(): iterable
+    {
+        yield 'a quoted value' => ['invalid input syntax for type integer: "secret"', ['secret'], 'invalid input syntax for type integer: $1'];
+        yield 'a value without quotes' => ['value secret is out of range', ['a', 'secret'], 'value $2 is out of range'];
+        yield 'a short value without quotes' => ['value 12 of table t12 is out of range', ['12'], 'value 12 of table t12 is out of range'];
+        yield 'a short value in quotes' => ['invalid input: "1"', ['1'], 'invalid input: $1'];
+        yield 'several' => ['"abcd" and "efgh", "abcd"', ['abcd', 'efgh'], '$1 and $2, $1'];
+        yield 'one within another' => ['cannot take "secret word"', ['secret', 'secret word'], 'cannot take $2'];
+        yield 'nothing and null' => ['a "" b', ['', null], 'a "" b'];
+        yield 'no values' => ['division by zero', [], 'division by zero'];
+        yield 'a value that looks like a number' => ['invalid "$2secret" here', ['$2secret', 'other'], 'invalid $1 here'];
+    }
+
+    /** @param list<string|null> $values */
+    #[DataProvider('messages')]
+    public function testValuesAreHiddenInTheMessage(string $message, array $values, string $shown): void
+    {
+        self::assertSame($shown, (new ServerError(['M' => $message], $values))->message());
+        self::assertSame($shown, (new ServerError(['M' => $message]))->hiding($values)->message());
+    }
+
+    public function testADumpShowsNoField(): void
+    {
+        $error = new ServerError(['M' => 'invalid: "secret"', 'D' => 'secret'], ['secret']);
+        foreach ([print_r($error, true), var_export($error, true), json_encode($error)] as $dump) {
+            self::assertStringNotContainsString('secret', (string) $dump);
+        }
+    }
+
+    public function testAStatementIsStaleOnlyWhereItWasNotExecuted(): void
+    {
+        self::assertTrue((new ServerError(['C' => '26000']))->isStale());
+        self::assertTrue((new ServerError(['C' => '0A000', 'R' => 'RevalidateCachedQuery']))->isStale());
+        self::assertFalse((new ServerError(['C' => '0A000', 'R' => 'DefineIndex']))->isStale());
+        self::assertFalse((new ServerError(['C' => '42P01']))->isStale());
+        self::assertFalse((new ServerError(['C' => 'XX000', 'M' => 'something else']))->isStale());
+    }
+
+    public function testATimeLimitIsNoCancellation(): void
+    {
+        self::assertTrue((new ServerError(['C' => '57014', 'M' => 'canceling statement due to user request']))->isCancellation());
+        self::assertFalse((new ServerError(['C' => '57014', 'M' => 'canceling statement due to statement timeout']))->isCancellation());
+        self::assertFalse((new ServerError(['C' => '55P03', 'M' => 'canceling statement due to lock timeout']))->isCancellation());
+    }
+
+    public function testEachStateHasItsException(): void
+    {
+        foreach ([
+            '23505' => UniqueViolationException::class,
+            '23503' => ForeignKeyViolationException::class,
+            '23514' => CheckViolationException::class,
+            '23502' => NotNullViolationException::class,
+            '23P01' => ExclusionViolationException::class,
+            '40P01' => DeadlockException::class,
+            '40001' => SerializationFailureException::class,
+            '57014' => QueryCancelledException::class,
+            '23000' => QueryException::class,
+            '42601' => QueryException::class,
+        ] as $state => $class) {
+            self::assertSame($class, QueryException::of(new ServerError(['C' => (string) $state]), 'SELECT 1')::class);
+        }
+    }
+
+    public function testAnExceptionTellsAllFieldsAndShowsTheHarmless(): void
+    {
+        $fields = ['M' => 'bad "secret"', 'C' => '23505', 'V' => 'ERROR', 'H' => 'a hint', 'P' => '3', 's' => 'sch', 't' => 'tab', 'c' => 'col', 'd' => 'typ', 'n' => 'con', 'R' => 'routine', 'D' => 'a secret', 'W' => 'in secret'];
+        $exception = QueryException::of(new ServerError($fields, ['secret']), 'SELECT $1');
+
+        self::assertSame(
+            ['bad $1 (SQLSTATE 23505)', '23505', 'ERROR', 'a hint', 3, 'sch', 'tab', 'col', 'typ', 'con', 'routine', 'SELECT $1', 'a secret', 'in secret'],
+            [$exception->getMessage(), $exception->sqlState, $exception->severity, $exception->hint, $exception->position, $exception->schema, $exception->table, $exception->column, $exception->dataType, $exception->constraint, $exception->routine, $exception->sql, $exception->detail, $exception->context],
+        );
+        self::assertTrue(isset($exception->detail, $exception->context));
+        foreach ([print_r($exception, true), (string) $exception, json_encode($exception), json_encode((array) $exception, \JSON_PARTIAL_OUTPUT_ON_ERROR)] as $dump) {
+            self::assertStringNotContainsString('secret', (string) $dump);
+        }
+    }
+
+    public function testWhatIsNotThereIsNull(): void
+    {
+        $exception = QueryException::of(new ServerError(['C' => '42601']), '');
+
+        self::assertNull($exception->detail);
+        self::assertFalse(isset($exception->detail) || isset($exception->context) || isset($exception->{'sqlStat'}));
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('$nonsense');
+        $exception->{'nonsense'};
+    }
+}

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\SessionChanges;
+
+final class SessionChangesTest extends TestCase
+{
+    /** @return iterable<string, array{string}> */
+    public static function suspects(): iterable
+    {
+        foreach ([
+            'SET a = 1', "set\ta to 1", "SET TIME ZONE 'UTC'", 'SET SESSION a = 1', 'SET ROLE x', 'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY', 'SET SESSION AUTHORIZATION x',
+            'RESET ALL', 'LISTEN a', 'UNLISTEN *', 'DECLARE c CURSOR FOR SELECT 1', "LOAD 'x'", 'DO $$ BEGIN END $$', 'CALL p()', 'PREPARE a AS SELECT 1', 'DEALLOCATE a', 'DISCARD TEMP',
+            'SECURITY LABEL ON TABLE a IS NULL', "SELECT set_config('a', 'b', false)", 'SELECT pg_advisory_lock(1)', 'SELECT pg_try_advisory_lock_shared(1, 2)', 'SELECT pg_catalog.pg_advisory_unlock_all()',
+            'CREATE TEMP TABLE a ()', 'CREATE TEMPORARY VIEW a AS SELECT 1', 'CREATE LOCAL TEMPORARY TABLE a ()', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()', "SELECT dblink_connect('x')", "SELECT dblink_connect_u('x')",
+            "-- a comment\nSET a = 1", '/* a */ /* b */ SET a = 1', "  \n SET a = 1", 'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1',
+        ] as $sql) {
+            yield $sql => [$sql];
+        }
+    }
+
+    #[DataProvider('suspects')]
+    public function testWhatMayOutliveItsTransactionIsSuspect(string $sql): void
+    {
+        self::assertTrue(SessionChanges::suspects($sql));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function harmless(): iterable
+    {
+        foreach ([
+            '', 'SELECT 1', 'INSERT INTO a VALUES (1)', 'UPDATE a SET b = 1', "INSERT INTO a VALUES ('SET')", 'SELECT listen FROM a', 'SET LOCAL a = 1', 'SET TRANSACTION READ ONLY', 'SET CONSTRAINTS ALL DEFERRED',
+            "PREPARE TRANSACTION 'x'", 'SELECT pg_advisory_xact_lock(1)', 'SELECT pg_try_advisory_xact_lock(1)', 'SELECT temperature, attempt, contemporary FROM settings', 'BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a',
+            'CREATE TABLE a ()', 'DELETE FROM a', 'SHOW a', 'NOTIFY a', 'FETCH 1 FROM c', 'DONE', 'CALLED', 'LOCK TABLE a', 'EXPLAIN SELECT 1', 'COPY a FROM STDIN', 'MERGE INTO a USING b ON true WHEN MATCHED THEN DO NOTHING',
+        ] as $sql) {
+            yield $sql => [$sql];
+        }
+    }
+
+    #[DataProvider('harmless')]
+    public function testWhatEndsWithItsTransactionIsNot(string $sql): void
+    {
+        self::assertFalse(SessionChanges::suspects($sql));
+    }
+
+    public function testALongStatementIsLookedAtInReasonableTime(): void
+    {
+        $begun = hrtime(true);
+        self::assertFalse(SessionChanges::suspects('SELECT ' . str_repeat("'x', ", 500_000)));
+        self::assertFalse(SessionChanges::suspects(str_repeat("-- a\n", 200_000) . 'SELECT 1'));
+        self::assertFalse(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SELECT 1'));
+        self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' *', 200_000)));
+        self::assertTrue(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
+
+        self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
+    }
+
+    public function testChangesAreKnownUntilTheyAreUndone(): void
+    {
+        $changes = new SessionChanges([]);
+        self::assertFalse($changes->any());
+        $changes->note('SET a = 1');
+        self::assertSame([true, false], [$changes->any(), $changes->concernPrepared()]);
+        $changes->note('PREPARE a AS SELECT 1');
+        self::assertSame([true, true], [$changes->any(), $changes->concernPrepared()]);
+        $changes->note('SET a = 1');
+        self::assertTrue($changes->concernPrepared(), 'still');
+        $changes->forget();
+        self::assertSame([false, false], [$changes->any(), $changes->concernPrepared()]);
+        $changes->note();
+        self::assertSame([true, false], [$changes->any(), $changes->concernPrepared()]);
+    }
+
+    public function testTheUndoSetsTheSessionUpAgainAndSparesPreparedStatements(): void
+    {
+        $changes = new SessionChanges(["SELECT set_config('a', 'b', false)"]);
+        $changes->note('SET a = 1');
+        self::assertStringContainsString('RESET ALL', $changes->undo());
+        self::assertStringEndsWith("; SELECT set_config('a', 'b', false)", $changes->undo());
+        self::assertDoesNotMatchRegularExpression('/DEALLOCATE|DISCARD ALL|DISCARD PLANS/', $changes->undo());
+        $changes->note('DEALLOCATE ALL');
+        self::assertStringContainsString('DEALLOCATE ALL', $changes->undo());
+    }
+}

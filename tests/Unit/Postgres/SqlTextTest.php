@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\SqlText;
+
+final class SqlTextTest extends TestCase
+{
+    /** @return iterable<string, array{string, string}> a text, and how its second statement begins */
+    public static function several(): iterable
+    {
+        yield 'two' => ['SELECT 1; SELECT 2', 'SELECT 2'];
+        yield 'three' => ['SELECT 1;SELECT 2;SELECT 3', 'SELECT 2'];
+        yield 'nothing at first' => [';SELECT 2', 'SELECT 2'];
+        yield 'empty ones in between' => ['SELECT 1 ; ; ;; SELECT 2 ;', 'SELECT 2'];
+        yield 'a comment in between' => ["SELECT 1; -- ; SELECT 3\n /* ; /* ; */ ; */ SELECT 2", 'SELECT 2'];
+        yield 'a semicolon in a string' => ["SELECT ';'; SELECT 2", 'SELECT 2'];
+        yield 'quotes in a string' => ["SELECT 'a'';'; SELECT 2", 'SELECT 2'];
+        yield 'a backslash in a string' => ["SELECT '\\'; SELECT 2 --'", 'SELECT 2 --\''];
+        yield 'a backslash in a string with escapes' => ["SELECT E'\\';' || e'\\\\'; SELECT 2", 'SELECT 2'];
+        yield 'a type that ends with e' => ["SELECT date'2000-01-01\\'; SELECT 2", 'SELECT 2'];
+        yield 'a semicolon in a name' => ['SELECT 1 AS "a;""b;"; SELECT 2', 'SELECT 2'];
+        yield 'dollars' => ['SELECT $$;$$, $a$;$$;$b$;$a$; SELECT 2', 'SELECT 2'];
+        yield 'dollars with other letters' => ['SELECT $ä1$;$ä1$; SELECT 2', 'SELECT 2'];
+        yield 'parameters' => ['SELECT $1;SELECT $2', 'SELECT $2'];
+        yield 'parameters that look like dollar quotes' => ['SELECT $1$1; SELECT 2', 'SELECT 2'];
+        yield 'a name with dollars' => ['SELECT a$b$ FROM t; SELECT c$b$', 'SELECT c$b$'];
+        yield 'a comment at the end' => ["SELECT 1; SELECT 2 -- two\n", 'SELECT 2 -- two'];
+        yield 'an operator of minus and slash' => ['SELECT 1 - 2 / 3 * 4; SELECT 2', 'SELECT 2'];
+        yield 'a comment that is none' => ["SELECT '--'; SELECT 2", 'SELECT 2'];
+        yield 'lines' => ["SELECT 1;\r\n\tSELECT\n2", "SELECT\n2"];
+        yield 'what ends nowhere' => ["SELECT 1; SELECT 'a;b", "SELECT 'a"];
+    }
+
+    #[DataProvider('several')]
+    public function testTheSecondStatementIsFoundWithItsPosition(string $sql, string $second): void
+    {
+        self::assertSame([$second, (int) mb_strrpos($sql, $second) + 1], SqlText::second($sql));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function one(): iterable
+    {
+        foreach (['', ' ', ';', ' ; ;; ', 'SELECT 1', 'SELECT 1;', "SELECT 1; -- SELECT 2\n", 'SELECT 1; /* SELECT 2; /* SELECT 3; */ */ ;', "SELECT ';", 'SELECT ";', 'SELECT $$;', "SELECT E'\\'; SELECT 2'", '-- ;'] as $sql) {
+            yield $sql => [$sql];
+        }
+    }
+
+    #[DataProvider('one')]
+    public function testOneStatementHasNoSecond(string $sql): void
+    {
+        self::assertNull(SqlText::second($sql));
+    }
+
+    public function testThePositionCountsCharacters(): void
+    {
+        self::assertSame(['SELECT 2', 14], SqlText::second("SELECT 'ä😀'; SELECT 2"));
+    }
+
+    public function testALongStatementIsNamedByItsBeginning(): void
+    {
+        self::assertSame(['SELECT ' . str_repeat('x', 53) . '…', 11], SqlText::second('SELECT 1; SELECT ' . str_repeat('x', 100)));
+        foreach (['', 'x', 'xx', 'xxx'] as $before) {
+            $second = (string) (SqlText::second("SELECT 1; {$before}" . str_repeat('😀', 100))[0] ?? null);
+            self::assertMatchesRegularExpression("/^{$before}😀{10,20}…$/u", $second);
+        }
+    }
+
+    public function testLongTextsAreReadToTheirEnd(): void
+    {
+        $long = str_repeat("'a;b' \"c;d\" \$\$;\$\$ /* ; */ -- ;\n", 50_000);
+
+        self::assertNull(SqlText::second("SELECT {$long}"));
+        self::assertSame('SELECT 2', SqlText::second("SELECT {$long}; SELECT 2")[0] ?? null);
+        self::assertSame('SELECT 2', SqlText::second("SELECT '" . str_repeat("x''", 1_000_000) . "'; SELECT 2")[0] ?? null);
+        self::assertNull(SqlText::second('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
+    }
+}
