@@ -49,7 +49,8 @@ final readonly class PostgresOptions
      * @param array<string, string> $settings       PostgreSQL's settings for the session, by name. Behind a pooler that hands
      *                                              one session to several clients, give them to the role (ALTER ROLE ... SET) instead
      * @param list<AuthenticationMethod> $authentication what the server may ask for; what is weaker than SCRAM has to be named
-     * @param int           $statementCache         prepared statements that each connection keeps; 0 for none
+     * @param int|null      $statementCache         prepared statements that each connection keeps; null for 256, and for none where a
+     *                                              pooler such as pgbouncer stands between
      * @param string|null   $passwordFile           in the form of .pgpass; ignored, as by libpq, when others may read it
      * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
      * @param bool          $persistent             whether the next request of the same process, as PHP-FPM serves them, gets the connection again when it
@@ -76,7 +77,7 @@ final readonly class PostgresOptions
         public array $authentication = [AuthenticationMethod::None, AuthenticationMethod::Scram],
         public ChannelBinding $channelBinding = ChannelBinding::Prefer,
         public PostgresDriver $driver = PostgresDriver::Native,
-        public int $statementCache = 256,
+        public ?int $statementCache = null,
         public ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,
         public bool $persistent = false,
@@ -202,7 +203,7 @@ final readonly class PostgresOptions
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
             throw new \ValueError('The option statementTimeout must be at most 2147483 seconds; null leaves it to the server');
         }
-        if ($this->statementCache < 0) {
+        if ($this->statementCache !== null && $this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
         }
         if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {

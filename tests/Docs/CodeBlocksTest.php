@@ -6,12 +6,22 @@ namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Postgres\UsesCluster;
 use Symfony\Component\Process\Process;
 
+/**
+ * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql makes there, if it
+ * has one.
+ */
 final class CodeBlocksTest extends TestCase
 {
+    use UsesCluster;
+
     /** Fences whose content is only looked at. */
     private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'mermaid', 'c'];
+
+    /** The file of a page that is executed in the database of each of its blocks. */
+    private const SCHEMA = 'schema.sql';
 
     private Workplace $workplace;
 
@@ -48,7 +58,7 @@ final class CodeBlocksTest extends TestCase
         }
 
         match ($block->language) {
-            'php' => $this->runPhp($block),
+            'php' => $this->runPhp($block, $files),
             'console' => $this->runConsole($block),
             default => self::fail(
                 "A block of \"{$block->language}\" is not run: make it php or console, or one of " . implode(', ', self::NOT_CODE),
@@ -56,7 +66,8 @@ final class CodeBlocksTest extends TestCase
         };
     }
 
-    private function runPhp(CodeBlock $block): void
+    /** @param list<CodeBlock> $files */
+    private function runPhp(CodeBlock $block, array $files): void
     {
         $opening = match (true) {
             str_starts_with($block->content, '<?php') => '',
@@ -70,6 +81,12 @@ final class CodeBlocksTest extends TestCase
             return;
         }
 
+        if (str_contains($block->content, 'Spindle\Postgres')) {
+            $this->workplace->useDatabase(implode('', array_map(
+                static fn(CodeBlock $file): string => $file->file === self::SCHEMA ? $file->content : '',
+                $files,
+            )));
+        }
         $process = $this->workplace->php($file);
         self::assertExit($block->exitStatus, $process);
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());

@@ -4,14 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
+use Spindle\Tests\Postgres\Cluster;
 use Symfony\Component\Process\Process;
 
 /** A temporary folder in which docs and examples run as they would in a project that has Spindle installed. */
-final readonly class Workplace
+final class Workplace
 {
     private const DEADLINE = 60.0;
 
-    public string $folder;
+    public readonly string $folder;
+
+    /** @var array<string, string> in the environment */
+    private array $database = [];
 
     public function __construct()
     {
@@ -32,6 +36,21 @@ final readonly class Workplace
         file_put_contents($path, $content);
 
         return $path;
+    }
+
+    /**
+     * From now on the environment names a new database, as PostgreSQL's clients read it.
+     *
+     * @param string $script what is executed in it first
+     */
+    public function useDatabase(string $script): void
+    {
+        $cluster = Cluster::shared();
+        $name = Cluster::newDatabase();
+        if ($script !== '') {
+            Cluster::ask($script, $cluster->dsn(dbname: $name));
+        }
+        $this->database = ['PGHOST' => $cluster->host, 'PGPORT' => (string) $cluster->port, 'PGUSER' => $cluster->user, 'PGDATABASE' => $name];
     }
 
     /** Standard error is part of the output, as in a terminal. */
@@ -67,6 +86,7 @@ final readonly class Workplace
             'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
             'NO_COLOR' => '1',
             'COLUMNS' => '80',
+            ...$this->database,
         ];
         $process = new Process($command, $this->folder, $environment, timeout: self::DEADLINE);
         $process->run();

@@ -86,18 +86,17 @@ final readonly class ServerError
         $message = $this->field('M') ?? 'the server gave no message';
         /** @var list<string|null> $values */
         $values = $this->values->getValue();
+        $hidden = [];
         foreach ($values as $index => $value) {
-            if ($value === null || $value === '') {
-                continue;
-            }
-            $number = '$' . ($index + 1);
-            $message = str_replace("\"{$value}\"", $number, $message);
-            if (\strlen($value) >= self::TELLING) {
-                $message = str_replace($value, $number, $message);
+            if ($value !== null && $value !== '') {
+                $hidden["\"{$value}\""] ??= '$' . ($index + 1);
+                if (\strlen($value) >= self::TELLING) {
+                    $hidden[$value] ??= '$' . ($index + 1);
+                }
             }
         }
 
-        return $message;
+        return strtr($message, $hidden);
     }
 
     /** Whether a statement that was prepared earlier does not fit any more; it was not executed. */

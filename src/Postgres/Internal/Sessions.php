@@ -58,6 +58,6 @@ final class Sessions
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 
-        return new NativeSession($pipeline, new Statements($options->statementCache), $this->types, $established->pid, new SessionChanges($setup->statements()), $steps);
+        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types, $established->pid, new SessionChanges($setup->statements()), $steps);
     }
 }

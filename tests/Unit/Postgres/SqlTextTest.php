@@ -76,7 +76,7 @@ final class SqlTextTest extends TestCase
 
         self::assertNull(SqlText::second("SELECT {$long}"));
         self::assertSame('SELECT 2', SqlText::second("SELECT {$long}; SELECT 2")[0] ?? null);
-        self::assertSame('SELECT 2', SqlText::second("SELECT '" . str_repeat("x''", 1_000_000) . "'; SELECT 2")[0] ?? null);
+        self::assertSame('SELECT 2', SqlText::second("SELECT '" . str_repeat("x''", 100_000) . "'; SELECT 2")[0] ?? null);
         self::assertNull(SqlText::second('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
     }
 }

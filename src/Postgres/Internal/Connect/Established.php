@@ -22,6 +22,7 @@ final readonly class Established
      * @param Endpoint              $endpoint   where it is connected to
      * @param bool                  $tls        whether it is encrypted
      * @param string                $leftover   what has come already and was not read: whole messages or the beginning of one
+     * @param bool                  $isPooled   whether there is a pooler between, which may give each transaction another session
      */
     public function __construct(
         public mixed $stream,
@@ -32,6 +33,7 @@ final readonly class Established
         public Endpoint $endpoint,
         public bool $tls,
         public string $leftover,
+        public bool $isPooled = false,
     ) {
         $this->host = $endpoint->host;
         $this->secretKey = new \SensitiveParameterValue($secretKey);

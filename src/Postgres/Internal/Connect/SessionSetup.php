@@ -24,6 +24,8 @@ final class SessionSetup
 
     private ?int $settings = null;
 
+    private ?int $process = null;
+
     /** @var list<string> */
     private array $statements = [];
 
@@ -40,7 +42,8 @@ final class SessionSetup
         if ($this->version() >= 14 && !isset($options->settings[self::CHECK])) {
             // Only where this is the server's own process: behind a pooler it would stay set for the next client. A server on a
             // system that can't look gives an error, which does no harm.
-            $this->add('select ' . self::assignment(self::CHECK, self::CHECK_INTERVAL) . " where pg_catalog.pg_backend_pid() = {$pid} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0'");
+            $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
+            $this->process = $this->add("select {$isOwn}, case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end');
         }
         $settings = $this->settings();
         if ($settings !== []) {
@@ -52,6 +55,12 @@ final class SessionSetup
     public function statements(): array
     {
         return $this->statements;
+    }
+
+    /** Whether the process that answers is another than the one that the login named, as behind a pooler. */
+    public function isPooled(Answers $answers): bool
+    {
+        return $this->process !== null && ($answers->rows($this->process)[0][0] ?? 't') === 'f';
     }
 
     /** @throws AttemptFailedException when the session is not of the kind asked for, or a setting is refused */

@@ -145,6 +145,9 @@ final class NativeSession implements Session
     {
         SqlText::checkCopy($sql, 'TO STDOUT');
         $cancellation?->throwIfRequested();
+        if (SessionChanges::suspects($sql)) {
+            $this->changes->note($sql);
+        }
         $this->steps->log('Copying', $sql);
         $this->sendBegin($cancellation);
         yield from (new Copies($this->pipeline))->out($sql, $cancellation);

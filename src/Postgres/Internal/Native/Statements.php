@@ -7,6 +7,9 @@ namespace Spindle\Postgres\Internal\Native;
 /** The statements that one connection has prepared: those used last. */
 final class Statements
 {
+    /** Kept unless something else is asked for. */
+    public const MOST = 256;
+
     /** @var array<string, Prepared> by their SQL */
     private array $prepared = [];
 

@@ -66,17 +66,14 @@ final class Call
     public function wait(): void
     {
         $this->fiber = \Fiber::getCurrent();
-        if ($this->fiber !== null) {
-            \Fiber::suspend();
-
-            return;
+        if ($this->fiber === null) {
+            $this->main = EventLoop::getSuspension();
         }
-        $this->main = EventLoop::getSuspension();
         try {
-            $this->main->suspend();
+            $this->main === null ? \Fiber::suspend() : $this->main->suspend();
         } finally {
-            // Not resumed where the loop was left by an exception.
-            $this->main = null;
+            // Not resumed where the loop was left by an exception, or the fiber is destroyed.
+            $this->fiber = $this->main = null;
         }
     }
 

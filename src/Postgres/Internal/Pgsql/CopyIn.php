@@ -36,14 +36,18 @@ final readonly class CopyIn
         if ($call->error !== null) {
             throw QueryException::of($call->error, $sql);
         }
+        $isSent = false;
         try {
             if (!$call->takesData) {
                 throw new \LogicException('copyFrom() takes a COPY … FROM STDIN');
             }
             $this->sendRows($call, $rows, $cancellation);
-        } catch (\Throwable $failure) {
-            $this->handle->abandon($call, null);
-            throw $failure;
+            $isSent = true;
+        } finally {
+            // Also where the fiber is destroyed, which is no exception.
+            if (!$isSent) {
+                $this->handle->abandon($call, null);
+            }
         }
         while (!$call->done) {
             $this->handle->await($call, $cancellation);

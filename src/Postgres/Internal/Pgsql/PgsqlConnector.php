@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use PgSql\Connection;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Native\Statements as NativeStatements;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Attempts;
 use Spindle\Postgres\Internal\Connect\Deadline;
@@ -104,8 +105,7 @@ final class PgsqlConnector
         $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
         try {
             $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
-            $setup = $this->setUp($connection, $target, $deadline);
-            $pid = Setup::isServers($connection, $deadline) ? pg_get_pid($connection) : null;
+            [$setup, $isPooled] = $this->setUp($connection, $target, $deadline);
             $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
             if ($tls) {
                 Setup::makeRoom($connection, $deadline);
@@ -113,7 +113,7 @@ final class PgsqlConnector
             $deadline->throwIfCancelled();
             $steps = new Steps($this->options->logger, ++self::$made, pg_get_pid($connection));
             $steps->log("Connected to {$endpoint}");
-            $handle = new Handle($connection, new Stop($this->options, $endpoint, $pid, $steps), $this->options->readTimeout, $tls, $persistent !== null);
+            $handle = new Handle($connection, new Stop($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps), $this->options->readTimeout, $tls, $persistent !== null);
         } finally {
             if (!isset($handle)) {
                 isset($connection) && pg_close($connection);
@@ -124,7 +124,7 @@ final class PgsqlConnector
             $persistent?->give();
             $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage());
         });
-        $statements = new Statements($this->options->statementCache);
+        $statements = new Statements($this->options->statementCache ?? NativeStatements::MOST);
 
         return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps);
     }
@@ -184,7 +184,8 @@ final class PgsqlConnector
         }
     }
 
-    private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): SessionSetup
+    /** @return array{SessionSetup, bool} and whether there is a pooler between */
+    private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): array
     {
         $parameters = [];
         foreach (self::PARAMETERS as $name) {
@@ -193,9 +194,10 @@ final class PgsqlConnector
         }
         $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
-        $setup->judge(Setup::of($connection, $setup->statements(), $deadline));
+        $answers = Setup::of($connection, $setup->statements(), $deadline);
+        $setup->judge($answers);
 
-        return $setup;
+        return [$setup, $setup->isPooled($answers)];
     }
 
     private function failure(string $text): AttemptFailedException

@@ -26,12 +26,6 @@ final readonly class Setup implements Answers
         return new self(array_map(static fn(string $statement): array => self::ask($connection, $statement, $deadline), $statements));
     }
 
-    /** Whether the process that libpq knows is that of the server, rather than of a pooler before it. */
-    public static function isServers(Connection $connection, Deadline $deadline): bool
-    {
-        return self::ask($connection, 'SELECT pg_catalog.pg_backend_pid()', $deadline)[0] === [[(string) pg_get_pid($connection)]];
-    }
-
     /** Has libpq make its buffer, which never shrinks, larger than a record of TLS and the beginning of a message. */
     public static function makeRoom(Connection $connection, Deadline $deadline): void
     {

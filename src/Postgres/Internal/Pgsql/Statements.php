@@ -7,6 +7,9 @@ namespace Spindle\Postgres\Internal\Pgsql;
 /** The statements that one connection has prepared: those used last. */
 final class Statements
 {
+    /** Kept unless something else is asked for. */
+    public const MOST = 256;
+
     /** Of those that are kept, which part gives way at a time: to have the server forget some takes a round trip. */
     private const PART = 16;
 

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Postgres;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Streams;
+use Symfony\Component\Process\Process;
+
+/** Behind a pooler that gives each transaction another session. */
+final class PgbouncerTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+    use UsesCluster;
+
+    private ?Process $pooler = null;
+
+    #[After(5)]
+    protected function stopPooler(): void
+    {
+        $this->pooler?->stop(2, \SIGKILL);
+        $this->pooler = null;
+    }
+
+    public function testStatementsThatOtherSessionsKnowNothingOfHarmNobody(): void
+    {
+        $pool = new PostgresPool($this->startPooler(), 6);
+        $work = static function (int $fiber) use ($pool): int {
+            foreach (range(1, 30) as $i) {
+                self::assertSame($i, $pool->query('SELECT $1::int AS a', [$i])->value());
+                self::assertSame("{$fiber}-{$i}", $pool->query('SELECT $1::text || $2', [$fiber, "-{$i}"])->value());
+                $pool->transaction(static function (Transaction $transaction) use ($i): void {
+                    self::assertSame("x{$i}", $transaction->query('SELECT $1::text AS b', ["x{$i}"])->value());
+                    self::assertSame($i, $transaction->query('SELECT $1::int AS a', [$i])->value());
+                });
+            }
+
+            return $fiber;
+        };
+        $fibers = array_map(static fn(int $fiber): Future => Async::run(static fn(): int => $work($fiber)), range(1, 8));
+
+        self::assertSame(range(1, 8), array_map(static fn(Future $fiber): mixed => $fiber->await(), $fibers));
+        $pool->close();
+    }
+
+    private function startPooler(): PostgresOptions
+    {
+        $program = \is_executable('/usr/sbin/pgbouncer') ? '/usr/sbin/pgbouncer' : self::markTestSkipped('pgbouncer is not here');
+        $cluster = Cluster::shared();
+        $socket = Streams::server();
+        $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
+        fclose($socket);
+        $configuration = $this->file('pgbouncer.ini', <<<INI
+            [databases]
+            * = host=127.0.0.1 port={$cluster->port} user={$cluster->user} password={$cluster->password}
+            [pgbouncer]
+            listen_addr = 127.0.0.1
+            listen_port = {$port}
+            unix_socket_dir =
+            auth_type = any
+            pool_mode = transaction
+            default_pool_size = 2
+            INI, 0o644);
+        chmod($this->path(), 0o755);
+        // It does not run as root.
+        $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? ['-u', 'nobody'] : [];
+        $this->pooler = new Process([$program, ...$user, $configuration]);
+        $this->pooler->start();
+        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://127.0.0.1:{$port}") !== false, 'pgbouncer listens');
+
+        return PostgresOptions::of("host=127.0.0.1 port={$port} user={$cluster->user} dbname={$cluster->database} sslmode=disable");
+    }
+}

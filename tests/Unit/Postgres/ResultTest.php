@@ -1,0 +1,177 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Rows;
+use Spindle\Postgres\Internal\TextRows;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\Result;
+use Spindle\Postgres\UnexpectedResultException;
+use Spindle\Tests\Conformance\Postgres\Person;
+use Spindle\Tests\Postgres\Letter;
+use Spindle\Tests\Postgres\Message;
+
+/** A result, whichever driver's rows it has. */
+final class ResultTest extends TestCase
+{
+    private const INT = 23;
+    private const TEXT = 25;
+    private const BOOL = 16;
+    private const INTERVAL = 1186;
+
+    /** @return iterable<string, array{\Closure(list<list<string|null>>): Rows}> */
+    public static function drivers(): iterable
+    {
+        yield 'texts' => [static fn(array $rows): Rows => new TextRows($rows)];
+        yield 'messages one by one' => [static fn(array $rows): Rows => self::messages(array_map(static fn(array $row): array => [$row], $rows))];
+        yield 'messages at once' => [static fn(array $rows): Rows => self::messages($rows === [] ? [] : [$rows])];
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testRowsAreHadInEachShape(\Closure $rows): void
+    {
+        $texts = array_map(static fn(int $i): array => ["{$i}", $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0 ? 't' : 'f'], range(1, 1_000));
+        $lists = array_map(static fn(int $i): array => [$i, $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0], range(1, 1_000));
+        $named = array_map(static fn(array $list): array => array_combine(['a', 'b', 'c'], $list), $lists);
+        $result = self::of(['a' => self::INT, 'b' => self::TEXT, 'c' => self::BOOL], $rows($texts), 1_000);
+
+        self::assertSame($named, $result->all());
+        self::assertSame($named, iterator_to_array($result));
+        self::assertSame($lists, $result->lists());
+        self::assertSame(range(1, 1_000), $result->column());
+        self::assertSame(['a', 'b', 'c'], $result->columns());
+        self::assertCount(1_000, $result);
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testOneRowIsHadAlone(\Closure $rows): void
+    {
+        $result = self::of(['a' => self::INT, 'b' => self::TEXT], $rows([['1', null]]), 1);
+
+        self::assertSame(['a' => 1, 'b' => null], $result->one());
+        self::assertSame(1, $result->value());
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testNoRowIsNull(\Closure $rows): void
+    {
+        $result = self::of(['a' => self::INT], $rows([]), 0);
+
+        self::assertSame([null, null, [], [], []], [$result->one(), $result->value(), $result->all(), $result->lists(), $result->column()]);
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testValuesThatAreNotTakenAreNotMade(\Closure $rows): void
+    {
+        $result = self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense'], ['2', null]]), 2);
+
+        self::assertCount(2, $result);
+        self::assertThrows(ProtocolException::class, $result->all(...));
+        self::assertThrows(ProtocolException::class, $result->lists(...));
+        self::assertThrows(ProtocolException::class, static fn(): array => iterator_to_array($result));
+        self::assertSame(1, self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense']]), 1)->value());
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testWrongShapesAreTold(\Closure $rows): void
+    {
+        $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
+        $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);
+        foreach ([[$two, 'there are 2', ['one', 'value']], [$twice, '"a"', ['one', 'all']]] as [$result, $message, $methods]) {
+            foreach ($methods as $method) {
+                self::assertStringContainsString($message, self::assertThrows(UnexpectedResultException::class, static fn(): mixed => $result->{$method}()));
+            }
+        }
+        self::assertThrows(UnexpectedResultException::class, static fn(): array => iterator_to_array($twice));
+        self::assertSame([[1, 2]], $twice->lists());
+    }
+
+    public function testAStatementWithoutRowsHasNone(): void
+    {
+        $result = new Result(null, new TextRows([]), 0, 7);
+
+        self::assertSame([7, [], 0, [], [], null], [$result->affected, $result->columns(), \count($result), $result->all(), $result->lists(), $result->one()]);
+        self::assertThrows(UnexpectedResultException::class, $result->value(...));
+        self::assertThrows(UnexpectedResultException::class, $result->column(...));
+    }
+
+    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    #[DataProvider('drivers')]
+    public function testRowsBecomeObjects(\Closure $rows): void
+    {
+        $result = self::of(['kind' => self::TEXT, 'first_name' => self::TEXT, 'id' => self::INT], $rows([['b', 'Ada', '1'], ['a', null, '2']]), 2);
+
+        self::assertEquals([new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A)], $result->as(Person::class));
+    }
+
+    public function testRowsOfAWrongLengthAreRefused(): void
+    {
+        $columns = ['a' => self::TEXT, 'b' => self::TEXT];
+        foreach ([
+            'fewer values' => Message::dataRow('1'),
+            'more values' => Message::dataRow('1', '2', '3'),
+            'a value that is too long' => Message::of('D', "\0\2" . pack('N', 1) . '1' . pack('N', 9) . '2'),
+            'bytes behind the last value' => Message::of('D', "\0\2" . pack('N', 1) . '1' . pack('N', 1) . '2xxx'),
+            'a value that ends within its length' => Message::of('D', "\0\2" . pack('N', 1) . "1\0\0"),
+            'a huge value' => Message::of('D', "\0\2" . pack('N', 0x7FFF_FFFF) . '1'),
+            'no values' => Message::dataRow(),
+        ] as $name => $bytes) {
+            foreach ([[$bytes], [Message::dataRow('1', '2') . $bytes], [$bytes . Message::dataRow('1', '2')]] as $chunks) {
+                $rows = new Exchange();
+                foreach ($chunks as $chunk) {
+                    $rows->add($chunk, $chunk === $bytes ? 1 : 2);
+                }
+                $result = self::of($columns, $rows, $rows->rows);
+                self::assertThrows(ProtocolException::class, $result->lists(...), $name);
+            }
+        }
+    }
+
+    /**
+     * @param list<list<list<string|null>>> $chunks rows of each
+     */
+    private static function messages(array $chunks): Exchange
+    {
+        $exchange = new Exchange();
+        foreach ($chunks as $rows) {
+            $exchange->add(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows)), max(1, \count($rows)));
+        }
+
+        return $exchange;
+    }
+
+    /**
+     * @param array<string, int> $columns types by name
+     * @param int<0, max>        $count
+     * @param list<string>|null  $names   others
+     */
+    private static function of(array $columns, Rows $rows, int $count, ?array $names = null): Result
+    {
+        return new Result(new Columns($names ?? array_keys($columns), array_values($columns), new Types()), $rows, $count, $count);
+    }
+
+    /** @param class-string<\Throwable> $class */
+    private static function assertThrows(string $class, \Closure $work, string $name = ''): string
+    {
+        try {
+            $work();
+        } catch (\Throwable $thrown) {
+            self::assertInstanceOf($class, $thrown, "{$name} {$thrown}");
+
+            return $thrown->getMessage();
+        }
+        self::fail("No {$class} is thrown: {$name}");
+    }
+}

@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Native\Prepared;
+use Spindle\Postgres\Internal\Native\Statements;
+use Spindle\Postgres\Internal\Types\Types;
+
+final class StatementsTest extends TestCase
+{
+    public function testTheOnesUsedLastAreKept(): void
+    {
+        $statements = new Statements(2);
+        $names = [];
+        foreach (['a', 'b'] as $sql) {
+            self::assertNull($statements->find($sql));
+            $names[$sql] = $statements->name();
+            self::assertSame([], $statements->add($sql, self::prepared($names[$sql])));
+        }
+        self::assertSame($names['a'], $statements->find('a')?->name);
+        $names['c'] = $statements->name();
+
+        self::assertSame([$names['b']], $statements->add('c', self::prepared($names['c'])));
+        self::assertNull($statements->find('b'));
+        self::assertSame([$names['a'], $names['c']], [$statements->find('a')?->name, $statements->find('c')?->name]);
+    }
+
+    public function testOneThatIsPreparedAgainTakesItsPlace(): void
+    {
+        $statements = new Statements(2);
+        $statements->add('a', self::prepared('first'));
+
+        self::assertSame(['first'], $statements->add('a', self::prepared('second')));
+        self::assertSame('second', $statements->find('a')?->name);
+    }
+
+    public function testNamesAreUsedOnce(): void
+    {
+        $statements = new Statements(2);
+        $others = new Statements(2);
+        $names = [$statements->name(), $statements->name(), $others->name()];
+
+        self::assertSame($names, array_unique($names));
+        self::assertNotContains('', $names);
+    }
+
+    public function testNoneAreKeptWhereNoneAreToBe(): void
+    {
+        $statements = new Statements(0);
+
+        self::assertSame('', $statements->name());
+        self::assertSame([], $statements->add('a', self::prepared('')));
+        self::assertNull($statements->find('a'));
+    }
+
+    public function testTheyAreForgotten(): void
+    {
+        $statements = new Statements(5);
+        foreach (['a', 'b', 'c'] as $sql) {
+            $statements->add($sql, self::prepared($sql));
+        }
+        $statements->forget('a');
+        self::assertNull($statements->find('a'));
+        self::assertNotNull($statements->find('b'));
+        $statements->forgetAll();
+        self::assertNull($statements->find('b'));
+        self::assertNotSame('', $statements->name());
+        $statements->keepNone();
+        self::assertSame('', $statements->name());
+    }
+
+    private static function prepared(string $name): Prepared
+    {
+        return new Prepared($name, [], null, new Types(), false);
+    }
+}
