@@ -11,6 +11,8 @@ use Spindle\Postgres\PostgresDriver;
 /** @phpstan-require-extends PostgresContract */
 trait ExtPgsqlDriver
 {
+    use Contract\RefusesToCopyOut;
+
     #[Before(20)]
     protected function needsTheDriver(): void
     {
@@ -22,5 +24,10 @@ trait ExtPgsqlDriver
     protected function driver(): PostgresDriver
     {
         return PostgresDriver::ExtPgsql;
+    }
+
+    protected function copiesOut(): bool
+    {
+        return false;
     }
 }

@@ -15,7 +15,6 @@ abstract class LinkContract extends PostgresContract
     use Contract\TakesParameters;
     use Contract\StreamsRows;
     use Contract\CopiesIn;
-    use Contract\CopiesOut;
     use Contract\RunsScripts;
     use Contract\TellsErrors;
     use Contract\RunsTransactions;

@@ -37,6 +37,9 @@ abstract class PostgresContract extends TestCase
 
     abstract protected function driver(): PostgresDriver;
 
+    /** Whether the driver can do COPY … TO STDOUT. */
+    abstract protected function copiesOut(): bool;
+
     #[Before]
     protected function chooseName(): void
     {
@@ -150,9 +153,34 @@ abstract class PostgresContract extends TestCase
         delay(0);
     }
 
+    /** Bytes that work takes at most, beyond what was held before. */
+    protected static function growth(\Closure $work): int
+    {
+        gc_collect_cycles();
+        memory_reset_peak_usage();
+        $before = memory_get_usage();
+        $work();
+
+        return memory_get_peak_usage() - $before;
+    }
+
     protected static function assertUsable(PostgresLink $link): void
     {
         self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());
+    }
+
+    /**
+     * One of several ways to send something, if there is it.
+     *
+     * @template T of \Closure
+     *
+     * @param T $verb that copies out
+     *
+     * @return list<T>
+     */
+    protected function copyingOut(\Closure $verb): array
+    {
+        return $this->copiesOut() ? [$verb] : [];
     }
 
     /**

@@ -152,7 +152,7 @@ final class ConnectTest extends TestCase
         $session = (new Connector(PostgresOptions::of("host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}")->with(['logger' => $steps])))->connect();
 
         self::assertSame($cluster->host, $session->host->host);
-        self::assertSame(["No connection to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}", "Connected to PostgreSQL at {$cluster->host}/.s.PGSQL.{$cluster->port}"], $steps->steps);
+        self::assertSame(["No connection to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}"], $steps->steps);
         self::end($session);
     }
 

@@ -39,11 +39,12 @@ final class SessionSetup
         if ($target !== TargetSession::Any && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])) {
             $this->role = $this->add(self::ROLE);
         }
-        if ($this->version() >= 14 && !isset($options->settings[self::CHECK])) {
+        if ($this->version() >= 14) {
+            $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
             // Only where this is the server's own process: behind a pooler it would stay set for the next client. A server on a
             // system that can't look gives an error, which does no harm.
-            $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            $this->process = $this->add("select {$isOwn}, case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end');
+            $check = isset($options->settings[self::CHECK]) ? '' : ", case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end';
+            $this->process = $this->add("select {$isOwn}{$check}");
         }
         $settings = $this->settings();
         if ($settings !== []) {

@@ -67,11 +67,7 @@ final class Incoming
     public function unasked(?\Closure $listener): bool
     {
         $isExpected = $this->notify($listener) || (bool) \ini_get('pgsql.ignore_notice');
-        if (pg_last_notice($this->connection, \PGSQL_NOTICE_ALL) !== []) {
-            $isExpected = true;
-            $this->lastWords = Errors::in(pg_last_notice($this->connection));
-            $this->forgetNotices();
-        }
+        $isExpected = $this->forgetNotices() || $isExpected;
         $this->ensureKept();
 
         return $isExpected;
@@ -96,17 +92,29 @@ final class Incoming
         return $notified;
     }
 
-    /** PHP keeps all that were ever sent. */
-    public function forgetNotices(): void
+    /**
+     * PHP keeps all that were ever sent.
+     *
+     * @return bool whether there were some
+     */
+    public function forgetNotices(): bool
     {
+        $notice = pg_last_notice($this->connection);
+        if ($notice === '') {
+            return false;
+        }
+        $this->lastWords = Errors::in($notice);
         pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
+
+        return true;
     }
 
     /** @throws ConnectionLostException */
     public function ensureKept(): void
     {
         if (pg_connection_status($this->connection) !== \PGSQL_CONNECTION_OK) {
-            $words = Errors::in(pg_last_notice($this->connection)) ?? $this->lastWords;
+            $this->forgetNotices();
+            $words = $this->lastWords;
             throw self::loss($words === null || str_starts_with($words->sqlState(), '0') ? null : $words);
         }
     }

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 use function Amp\delay;
@@ -58,11 +59,45 @@ trait CopiesOut
                 }
             }
             self::assertSame("{$most}\n", $row ?? null);
-            if ($link instanceof \Spindle\Postgres\Transaction) {
+            if ($link instanceof Transaction) {
                 return; // which is what the statement was part of
             }
             self::assertUsable($link);
         }
+    }
+
+    public function testWhatIsCopiedOutIsNotHeldAsAWhole(): void
+    {
+        $link = $this->link();
+        $count = 0;
+        $growth = self::growth(static function () use ($link, &$count): void {
+            foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) AS x FROM generate_series(1, 50000) AS i) TO STDOUT") as $_) {
+                ++$count;
+            }
+        });
+
+        self::assertSame(50_000, $count);
+        self::assertLessThan(5 << 20, $growth);
+    }
+
+    public function testAStatementWithinTheLoopIsToldThatItWaitsForItself(): void
+    {
+        $this->link()->transaction(static function (Transaction $transaction): void {
+            foreach ($transaction->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT') as $_) {
+                self::assertStringContainsString('waits for itself', self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'))->getMessage());
+            }
+            self::assertUsable($transaction);
+        });
+    }
+
+    public function testACopyOutMayBeTheInputOfAnother(): void
+    {
+        [$link, $other] = [$this->link(), $this->link()];
+        $table = self::table('i int, x text');
+        $rows = $link->copyTo("COPY (SELECT i, repeat('x', i) FROM generate_series(1, 500) AS i) TO STDOUT");
+
+        self::assertSame(500, $other->copyFrom("COPY {$table} FROM STDIN", $rows));
+        self::assertSame([[125_250, 125_250]], $other->query("SELECT sum(i)::int, sum(length(x))::int FROM {$table}")->lists());
     }
 
     public function testACopyThatIsNotBegunDoesNothing(): void

@@ -40,7 +40,7 @@ trait EndsConnections
         $connection->close();
 
         self::assertTrue($connection->isClosed());
-        foreach (self::verbs($connection) as $verb) {
+        foreach ($this->verbs($connection) as $verb) {
             self::thrown(ConnectionClosedException::class, $verb);
         }
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
@@ -84,7 +84,7 @@ trait EndsConnections
 
         self::assertSame('57P01', $thrown->sqlState);
         self::assertTrue($connection->isClosed());
-        foreach (self::verbs($connection) as $verb) {
+        foreach ($this->verbs($connection) as $verb) {
             self::assertStringContainsString('Nothing was sent', self::thrown(ConnectionLostException::class, $verb)->getMessage());
         }
     }
@@ -152,7 +152,7 @@ trait EndsConnections
         $pid = pcntl_fork();
         if ($pid === 0) {
             $refused = 0;
-            foreach (self::verbs($connection) as $verb) {
+            foreach ($this->verbs($connection) as $verb) {
                 try {
                     $verb();
                 } catch (\LogicException $thrown) {
@@ -169,7 +169,7 @@ trait EndsConnections
         }
         pcntl_waitpid($pid, $status);
 
-        self::assertSame((string) \count(self::verbs($connection)), trim((string) fgets($here)));
+        self::assertSame((string) \count($this->verbs($connection)), trim((string) fgets($here)));
         self::assertUsable($connection);
         self::assertCount(1000, iterator_to_array($rows));
     }
@@ -194,7 +194,7 @@ trait EndsConnections
     }
 
     /** @return list<\Closure(): mixed> */
-    private static function verbs(PostgresConnection $connection): array
+    private function verbs(PostgresConnection $connection): array
     {
         return [
             static fn() => $connection->query('SELECT 1'),
@@ -203,7 +203,7 @@ trait EndsConnections
             static fn() => iterator_to_array($connection->stream('SELECT 1')),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', ['']),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', [[1]]),
-            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
+            ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT'))),
             static fn() => $connection->executeScript('SELECT 1'),
             static fn() => $connection->transaction(static fn(): bool => true),
         ];

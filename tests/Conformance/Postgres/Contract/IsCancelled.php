@@ -36,7 +36,7 @@ trait IsCancelled
             static fn(PostgresLink $link) => iterator_to_array($link->stream("INSERT INTO {$table} VALUES (1)", [], $cancellation)),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1]], $cancellation),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["1\n"], $cancellation),
-            static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation)),
+            ...$this->copyingOut(static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation))),
             static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1)", $cancellation),
         ] as $verb) {
             $thrown = self::refused(CancelledException::class, $link, $verb);
@@ -54,7 +54,7 @@ trait IsCancelled
             static fn(PostgresLink $link, DeferredCancellation $source) => $link->query($gate->statement('$1::text'), ['x'], $source->getCancellation()),
             static fn(PostgresLink $link, DeferredCancellation $source) => $link->execute($gate->statement(), [], $source->getCancellation()),
             static fn(PostgresLink $link, DeferredCancellation $source) => iterator_to_array($link->stream($gate->statement(), [], $source->getCancellation())),
-            static fn(PostgresLink $link, DeferredCancellation $source) => iterator_to_array($link->copyTo("COPY ({$gate->statement()}) TO STDOUT", $source->getCancellation())),
+            ...$this->copyingOut(static fn(PostgresLink $link, DeferredCancellation $source) => iterator_to_array($link->copyTo("COPY ({$gate->statement()}) TO STDOUT", $source->getCancellation()))),
             static fn(PostgresLink $link, DeferredCancellation $source) => $link->executeScript("{$gate->statement()}; {$gate->statement()}", $source->getCancellation()),
         ] as $verb) {
             $source = new DeferredCancellation();

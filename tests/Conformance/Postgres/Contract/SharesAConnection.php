@@ -42,7 +42,7 @@ trait SharesAConnection
             'query' => static fn(): mixed => $connection->query("SELECT count(*) FROM {$table}")->value(),
             'stream' => static fn(): mixed => iterator_to_array($connection->stream("SELECT count(*) AS n FROM {$table}"))[0]['n'],
             'copyFrom' => static fn(): mixed => $connection->copyFrom("COPY {$table} FROM STDIN", [[3], [4]]),
-            'copyTo' => static fn(): mixed => \count(iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"), false)),
+            'copyTo' => fn(): mixed => $this->copiesOut() ? \count(iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"), false)) : $connection->query("SELECT count(*) FROM {$table}")->value(),
             'script' => static fn(): mixed => $connection->executeScript("INSERT INTO {$table} VALUES (5)"),
             'another transaction' => static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT count(*) FROM {$table}")->value()),
         ] as $name => $verb) {
@@ -70,7 +70,7 @@ trait SharesAConnection
             static fn() => $connection->execute('SELECT 1'),
             static fn() => iterator_to_array($connection->stream('SELECT 1')),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', []),
-            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
+            ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT'))),
             static fn() => $connection->executeScript('SELECT 1'),
             static fn() => $connection->transaction(static fn(): bool => true),
         ];
@@ -90,14 +90,10 @@ trait SharesAConnection
         }
     }
 
-    public function testAStatementWithinALoopOverACopyIsToldSo(): void
+    public function testAStatementWithinTheInputOfACopyIsToldSo(): void
     {
         $connection = $this->connect();
         $connection->transaction(static function (Transaction $transaction): void {
-            foreach ($transaction->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT') as $_) {
-                self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'));
-            }
-            self::assertUsable($transaction);
             $rows = static function () use ($transaction): \Generator {
                 yield "1\n";
                 self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'));
@@ -123,14 +119,14 @@ trait SharesAConnection
         self::meanwhile();
         $others = [
             Async::run(static fn(): mixed => $connection->query("SELECT count(*) FROM {$table}")->value()),
-            Async::run(static fn(): mixed => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"), false)),
+            Async::run(static fn(): mixed => $connection->execute("SELECT * FROM {$table}")),
             Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT sum(i)::int FROM {$table}")->value())),
         ];
         self::meanwhile();
         $end->complete();
 
         self::assertSame(2, $copy->await());
-        self::assertSame([2, ["1\n", "2\n"], 3], array_map(static fn(Future $other): mixed => $other->await(), $others));
+        self::assertSame([2, 2, 3], array_map(static fn(Future $other): mixed => $other->await(), $others));
     }
 
     public function testWhoWaitsForATransactionMayBeCancelled(): void

@@ -36,7 +36,7 @@ trait TellsSteps
             'an error' => static fn() => self::thrown(PostgresException::class, static fn() => $connection->query('SELECT 1 / 0')),
             'a stream' => static fn() => iterator_to_array($connection->stream('SELECT 1')),
             'a COPY in' => static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1]]),
-            'a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
+            ...($this->copiesOut() ? ['a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"))] : []),
             'a script' => static fn() => $connection->executeScript('SELECT 1; SELECT 2'),
             'a transaction' => static fn() => $connection->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1')),
             'a cancellation' => static fn() => self::thrown(CancelledException::class, static fn() => $connection->query('SELECT pg_sleep(1000)', [], new TimeoutCancellation(0.01))),
@@ -97,7 +97,7 @@ trait TellsSteps
                 static fn() => iterator_to_array($connection->stream('SELECT $1::text', ['secret'])),
                 static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [['secret']]),
                 static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", ["secret\n"]),
-                static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
+                ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"))),
                 static fn() => $connection->query('SELECT $1::int', [['secret']]),
             ] as $verb) {
                 try {

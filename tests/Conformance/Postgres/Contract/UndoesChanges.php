@@ -169,11 +169,6 @@ trait UndoesChanges
                     break;
                 }
             }
-            foreach ($pool->copyTo('COPY (SELECT generate_series(1, 100000)) TO STDOUT') as $row) {
-                if ((int) $row > 10 * $i) {
-                    break;
-                }
-            }
             self::assertUsable($pool);
         }
         self::assertSame([1, []], [$pool->stats()->opened, $this->warnings()]);

@@ -1,0 +1,146 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\MultipleStatementsException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Result;
+use Spindle\Tests\Postgres\TypeCases;
+use Spindle\Tests\Scale;
+use Spindle\Tests\Unit\Postgres\Types\RandomValues;
+
+/** Both drivers give the same, value by value. */
+#[RequiresPhpExtension('pgsql')]
+final class DriversAgreeTest extends PostgresContract
+{
+    private const TYPES = [
+        'bool' => 16, 'bytea' => 17, 'int8' => 20, 'float8' => 701, 'text' => 25, 'jsonb' => 3802, 'date' => 1082, 'timestamp' => 1114, 'timestamptz' => 1184, 'interval' => 1186,
+        'bool[]' => 1000, 'bytea[]' => 1001, 'int8[]' => 1016, 'float8[]' => 1022, 'text[]' => 1009, 'jsonb[]' => 3807, 'date[]' => 1182, 'timestamp[]' => 1115, 'timestamptz[]' => 1185, 'interval[]' => 1187,
+    ];
+
+    protected function driver(): PostgresDriver
+    {
+        return PostgresDriver::Native;
+    }
+
+    protected function copiesOut(): bool
+    {
+        return false;
+    }
+
+    public function testOnValuesOfEveryType(): void
+    {
+        [$native, $pgsql] = $this->both();
+        foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
+            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type} AS a", [$parameter]), $native, $pgsql);
+        }
+        foreach (TypeCases::outputs() as $name => [$expression]) {
+            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"), $native, $pgsql);
+        }
+        foreach (TypeCases::refused() as $name => [$type, $parameter]) {
+            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type}", [$parameter]), $native, $pgsql);
+        }
+    }
+
+    public function testOnValuesWhateverTheSessionShowsThemAs(): void
+    {
+        [$native, $pgsql] = $this->both();
+        foreach (TypeCases::settings() as $name => [$setting, $text, $expression]) {
+            foreach ([$native, $pgsql] as $connection) {
+                $connection->query('SELECT set_config($1, $2, false)', [$setting, $text]);
+            }
+            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"), $native, $pgsql);
+        }
+    }
+
+    public function testOnRandomValues(): void
+    {
+        [$native, $pgsql] = $this->both();
+        $values = new RandomValues(Scale::seed());
+        for ($i = 0; $i < Scale::of(2_000); ++$i) {
+            foreach (self::TYPES as $type => $oid) {
+                $value = $values->of($oid);
+                self::assertAgree(
+                    "{$type} " . var_export(TypeCases::comparable($value), true),
+                    static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type} AS a, \$1::{$type}::text AS b", [$value]),
+                    $native,
+                    $pgsql,
+                );
+            }
+        }
+    }
+
+    public function testOnTheShapeOfEveryResult(): void
+    {
+        [$native, $pgsql] = $this->both();
+        $name = 't_' . bin2hex(random_bytes(6));
+        foreach ([
+            "CREATE TEMP TABLE {$name} (id serial PRIMARY KEY, a text, b int[] CHECK (cardinality(b) < 5))",
+            "INSERT INTO {$name} (a) SELECT chr(i) FROM generate_series(65, 90) AS i",
+            "INSERT INTO {$name} (a, b) VALUES ('x', '{1,2}') RETURNING *",
+            "UPDATE {$name} SET b = '{{1,NULL},{3,4}}' WHERE id < 3",
+            "DELETE FROM {$name} WHERE id = 7 RETURNING id, a",
+            "SELECT * FROM {$name} ORDER BY id",
+            "SELECT * FROM {$name} WHERE false",
+            "SELECT FROM {$name}",
+            'SELECT 1 AS a, 2 AS a',
+            'SELECT 1, 2 AS "?column?", NULL',
+            "EXPLAIN (COSTS OFF) SELECT * FROM {$name}",
+            'SHOW TimeZone',
+            'VALUES (1, true), (2, NULL)',
+            "WITH x AS (INSERT INTO {$name} (a) VALUES ('w') RETURNING id) SELECT count(*) FROM x",
+            "INSERT INTO {$name} (id) VALUES (1) ON CONFLICT DO NOTHING",
+            "INSERT INTO {$name} (id) VALUES (1)",
+            "INSERT INTO {$name} (b) VALUES ('{1,2,3,4,5}')",
+            'DO $$ BEGIN RAISE NOTICE \'hello\'; END $$',
+            'SELECT 1; SELECT 2',
+            'SELECT nothing FROM nowhere',
+            "SELECT 'ä' AS a, 1 / 0",
+            "SELECT id FROM {$name} WHERE ä = 1",
+            '', ';', '-- nothing',
+            "DROP TABLE {$name}",
+        ] as $sql) {
+            foreach (['the first time', 'again'] as $when) {
+                self::assertAgree("{$sql} {$when}", static fn(PostgresConnection $connection): Result => $connection->query($sql), $native, $pgsql);
+            }
+        }
+    }
+
+    /** @param \Closure(PostgresConnection): Result $work */
+    private static function assertAgree(string $name, \Closure $work, PostgresConnection $native, PostgresConnection $pgsql): void
+    {
+        self::assertSame(self::outcome($work, $native), self::outcome($work, $pgsql), $name);
+    }
+
+    /**
+     * @param \Closure(PostgresConnection): Result $work
+     *
+     * @return array<mixed>
+     */
+    private static function outcome(\Closure $work, PostgresConnection $connection): array
+    {
+        try {
+            $result = $work($connection);
+
+            return [$result->columns(), \count($result), $result->affected, TypeCases::comparable($result->lists())];
+        } catch (QueryException $thrown) {
+            return [$thrown::class, $thrown->getMessage(), $thrown->sqlState, $thrown->severity, $thrown->detail, $thrown->hint, $thrown->position, $thrown->constraint, $thrown->column, $thrown->table, $thrown->schema, $thrown->dataType, $thrown->routine, $thrown->sql];
+        } catch (InvalidParameterException $thrown) {
+            return [$thrown::class, $thrown->getMessage(), $thrown->position, $thrown->phpType, $thrown->postgresType];
+        } catch (MultipleStatementsException $thrown) {
+            return [$thrown::class, $thrown->getMessage(), $thrown->second];
+        }
+    }
+
+    /** @return array{PostgresConnection, PostgresConnection} */
+    private function both(): array
+    {
+        return [$this->connect(database: TypeDatabase::name()), $this->connect(database: TypeDatabase::name(), driver: PostgresDriver::ExtPgsql)];
+    }
+}

@@ -1,0 +1,327 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\CancelledException;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\QueryCancelledException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\Direction;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Postgres\Watchdog;
+
+use function Amp\delay;
+
+/** The other side is there no more and says nothing of it, or is there and says nothing, or reads nothing. */
+final class SilentPeerTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    /** Seconds. */
+    private const TIMEOUT = 0.25;
+    private const SLACK = 0.2;
+
+    private FaultyProxy $proxy;
+
+    protected function setUp(): void
+    {
+        $this->proxy = FaultyProxy::before(Cluster::shared());
+    }
+
+    protected function tearDown(): void
+    {
+        $this->proxy->stop();
+        unset($this->proxy);
+    }
+
+    /** @return iterable<string, array{\Closure(PostgresLink, \Closure(): void): mixed}> what is done, and where in it the network fails */
+    public static function work(): iterable
+    {
+        yield 'a query' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            $fail();
+
+            return $link->query('SELECT 1')->value();
+        }];
+        yield 'a query that runs' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            $query = Async::run(static fn(): mixed => $link->query('SELECT 1 AS silent FROM pg_sleep(0.1)')->value());
+            Eventually::holds(static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT 1 AS silent FROM pg_sleep(0.1)'") !== [], 'it runs');
+            $fail();
+
+            return $query->await();
+        }];
+        yield 'a result that is half here' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            $query = Async::run(static fn(): mixed => $link->query("SELECT repeat('x', 100000), i FROM generate_series(1, 200) AS i")->lists());
+            delay(0.005);
+            $fail();
+
+            return \count($query->await());
+        }];
+        yield 'a transaction' => [static fn(PostgresLink $link, \Closure $fail): mixed => $link->transaction(static function (Transaction $transaction) use ($fail): mixed {
+            $transaction->query('SELECT 1');
+            $fail();
+
+            return $transaction->query('SELECT 2')->value();
+        })];
+        yield 'a stream' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            foreach ($link->stream("SELECT repeat('x', 1000) FROM generate_series(1, 100000)") as $number => $_) {
+                $number === 500 && $fail();
+            }
+
+            return 'all';
+        }];
+        yield 'a copy out' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            foreach ($link->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 100000)) TO STDOUT") as $number => $_) {
+                $number === 500 && $fail();
+            }
+
+            return 'all';
+        }];
+        yield 'the end of a copy in' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            $link->executeScript('CREATE TABLE IF NOT EXISTS silent (a int)');
+
+            return $link->copyFrom('COPY silent FROM STDIN', (static function () use ($fail): \Generator {
+                yield "1\n";
+                $fail();
+            })());
+        }];
+        yield 'a script' => [static function (PostgresLink $link, \Closure $fail): mixed {
+            $fail();
+            $link->executeScript('SELECT 1; SELECT 2');
+
+            return 'done';
+        }];
+    }
+
+    /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */
+    #[DataProvider('work')]
+    public function testASilentServerIsGivenUpAfterTheReadTimeout(\Closure $work): void
+    {
+        $options = $this->options()->with(['readTimeout' => self::TIMEOUT]);
+        foreach ([PostgresConnection::connect($options), new PostgresPool($options, 1)] as $link) {
+            foreach ([$this->proxy->swallow(...), $this->proxy->pause(...)] as $number => $fail) {
+                $link = $link instanceof PostgresConnection && $number > 0 ? PostgresConnection::connect($options) : $link;
+                $at = 0;
+                $lost = Outcome::of(static fn(): mixed => $work($link, static function () use (&$at, $fail): void {
+                    $fail();
+                    $at = hrtime(true);
+                }));
+                $took = (hrtime(true) - $at) / 1e9;
+                $this->proxy->resume();
+
+                self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+                self::assertStringContainsString('The connection to PostgreSQL was lost: no byte came within 0.25 s', $lost->getMessage());
+                self::assertGreaterThan(self::TIMEOUT - 0.05, $took);
+                self::assertLessThan(self::TIMEOUT + self::SLACK, $took);
+                if ($link instanceof PostgresPool) {
+                    self::assertSame(3, $link->query('SELECT 3')->value());
+                }
+            }
+        }
+        unset($link);
+    }
+
+    /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */
+    #[DataProvider('work')]
+    public function testWithoutAReadTimeoutACancellationFreesTheCallerOfASilentServer(\Closure $work): void
+    {
+        $options = $this->options()->with(['connectTimeout' => self::TIMEOUT]);
+        $link = PostgresConnection::connect($options);
+        $link->query('SELECT 1');
+        $working = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $work($link, $this->proxy->swallow(...))));
+        $outcome = Outcome::of(static fn(): mixed => $working->await(new TimeoutCancellation(self::TIMEOUT)));
+        self::assertInstanceOf(CancelledException::class, $outcome, 'it waits, as it was told to');
+
+        $link->close();
+        self::assertInstanceOf(\Throwable::class, $working->await());
+    }
+
+    public function testACallerIsFreeAtOnceAndTheConnectionEndsWhenAServerThatIsSilentCanNotBeAskedToStop(): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['connectTimeout' => self::TIMEOUT]));
+        $link->query('SELECT 1');
+        $this->proxy->pause();
+        $at = hrtime(true);
+        $outcome = Outcome::of(static fn(): mixed => $link->query('SELECT 1', [], new TimeoutCancellation(0.1)));
+        self::assertInstanceOf(CancelledException::class, $outcome, Outcome::told($outcome));
+        self::assertLessThan(0.1 + self::SLACK, (hrtime(true) - $at) / 1e9);
+
+        $lost = Outcome::of(static fn(): mixed => $link->query('SELECT 2'));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $lost->getMessage());
+        self::assertLessThan(0.1 + self::TIMEOUT + self::SLACK, (hrtime(true) - $at) / 1e9);
+    }
+
+    public function testTheStatementTimeoutIsTheServers(): void
+    {
+        $options = $this->options()->with(['statementTimeout' => 0.1, 'readTimeout' => 5.0]);
+        foreach ([PostgresConnection::connect($options), new PostgresPool($options, 1)] as $link) {
+            $at = hrtime(true);
+            $outcome = Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(5)'));
+            self::assertInstanceOf(QueryCancelledException::class, $outcome, Outcome::told($outcome));
+            self::assertLessThan(0.1 + self::SLACK, (hrtime(true) - $at) / 1e9);
+            self::assertSame(1, $link->query('SELECT 1')->value());
+        }
+        unset($link);
+    }
+
+    public function testNobodyIsSilentWhoIsNotDueToSpeak(): void
+    {
+        $options = $this->options()->with(['readTimeout' => self::TIMEOUT]);
+        $link = PostgresConnection::connect($options);
+        $link->executeScript('CREATE TEMPORARY TABLE patient (a text)');
+        $slowly = static function (int $rows): \Generator {
+            for ($i = 0; $i < $rows; ++$i) {
+                yield str_repeat('x', 1000) . "\n";
+                $i % 100 === 0 && delay(2 * self::TIMEOUT);
+            }
+        };
+
+        delay(2 * self::TIMEOUT); // idle
+        self::assertSame(1, $link->query('SELECT 1')->value());
+        self::assertSame(101, $link->copyFrom('COPY patient FROM STDIN', $slowly(101)), 'a source that is slow');
+        $rows = 0;
+        foreach ($link->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 20000)) TO STDOUT") as $_) {
+            ++$rows === 10 && delay(2 * self::TIMEOUT);
+        }
+        self::assertSame(20_000, $rows, 'who reads slowly');
+        $rows = 0;
+        foreach ($link->stream("SELECT repeat('x', 1000) FROM generate_series(1, 20000)") as $_) {
+            ++$rows === 10 && delay(2 * self::TIMEOUT);
+        }
+        self::assertSame(20_000, $rows);
+        $link->transaction(static function (Transaction $transaction): void {
+            $transaction->query('SELECT 1');
+            delay(2 * self::TIMEOUT);
+            self::assertSame(2, $transaction->query('SELECT 2')->value());
+        });
+        self::assertSame(3, $link->query('DO $$ BEGIN FOR i IN 1..10 LOOP RAISE NOTICE \'alive\'; PERFORM pg_sleep(0.06); END LOOP; END $$')->count() + 3, 'a server that says something now and then');
+        $query = Async::run(static fn(): mixed => $link->query('SELECT 4')->value());
+        delay(0);
+        usleep((int) (2 * self::TIMEOUT * 1e6)); // the loop stands still
+        self::assertSame(4, $query->await());
+    }
+
+    public function testASlowNetworkIsNotSilentWhileItTakesALargeParameter(): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => self::TIMEOUT]));
+        $link->query('SELECT length($1::text)', ['x']);
+        $this->proxy->slice(40_000);
+        $this->proxy->delay(0.002);
+        $at = hrtime(true);
+        self::assertSame(16 << 20, $link->query('SELECT length($1::text)', [str_repeat('x', 16 << 20)])->value());
+        self::assertGreaterThan(2 * self::TIMEOUT, (hrtime(true) - $at) / 1e9, 'it took its time');
+    }
+
+    /** @return iterable<string, array{\Closure(PostgresLink): mixed}> */
+    public static function uploads(): iterable
+    {
+        yield 'a parameter' => [static fn(PostgresLink $link): mixed => $link->query('SELECT length($1::bytea)', [str_repeat("\xFF\0", 16 << 20)])->value()];
+        yield 'a copy' => [static fn(PostgresLink $link): mixed => $link->transaction(static function (Transaction $transaction): int {
+            $transaction->executeScript('CREATE TEMPORARY TABLE uploaded (a text) ON COMMIT DROP');
+
+            return $transaction->copyFrom('COPY uploaded FROM STDIN', (static function (): \Generator {
+                for ($i = 0; $i < 32 * 1024; ++$i) {
+                    yield str_repeat('x', 1023) . "\n";
+                }
+            })());
+        })];
+    }
+
+    /** @param \Closure(PostgresLink): mixed $upload */
+    #[DataProvider('uploads')]
+    public function testAServerThatReadsNoMoreIsGivenUpAfterTheReadTimeoutAndTheLoopTurnsMeanwhile(\Closure $upload): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => self::TIMEOUT]));
+        $link->query('SELECT 1');
+        $outcome = null;
+        $gap = Watchdog::during(function () use ($link, $upload, &$outcome): void {
+            $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
+            $before = $this->proxy->passed(Direction::ToServer);
+            Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
+            $this->proxy->pause();
+            $outcome = $uploading->await();
+        });
+
+        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+        self::assertStringContainsString('within 0.25 s', $outcome->getMessage());
+        self::assertLessThan(0.1, $gap, 'seconds that the loop stood still; the proxy is in it too');
+    }
+
+    /** @param \Closure(PostgresLink): mixed $upload */
+    #[DataProvider('uploads')]
+    public function testAnUploadToAServerThatReadsNoMoreIsFreeAtOnceWhenItsConnectionIsClosed(\Closure $upload): void
+    {
+        $link = PostgresConnection::connect($this->options());
+        $link->query('SELECT 1');
+        $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
+        $before = $this->proxy->passed(Direction::ToServer);
+        Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
+        $this->proxy->pause();
+        delay(0.05);
+        $at = hrtime(true);
+        $link->close();
+
+        self::assertStringContainsString('is closed', Outcome::told($uploading->await()));
+        self::assertLessThan(0.1, (hrtime(true) - $at) / 1e9);
+    }
+
+    public function testAPoolIsNotHeldUpByConnectionsThatHaveGoneSilent(): void
+    {
+        $pool = new PostgresPool($this->options(), 2, new PostgresPoolOptions(acquireTimeout: 0.5, validateAfter: 0));
+        Outcome::ofAll([static fn(): mixed => $pool->query('SELECT pg_sleep(0.05)'), static fn(): mixed => $pool->query('SELECT pg_sleep(0.06)')]);
+        self::assertSame(2, $pool->stats()->idle);
+        $this->proxy->swallow();
+        $at = hrtime(true);
+        $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value());
+        $took = (hrtime(true) - $at) / 1e9;
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertLessThan(0.5 + self::SLACK, $took, 'the time that somebody waits for a connection is limited, whatever it is spent on');
+        // What was open stays silent; what is opened from now on is not.
+        $this->proxy->close();
+        $this->proxy->resume();
+        self::assertSame(1, $pool->query('SELECT 1')->value());
+        $pool->close();
+    }
+
+    public function testAConnectionThatIsLetGoWhileItsServerIsSilentLeavesNothing(): void
+    {
+        foreach ([PostgresConnection::connect($this->options()), new PostgresPool($this->options(), 2)] as $link) {
+            $link->query('SELECT 1');
+            $stream = $link->stream('SELECT i FROM generate_series(1, 100000) AS i');
+            $stream->current();
+            $this->proxy->swallow();
+            $link->close();
+            unset($stream);
+            $this->proxy->resume();
+        }
+        unset($link);
+        $this->proxy->close();
+        Eventually::holds(fn(): bool => $this->proxy->open() === 0, 'all is closed');
+    }
+
+    private function options(): PostgresOptions
+    {
+        return PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $this->proxy->port, sslmode: 'disable'));
+    }
+}
