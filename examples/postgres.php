@@ -6,6 +6,7 @@ declare(strict_types=1);
 
 use Revolt\EventLoop;
 use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Transaction;
@@ -39,22 +40,22 @@ $ask = static function () use ($db, &$ids, &$found): void {
 await(array_map(static fn(int $fiber) => async($ask), range(1, 64)));
 printf("%d found over %d connections\n", $found, $db->stats()->opened);
 
-// Both or neither. What the function throws rolls back; so does this one, as a whole.
+// All or nothing: what the function throws rolls back.
 try {
-    $db->transaction(static function (Transaction $tx): never {
-        $tx->execute('update items set price = price * 2');
-        throw new DomainException('too dear');
+    $db->transaction(static function (Transaction $tx): void {
+        $tx->execute('delete from items where id <= $1', [5_000]);
+        $tx->execute('insert into items values ($1, $2)', [9_999, '1.00']);
     });
-} catch (DomainException $reason) {
-    printf("%s: the first still costs %s\n", $reason->getMessage(), $db->query('select price from items where id = 1')->value());
+} catch (PostgresException $failure) {
+    printf("%s, and %d items are left\n", $failure::class, $db->execute('select from items'));
 }
 
 // Rows as they are taken, in constant memory.
-$sum = 0;
-foreach ($db->stream('select id from items') as $row) {
-    $sum += $row['id'];
+$dear = 0;
+foreach ($db->stream('select price from items') as $row) {
+    $dear += $row['price'] > 90 ? 1 : 0;
 }
-printf("the ids sum up to %d\n", $sum);
+printf("%d cost more than 90\n", $dear);
 
 // What others tell. Somebody rings until he is heard.
 $bell = EventLoop::repeat(0.05, static function () use ($db): void {

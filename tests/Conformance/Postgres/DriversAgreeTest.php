@@ -11,6 +11,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Postgres\Types\RandomValues;
@@ -78,33 +79,34 @@ final class DriversAgreeTest extends PostgresContract
 
     public function testOnTheShapeOfEveryResult(): void
     {
-        [$native, $pgsql] = $this->both();
-        $name = 't_' . bin2hex(random_bytes(6));
+        // Neither sees what the other does.
+        $native = $this->connect(database: Cluster::newDatabase());
+        $pgsql = $this->connect(database: Cluster::newDatabase(), driver: PostgresDriver::ExtPgsql);
         foreach ([
-            "CREATE TEMP TABLE {$name} (id serial PRIMARY KEY, a text, b int[] CHECK (cardinality(b) < 5))",
-            "INSERT INTO {$name} (a) SELECT chr(i) FROM generate_series(65, 90) AS i",
-            "INSERT INTO {$name} (a, b) VALUES ('x', '{1,2}') RETURNING *",
-            "UPDATE {$name} SET b = '{{1,NULL},{3,4}}' WHERE id < 3",
-            "DELETE FROM {$name} WHERE id = 7 RETURNING id, a",
-            "SELECT * FROM {$name} ORDER BY id",
-            "SELECT * FROM {$name} WHERE false",
-            "SELECT FROM {$name}",
+            'CREATE TABLE t (id serial PRIMARY KEY, a text, b int[] CHECK (cardinality(b) < 5))',
+            'INSERT INTO t (a) SELECT chr(i) FROM generate_series(65, 90) AS i',
+            "INSERT INTO t (a, b) VALUES ('x', '{1,2}') RETURNING *",
+            "UPDATE t SET b = '{{1,NULL},{3,4}}' WHERE id < 3",
+            'DELETE FROM t WHERE id = 7 RETURNING id, a',
+            'SELECT * FROM t ORDER BY id',
+            'SELECT * FROM t WHERE false',
+            'SELECT FROM t',
             'SELECT 1 AS a, 2 AS a',
             'SELECT 1, 2 AS "?column?", NULL',
-            "EXPLAIN (COSTS OFF) SELECT * FROM {$name}",
+            'EXPLAIN (COSTS OFF) SELECT * FROM t',
             'SHOW TimeZone',
             'VALUES (1, true), (2, NULL)',
-            "WITH x AS (INSERT INTO {$name} (a) VALUES ('w') RETURNING id) SELECT count(*) FROM x",
-            "INSERT INTO {$name} (id) VALUES (1) ON CONFLICT DO NOTHING",
-            "INSERT INTO {$name} (id) VALUES (1)",
-            "INSERT INTO {$name} (b) VALUES ('{1,2,3,4,5}')",
+            "WITH x AS (INSERT INTO t (a) VALUES ('w') RETURNING id) SELECT count(*) FROM x",
+            'INSERT INTO t (id) VALUES (1) ON CONFLICT DO NOTHING',
+            'INSERT INTO t (id) VALUES (1)',
+            "INSERT INTO t (b) VALUES ('{1,2,3,4,5}')",
             'DO $$ BEGIN RAISE NOTICE \'hello\'; END $$',
             'SELECT 1; SELECT 2',
             'SELECT nothing FROM nowhere',
             "SELECT 'ä' AS a, 1 / 0",
-            "SELECT id FROM {$name} WHERE ä = 1",
+            'SELECT id FROM t WHERE ä = 1',
             '', ';', '-- nothing',
-            "DROP TABLE {$name}",
+            'DROP TABLE t',
         ] as $sql) {
             foreach (['the first time', 'again'] as $when) {
                 self::assertAgree("{$sql} {$when}", static fn(PostgresConnection $connection): Result => $connection->query($sql), $native, $pgsql);

@@ -4,7 +4,41 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
+use Amp\Future;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Tests\Async;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\Message;
+
 final class NativeConnectionTest extends ConnectionContract
 {
     use NativeDriver;
+
+    public function testStatementsOfFibersAreSentWithoutWaitingForEachOthersAnswers(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->welcome();
+            for ($statements = 0; $statements < 10;) {
+                [$type] = $client->read();
+                match ($type) {
+                    'Q' => $client->write(Message::commandComplete('SELECT 0') . Message::readyForQuery()), // the session is set up
+                    'S' => ++$statements,
+                    default => null,
+                };
+            }
+            for ($i = 0; $i < 10; ++$i) {
+                $client->write(Message::parseComplete() . Message::parameterDescription() . Message::rowDescription(['i' => Message::TEXT]) . Message::bindComplete()
+                    . Message::dataRow("answer {$i}") . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+            }
+            $client->readToEnd();
+        });
+        $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
+        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query("SELECT {$i}")->value()), range(0, 9));
+
+        self::assertSame(array_map(static fn(int $i): string => "answer {$i}", range(0, 9)), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        unset($connection);
+        $server->stop();
+    }
 }

@@ -32,9 +32,6 @@ abstract class PostgresContract extends TestCase
     /** By which the server tells this test's connections from others. */
     private string $application = '';
 
-    /** @var list<object> of this test, which end with it and not before */
-    private array $held = [];
-
     abstract protected function driver(): PostgresDriver;
 
     /** Whether the driver can do COPY … TO STDOUT. */
@@ -44,12 +41,6 @@ abstract class PostgresContract extends TestCase
     protected function chooseName(): void
     {
         $this->application = 'test ' . bin2hex(random_bytes(6));
-    }
-
-    #[After]
-    protected function dropHeld(): void
-    {
-        $this->held = [];
     }
 
     #[After(-4)]
@@ -80,6 +71,7 @@ abstract class PostgresContract extends TestCase
     /** @param mixed ...$changes by the names of the options */
     protected function options(mixed ...$changes): PostgresOptions
     {
+        /** @var array<string, mixed> $changes */
         return PostgresOptions::of(Cluster::shared()->dsn())->with(
             ['applicationName' => $this->application, 'driver' => $this->driver(), 'settings' => ['TimeZone' => 'UTC'], ...$changes],
         );
@@ -89,20 +81,6 @@ abstract class PostgresContract extends TestCase
     protected function connect(mixed ...$changes): PostgresConnection
     {
         return PostgresConnection::connect($this->options(...$changes));
-    }
-
-    /**
-     * @template T of object
-     *
-     * @param T $object
-     *
-     * @return T
-     */
-    protected function held(object $object): object
-    {
-        $this->held[] = $object;
-
-        return $object;
     }
 
     /** A new table, which is there for all connections. */
@@ -151,6 +129,23 @@ abstract class PostgresContract extends TestCase
             Cluster::ask('SELECT 1');
         }
         delay(0);
+    }
+
+    protected static function integer(mixed $value): int
+    {
+        self::assertIsInt($value);
+
+        return $value;
+    }
+
+    /**
+     * @param array<mixed> $values
+     *
+     * @return list<int>
+     */
+    protected static function integers(array $values): array
+    {
+        return array_map(self::integer(...), array_values($values));
     }
 
     /** Bytes that work takes at most, beyond what was held before. */

@@ -29,12 +29,12 @@ final class Secrets
     /**
      * @param string $dsn without the password, which is in the environment
      *
-     * @return list<string> what shows it, which is to be nothing
+     * @return string what shows it, which is to be nothing
      */
-    public static function shown(string $dsn, string $driver, string $table): array
+    public static function shown(string $dsn, string $driver, string $table): string
     {
         \assert(\ini_get('zend.exception_ignore_args') === '0');
-        $options = PostgresOptions::of($dsn)->with(['driver' => constant(PostgresDriver::class . "::{$driver}")]);
+        $options = PostgresOptions::of($dsn)->with(['driver' => \constant(PostgresDriver::class . "::{$driver}")]);
         $password = (string) $options->password();
         $shown = [];
         foreach ([
@@ -58,7 +58,7 @@ final class Secrets
             unset($link);
         }
 
-        return [...$shown, ...self::ofConnecting($options, $password)];
+        return implode("\n", [...$shown, ...self::ofConnecting($options, $password)]);
     }
 
     /**

@@ -17,13 +17,16 @@ final class FrontendTest extends TestCase
         self::assertSame("C\0\0\0\7Ss\0", Frontend::closeStatement('s'));
         self::assertSame("C\0\0\0\7Pp\0", Frontend::closePortal('p'));
         self::assertSame("E\0\0\0\x0Ap\0\0\0\1\0", Frontend::execute('p', 256));
-        self::assertSame("E\0\0\0\x09\0\0\0\0\0", Frontend::EXECUTE);
-        self::assertSame("S\0\0\0\4", Frontend::SYNC);
-        self::assertSame("X\0\0\0\4", Frontend::TERMINATE);
         self::assertSame("Q\0\0\0\x0BSELECT\0", Frontend::query('SELECT'));
         self::assertSame("d\0\0\0\x06a\n", Frontend::copyData("a\n"));
-        self::assertSame("c\0\0\0\4", Frontend::COPY_DONE);
         self::assertSame("f\0\0\0\x09gone\0", Frontend::copyFail('gone'));
+    }
+
+    public function testMessagesThatAreAlwaysTheSameAreConstants(): void
+    {
+        foreach (['EXECUTE' => "E\0\0\0\x09\0\0\0\0\0", 'SYNC' => "S\0\0\0\4", 'TERMINATE' => "X\0\0\0\4", 'COPY_DONE' => "c\0\0\0\4"] as $name => $bytes) {
+            self::assertSame($bytes, \constant(Frontend::class . "::{$name}"));
+        }
     }
 
     public function testABindHasItsValuesByTheirLengths(): void
@@ -44,7 +47,7 @@ final class FrontendTest extends TestCase
 
         self::assertSame(\strlen($message) - 1, $length[1]);
         self::assertSame([$large, $large], array_values(array_filter($parts, static fn(string $part): bool => $part === $large)));
-        self::assertSame("B" . pack('N', $length[1]) . "\0s\0\0\0\0\4" . "\0\0\0\1a" . pack('N', 1 << 20) . $large . "\0\0\0\1b" . pack('N', 1 << 20) . $large . "\0\0", $message);
+        self::assertSame('B' . pack('N', $length[1]) . "\0s\0\0\0\0\4" . "\0\0\0\1a" . pack('N', 1 << 20) . $large . "\0\0\0\1b" . pack('N', 1 << 20) . $large . "\0\0", $message);
     }
 
     public function testAsManyValuesAsTravelAreCounted(): void

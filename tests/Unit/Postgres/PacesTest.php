@@ -62,7 +62,7 @@ final class PacesTest extends TestCase
             $counts->waited($seconds);
         }
 
-        self::assertSame([0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0], array_map(floatval(...), array_slice(array_keys($counts->waited), 0, -1)));
+        self::assertSame([0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0], array_map(floatval(...), \array_slice(array_keys($counts->waited), 0, -1)));
         self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waited));
     }
 

@@ -29,9 +29,18 @@ final class ResultTest extends TestCase
     /** @return iterable<string, array{\Closure(list<list<string|null>>): Rows}> */
     public static function drivers(): iterable
     {
-        yield 'texts' => [static fn(array $rows): Rows => new TextRows($rows)];
-        yield 'messages one by one' => [static fn(array $rows): Rows => self::messages(array_map(static fn(array $row): array => [$row], $rows))];
-        yield 'messages at once' => [static fn(array $rows): Rows => self::messages($rows === [] ? [] : [$rows])];
+        yield 'texts' => [
+            /** @param list<list<string|null>> $rows */
+            static fn(array $rows): Rows => new TextRows($rows),
+        ];
+        yield 'messages one by one' => [
+            /** @param list<list<string|null>> $rows */
+            static fn(array $rows): Rows => self::messages(array_map(static fn(array $row): array => [$row], $rows)),
+        ];
+        yield 'messages at once' => [
+            /** @param list<list<string|null>> $rows */
+            static fn(array $rows): Rows => self::messages($rows === [] ? [] : [$rows]),
+        ];
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
@@ -89,9 +98,9 @@ final class ResultTest extends TestCase
     {
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
         $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);
-        foreach ([[$two, 'there are 2', ['one', 'value']], [$twice, '"a"', ['one', 'all']]] as [$result, $message, $methods]) {
+        foreach (['there are 2' => [$two->one(...), $two->value(...)], '"a"' => [$twice->one(...), $twice->all(...)]] as $message => $methods) {
             foreach ($methods as $method) {
-                self::assertStringContainsString($message, self::assertThrows(UnexpectedResultException::class, static fn(): mixed => $result->{$method}()));
+                self::assertStringContainsString($message, self::assertThrows(UnexpectedResultException::class, $method));
             }
         }
         self::assertThrows(UnexpectedResultException::class, static fn(): array => iterator_to_array($twice));

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
-use Amp\Future;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Turn;
 use Spindle\Tests\Async;
@@ -32,7 +31,9 @@ final class TurnTest extends TestCase
         delay(0);
         $turn->give();
         self::assertTrue($turn->taken, 'it goes from one to the next');
-        array_map(static fn(Future $future): mixed => $future->await(), $futures);
+        foreach ($futures as $future) {
+            $future->await();
+        }
 
         self::assertSame(range(1, 10), $order);
         self::assertFalse($turn->taken);
@@ -61,7 +62,9 @@ final class TurnTest extends TestCase
     public function testWhoWaitsForItselfIsToldSo(): void
     {
         $turn = new Turn('The connection is busy');
-        foreach ([static fn(\Closure $work): mixed => $work(), static fn(\Closure $work): mixed => Async::run($work)->await()] as $where) {
+        /** @var list<\Closure(\Closure(): mixed): mixed> $places */
+        $places = [static fn(\Closure $work): mixed => $work(), static fn(\Closure $work): mixed => Async::run($work)->await()];
+        foreach ($places as $where) {
             $where(static function () use ($turn): void {
                 $turn->take();
                 try {

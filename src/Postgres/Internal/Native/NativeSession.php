@@ -27,11 +27,6 @@ use Spindle\Postgres\Result;
  */
 final class NativeSession implements Session
 {
-    /** Rows of a stream that are fetched at first, then so many as make BYTES, and never more than MOST. */
-    private const FIRST_ROWS = 50;
-    private const BYTES = 0x4_0000;
-    private const MOST_ROWS = 5_000;
-
     /** How often a statement is sent that the server did not execute. */
     private const TRIES = 3;
 
@@ -59,7 +54,7 @@ final class NativeSession implements Session
         // The common case without a detour: a statement that is prepared, on a connection where nothing else is to be minded.
         $statement = $cancellation === null ? $this->statements->find($sql) : null;
         $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $this->pipeline->cancelling || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
+        if ($statement === null || $request === null || $statement->changesSession || $this->pipeline->cancelling->underWay || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
         $exchange = new Exchange();
@@ -94,40 +89,8 @@ final class NativeSession implements Session
         if ($statement->changesSession) {
             $this->changes->note($sql);
         }
-        $portal = 'p' . ++$this->portals;
-        $values = $statement->encode($parameters);
-        $exchange = new Exchange();
-        $exchange->binary = true;
-        $this->pipeline->submit($exchange, [
-            $statement->name === '' ? Frontend::parse('', $sql) : '',
-            ...$statement->bind($values, $portal),
-            Frontend::execute($portal, self::FIRST_ROWS) . Frontend::SYNC,
-        ], $cancellation);
-        try {
-            for ($index = 0;; $exchange = $next) {
-                $this->pipeline->await($exchange, $cancellation);
-                if ($exchange->copy !== '') {
-                    throw new \LogicException('A COPY is for copyFrom() or copyTo()');
-                }
-                if ($exchange->error !== null) {
-                    throw $this->exception($sql, $exchange->error->hiding($values));
-                }
-                $next = $exchange->suspended ? $this->fetchMore($portal, $exchange, $cancellation) : null;
-                foreach (new Result($statement->columns, $exchange, $exchange->rows, 0) as $row) {
-                    yield $index++ => $row;
-                }
-                if ($next === null) {
-                    return;
-                }
-            }
-        } finally {
-            if ($this->pipeline->isOpen()) {
-                // Rows that were fetched ahead. To cancel that would fail the transaction.
-                $exchange = $next ?? $exchange;
-                $exchange->discarded = true;
-                $this->pipeline->closing .= Frontend::closePortal($portal);
-            }
-        }
+        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals, fn(ServerError $error): \Throwable => $this->exception($sql, $error));
+        yield from $portal->rows($statement, $sql, $statement->encode($parameters), $cancellation);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
@@ -232,7 +195,7 @@ final class NativeSession implements Session
 
     public function accepts(): bool
     {
-        return !$this->pipeline->cancelling && !$this->pipeline->copy->taken;
+        return !$this->pipeline->cancelling->underWay && !$this->pipeline->copy->taken;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
@@ -422,16 +385,6 @@ final class NativeSession implements Session
             }
             $this->ensureAgain($sql, [], $exchange, $tries);
         }
-    }
-
-    private function fetchMore(string $portal, #[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): Exchange
-    {
-        $size = array_sum(array_map(\strlen(...), $last->chunks)) / max(1, $last->rows);
-        $exchange = new Exchange();
-        $exchange->binary = $last->binary;
-        $this->pipeline->submit($exchange, [Frontend::execute($portal, (int) max(1, min(self::MOST_ROWS, self::BYTES / ($size + 1)))) . Frontend::SYNC], $cancellation);
-
-        return $exchange;
     }
 
     /**

@@ -15,32 +15,19 @@ use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
-use function Amp\async;
-
 /**
  * A connection whose exchanges are sent in order, without waiting for answers.
  *
  * What fibers send in one turn of the loop is written at once. Each exchange ends with a Sync of its own, so an error concerns no other.
  *
- * Cancelling: the caller is free at once; when the exchange is the one that the server works at, a cancel request goes to the server by a
- * connection of its own. Until the server has closed that one, so that the request can't be under way any more, nothing new is
- * sent here. Should it have stopped an exchange that was sent before and is somebody else's, that one is marked as struck.
+ * Cancelling: the caller is free at once; the server is asked to stop the exchange as soon as it is the one that it works at.
  */
 final class Pipeline
 {
     private const READ = 0x1_0000;
 
-    /** Seconds between requests to stop a statement after which it is not asked again, and the connection is given up. */
-    private const STOPS_WITHIN = 10.0;
-
-    /** Seconds after which an exchange that was cancelled while others were before it is stopped, should it take that long. */
-    private const FLEETING = 0.005;
-
     /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
     private static array $busy = [];
-
-    /** Whether a cancel request is under way, so that nothing is sent; only read by others. */
-    public bool $cancelling = false;
 
     /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
     public int $since = 0;
@@ -58,6 +45,8 @@ final class Pipeline
     public readonly Turn $copy;
 
     public readonly Conversation $conversation;
+
+    public readonly Cancelling $cancelling;
 
     private readonly Outbox $outbox;
 
@@ -82,9 +71,6 @@ final class Pipeline
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
-    /** Timer of the cancellation of the current exchange. */
-    private ?string $stopTimer = null;
-
     /** Those who wait for a cancellation, or for all answers. */
     private readonly WaitingLine $waiting;
 
@@ -105,7 +91,7 @@ final class Pipeline
      * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
      * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
      */
-    public function __construct(private $stream, private readonly bool $buffered, private readonly \Closure $stop, private readonly ?float $readTimeout)
+    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout)
     {
         $this->process = (int) getmypid();
         $this->conversation = new Conversation();
@@ -118,6 +104,7 @@ final class Pipeline
         }
         // The loop must not keep alive what nobody else holds.
         $weak = \WeakReference::create($this);
+        $this->cancelling = new Cancelling($this->conversation, $stop, static fn(?ConnectionLostException $failure) => $weak->get()?->requested($failure));
         $this->flush = static fn() => $weak->get()?->flush();
         $this->readable = EventLoop::unreference(EventLoop::onReadable($stream, static fn() => $weak->get()?->receive()));
         $this->writable = EventLoop::disable(EventLoop::onWritable($stream, $this->flush));
@@ -152,7 +139,7 @@ final class Pipeline
                 $this->copy->take($cancellation);
                 $this->copy->give();
             }
-        } while ($this->cancelling && $this->end === null);
+        } while ($this->cancelling->underWay && $this->end === null);
         $ahead = $this->closing . $this->begin;
         $exchange->begins = $this->begin !== '';
         $this->closing = $this->begin = '';
@@ -235,7 +222,7 @@ final class Pipeline
             $exchange->wake();
         }
         if ($this->conversation->current() === $exchange) {
-            $this->cancel();
+            $this->cancelling->request();
         }
     }
 
@@ -250,7 +237,7 @@ final class Pipeline
     /** Suspends until no cancel request is under way, and with $all until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
-        while ($this->end === null && ($this->cancelling || $all && $this->conversation->exchanges !== [])) {
+        while ($this->end === null && ($this->cancelling->underWay || $all && $this->conversation->exchanges !== [])) {
             $this->waiting->wait($cancellation, static function (): void {});
         }
     }
@@ -336,7 +323,7 @@ final class Pipeline
         if ($this->listener === null) {
             EventLoop::unreference($this->readable);
         }
-        if (!$this->cancelling) {
+        if (!$this->cancelling->underWay) {
             unset(self::$busy[spl_object_id($this)]);
         }
         $this->cancelTimers();
@@ -349,10 +336,7 @@ final class Pipeline
             EventLoop::cancel($this->deadline);
             $this->deadline = null;
         }
-        if ($this->stopTimer !== null) {
-            EventLoop::cancel($this->stopTimer);
-            $this->stopTimer = null;
-        }
+        $this->cancelling->forget();
     }
 
     private function watch(float $seconds): string
@@ -443,6 +427,18 @@ final class Pipeline
         } while ($this->buffered && $this->end === null);
     }
 
+    /** A cancel request is no longer under way. */
+    private function requested(?ConnectionLostException $failure): void
+    {
+        if ($failure !== null) {
+            $this->end($failure);
+        }
+        if ($this->conversation->exchanges === []) {
+            unset(self::$busy[spl_object_id($this)]);
+        }
+        $this->waiting->wakeAll();
+    }
+
     /** What has come. */
     public function take(#[\SensitiveParameter] string $bytes): void
     {
@@ -461,7 +457,7 @@ final class Pipeline
         if ($conversation->exchanges === []) {
             $this->rest();
         } elseif ($before !== $conversation->exchanges[$conversation->head] && $conversation->exchanges[$conversation->head]->cancelled) {
-            $this->cancelLater($conversation->exchanges[$conversation->head], self::FLEETING);
+            $this->cancelling->requestLater($conversation->exchanges[$conversation->head]);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();
@@ -498,57 +494,5 @@ final class Pipeline
         if ($error !== null) {
             $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
         }
-    }
-
-    /** The server stops it, unless it is done by then: seconds, doubled each time that a request came to nothing. */
-    private function cancelLater(Exchange $exchange, float $seconds): void
-    {
-        if ($this->stopTimer !== null) {
-            EventLoop::cancel($this->stopTimer);
-        }
-        $this->stopTimer = WeakTimer::after($seconds, $this, static function (self $self) use ($exchange, $seconds): void {
-            $self->stopTimer = null;
-            if ($self->conversation->current() !== $exchange) {
-                return;
-            }
-            if ($seconds > self::STOPS_WITHIN) {
-                $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
-            } else {
-                $self->cancel($seconds * 2);
-            }
-        });
-    }
-
-    /**
-     * Asks the server to stop what it works at. It may not have begun with it when the request comes, and then takes no notice: so it is
-     * asked again.
-     */
-    private function cancel(float $again = self::FLEETING): void
-    {
-        if ($this->cancelling) {
-            return;
-        }
-        $this->cancelling = true;
-        foreach ($this->conversation->exchanges as $exchange) {
-            $exchange->suspect = true;
-        }
-        async($this->sendCancel(...), $again)->ignore();
-    }
-
-    private function sendCancel(float $again): void
-    {
-        try {
-            ($this->stop)();
-        } catch (\Throwable $failure) {
-            $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
-        }
-        $this->cancelling = false;
-        $current = $this->conversation->current();
-        if ($current === null) {
-            unset(self::$busy[spl_object_id($this)]);
-        } elseif ($current->cancelled) {
-            $this->cancelLater($current, $again);
-        }
-        $this->waiting->wakeAll();
     }
 }

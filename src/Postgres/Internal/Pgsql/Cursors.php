@@ -61,7 +61,7 @@ final class Cursors
     {
         $name = 'spindle_' . ++$this->last;
         // Prepared though it is not executed, for that tells the types, and errors where they are.
-        $values = $this->preparation->statement($sql, $parameters, $cancellation)->encode($parameters, $this->preparation->types);
+        $values = $this->preparation->prepared($sql, $parameters, $cancellation)->encode($parameters, $this->preparation->types);
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values));
 
         return $call->error === null ? $name : throw Errors::exception($sql, $call->error->hiding($values));

@@ -40,7 +40,8 @@ final class Preparation
     ) {}
 
     /**
-     * A statement that can be executed with these values.
+     * A statement that can be executed with these values. One without parameters is not prepared before its second time: it may be the last, and
+     * it is done in one round trip.
      *
      * @param array<mixed> $parameters
      *
@@ -49,13 +50,35 @@ final class Preparation
      */
     public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
+        if (!str_contains($sql, '$') && $this->statements->keepsAny() && $this->statements->find($sql) === null) {
+            $this->makeRoom();
+
+            return $this->statements->add($sql, new Prepared('', SessionChanges::suspects($sql), []));
+        }
+
+        return $this->prepared($sql, $parameters, $cancellation);
+    }
+
+    /**
+     * The same, prepared at once.
+     *
+     * @param array<mixed> $parameters
+     *
+     * @throws QueryException|MultipleStatementsException
+     * @throws \LogicException|InvalidParameterException for what can't be sent at all
+     */
+    public function prepared(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
+    {
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }
         if (\count($parameters) > self::MOST_PARAMETERS) {
             throw InvalidParameterException::count(\count($parameters), self::MOST_PARAMETERS);
         }
-        $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
+        $statement = $this->statements->find($sql);
+        if ($statement === null || $statement->name === '') {
+            $statement = $this->prepare($sql, $cancellation);
+        }
         if ($statement->parameters !== null) {
             return $statement;
         }
@@ -65,7 +88,7 @@ final class Preparation
                 // Other servers prepare and execute than are asked.
                 $this->statements->keepNone();
 
-                return $this->statement($sql, $parameters, $cancellation);
+                return $this->prepared($sql, $parameters, $cancellation);
             }
             $statement->parameters = $types;
         } elseif (array_filter($parameters, Types::needsType(...)) !== []) {
@@ -138,20 +161,24 @@ final class Preparation
     private function prepare(string $sql, ?Cancellation $cancellation): Prepared
     {
         $changes = SessionChanges::suspects($sql);
-        $this->statements->makeRoom();
-        $this->deallocate();
+        $parameters = str_contains($sql, '$') ? null : [];
+        $this->makeRoom();
         for ($tries = 1; $this->statements->keepsAny(); ++$tries) {
-            $statement = new Prepared($this->statements->name(), $changes, str_contains($sql, '$') ? null : []);
-            $call = $this->sendPrepare($statement->name, $sql, $cancellation);
+            $name = $this->statements->name();
+            $call = $this->sendPrepare($name, $sql, $cancellation);
             if ($call->error === null) {
-                $this->statements->add($sql, $statement);
-
-                return $statement;
+                return $this->statements->add($sql, new Prepared($name, $changes, $parameters));
             }
             $this->ensureAgain($sql, [], $call, $tries);
         }
 
-        return new Prepared('', $changes);
+        return new Prepared('', $changes, $parameters);
+    }
+
+    private function makeRoom(): void
+    {
+        $this->statements->makeRoom();
+        $this->deallocate();
     }
 
     private function deallocate(): void

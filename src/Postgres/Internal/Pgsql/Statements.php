@@ -13,7 +13,7 @@ final class Statements
     /** Of those that are kept, which part gives way at a time: to have the server forget some takes a round trip. */
     private const PART = 16;
 
-    /** @var array<string, Prepared> by their SQL, the one used last at the end */
+    /** @var array<string, Prepared> by their SQL, the one used last at the end; without a name those that were used once only */
     private array $prepared = [];
 
     private int $last = 0;
@@ -61,18 +61,19 @@ final class Statements
         }
     }
 
-    public function add(string $sql, Prepared $statement): void
+    public function add(string $sql, Prepared $statement): Prepared
     {
-        $this->prepared[$sql] = $statement;
+        return $this->prepared[$sql] = $statement;
     }
 
     /** The server is to forget it as well. */
     public function forget(string $sql): void
     {
-        if (isset($this->prepared[$sql])) {
-            $this->gone[] = $this->prepared[$sql]->name;
-            unset($this->prepared[$sql]);
+        $name = $this->prepared[$sql]->name ?? '';
+        if ($name !== '') {
+            $this->gone[] = $name;
         }
+        unset($this->prepared[$sql]);
     }
 
     /** The server has forgotten them. */

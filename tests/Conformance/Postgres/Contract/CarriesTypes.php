@@ -28,7 +28,7 @@ trait CarriesTypes
                 'the first time' => $fresh->query($sql, [$parameter])->value(...),
                 'once the statement is known' => $connection->query($sql, [$parameter])->value(...),
                 'again' => $connection->query($sql, [$parameter])->value(...),
-                'in a stream' => static fn(): mixed => array_values($connection->stream($sql, [$parameter])->current() ?? [])[0],
+                'in a stream' => static fn(): mixed => array_values($connection->stream($sql, [$parameter])->current())[0],
             ] as $when => $value) {
                 $differences += self::difference("{$name} {$when}", $expected, $value());
             }

@@ -175,17 +175,16 @@ trait ClosesThePool
             }
             fwrite($there, "{$refused}\n");
             // What the fork lets go, or closes, it does not close for its parent.
-            unset($verb);
             $borrowed->release();
-            $borrowed = null;
             $pool->close();
             $pool->kill();
-            $pool = null;
+            $verb = $borrowed = $pool = null;
             gc_collect_cycles();
             posix_kill((int) getmypid(), \SIGKILL);
         }
         pcntl_waitpid($pid, $status);
 
+        \assert($borrowed !== null && $pool !== null);
         self::assertSame((string) (\count(self::verbs($pool)) + 1), trim((string) fgets($here)));
         self::assertUsable($borrowed);
         $borrowed->release();

@@ -101,14 +101,15 @@ trait IsolatesTransactions
         foreach ([0, 5] as $retries) {
             $both = new DeferredFuture();
             $ready = 0;
-            $work = static function (Transaction $transaction, int $first, int $second) use ($table, $both, &$ready): void {
+            $work = static function (Transaction $transaction, int $first, int $second) use ($table, $both, &$ready): int {
                 $transaction->execute("SET LOCAL deadlock_timeout = '20ms'");
                 $transaction->execute("UPDATE {$table} SET n = n + 1 WHERE i = \$1", [$first]);
                 if (++$ready === 2) {
                     $both->complete();
                 }
                 $both->getFuture()->await();
-                $transaction->execute("UPDATE {$table} SET n = n + 1 WHERE i = \$1", [$second]);
+
+                return $transaction->execute("UPDATE {$table} SET n = n + 1 WHERE i = \$1", [$second]);
             };
             $futures = [
                 Async::run(fn(): mixed => $this->connect()->transaction(static fn(Transaction $transaction): mixed => $work($transaction, 1, 2), null, $retries)),
@@ -198,7 +199,7 @@ trait IsolatesTransactions
             $source = new DeferredCancellation();
             \Revolt\EventLoop::delay($moment / 5_000, static fn() => $source->cancel());
             self::thrown(CancelledException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
-                while (true) {
+                for ($i = 0; $i < 1_000_000; ++$i) {
                     $transaction->execute("INSERT INTO {$table} VALUES (1)", [], $source->getCancellation());
                 }
             }));

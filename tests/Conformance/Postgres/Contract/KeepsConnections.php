@@ -23,8 +23,8 @@ trait KeepsConnections
         self::assertSame([], $this->backends());
         $pids = [];
         for ($i = 0; $i < 10; ++$i) {
-            $pids[] = $pool->query('SELECT pg_backend_pid()')->value();
-            $pids[] = $pool->query("SELECT pg_backend_pid() WHERE {$i} = {$i}")->value();
+            $pids[] = self::integer($pool->query('SELECT pg_backend_pid()')->value());
+            $pids[] = self::integer($pool->query("SELECT pg_backend_pid() WHERE {$i} = {$i}")->value());
         }
 
         self::assertSame([$pids[0]], array_values(array_unique($pids)));

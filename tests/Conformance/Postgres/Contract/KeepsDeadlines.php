@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\Future;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
@@ -40,10 +41,10 @@ trait KeepsDeadlines
     {
         $connection = $this->connect(statementTimeout: 0.05);
         $late = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)'));
-        $others = array_map(static fn(int $i): mixed => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 5));
+        $others = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 5));
 
         self::thrown(QueryCancelledException::class, $late->await(...));
-        self::assertSame(range(1, 5), array_map(static fn(mixed $other): mixed => $other instanceof \Amp\Future ? $other->await() : null, $others));
+        self::assertSame(range(1, 5), array_map(static fn(Future $other): mixed => $other->await(), $others));
     }
 
     public function testAServerThatIsSilentIsTakenForLost(): void

@@ -91,14 +91,13 @@ trait LendsConnections
         foreach (range(1, 3) as $_) {
             $pool->query('SELECT 1'); // known to be short
         }
-        $stop = false;
+        $stop = new DeferredCancellation();
         $count = 0;
         $flood = [];
-        foreach (range(1, 20) as $_) {
-            $flood[] = Async::run(static function () use ($pool, &$stop, &$count): void {
-                while (!$stop) {
+        for ($i = 0; $i < 20; ++$i) {
+            $flood[] = Async::run(static function () use ($pool, $stop, &$count): void {
+                for (; !$stop->isCancelled(); ++$count) {
                     $pool->query('SELECT 1');
-                    ++$count;
                 }
             });
         }
@@ -110,7 +109,7 @@ trait LendsConnections
                 self::assertLessThan($before + 500, $count);
             }
         } finally {
-            $stop = true;
+            $stop->cancel();
         }
         array_map(static fn(Future $future) => $future->await(), $flood);
         self::assertGreaterThan(0, $count);
@@ -178,7 +177,9 @@ trait LendsConnections
         self::assertSame(10, $pool->stats()->waiting);
         $connection->release();
         foreach ($futures as $i => $future) {
-            $i % 2 === 0 ?: $future->await();
+            if ($i % 2 !== 0) {
+                $future->await();
+            }
         }
 
         self::assertSame(range(1, 19, 2), $order);
@@ -241,7 +242,7 @@ trait LendsConnections
         $pids = $pool->transaction(static function (Transaction $transaction) use ($pool, &$others): array {
             $pids = [];
             for ($i = 0; $i < 20; ++$i) {
-                $pids[] = $transaction->query('SELECT pg_backend_pid()')->value();
+                $pids[] = self::integer($transaction->query('SELECT pg_backend_pid()')->value());
                 $others[] = $pool->query('SELECT pg_backend_pid()')->value();
             }
 

@@ -36,7 +36,8 @@ trait Listens
         self::assertContainsOnlyInstancesOf(Notification::class, $told);
         self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
         self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
-        self::assertSame([1, 1, 1], array_map(static fn(mixed $one): int => $one instanceof Notification && $one->pid > 0 && $one->pid !== $pid ? 1 : 0, $told));
+        self::assertNotContains($pid, array_column($told, 'pid'), 'who told');
+        self::assertGreaterThan(0, min([1, ...array_column($told, 'pid')]));
     }
 
     public function testSeveralChannelsOfAnyNameAreListenedTo(): void
@@ -150,7 +151,7 @@ trait Listens
         $this->awaitListener('b');
         Cluster::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
 
-        self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column((array) $future->await(), 'payload'), $futures));
+        self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column($future->await(), 'payload'), $futures));
     }
 
     public function testALoopInMainKeepsTheEventLoopRunning(): void
@@ -180,7 +181,7 @@ trait Listens
         Eventually::holds(function () use ($channel, &$pid): bool {
             foreach ($this->backends() as $candidate => $state) {
                 $query = Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
-                if ($state === 'idle' && str_contains((string) $query, 'LISTEN') && str_contains((string) $query, $channel)) {
+                if ($state === 'idle' && str_contains($query, 'LISTEN') && str_contains($query, $channel)) {
                     $pid = $candidate;
                 }
             }

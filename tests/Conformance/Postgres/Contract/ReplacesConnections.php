@@ -29,8 +29,8 @@ trait ReplacesConnections
     public function testAConnectionThatIsLostWhileNobodyUsesItIsReplaced(): void
     {
         $pool = $this->pool(1);
-        $pid = $pool->query('SELECT pg_backend_pid()')->value();
-        self::terminate((int) $pid);
+        $pid = self::integer($pool->query('SELECT pg_backend_pid()')->value());
+        self::terminate($pid);
         Eventually::holds(static fn(): bool => $pool->stats()->lost === 1, 'the pool knows');
 
         self::assertSame([0, 0], [$pool->stats()->inUse, $pool->stats()->idle]);
@@ -45,8 +45,8 @@ trait ReplacesConnections
         ] as $ask) {
             $pool = $this->pool(1, validateAfter: 0.0);
             $ask($pool);
-            $pid = $ask($pool);
-            self::terminate((int) $pid); // and nobody turns the loop
+            $pid = self::integer($ask($pool));
+            self::terminate($pid); // and nobody turns the loop
             self::assertNotSame($pid, $ask($pool));
             self::assertSame(2, $pool->stats()->opened);
         }

@@ -52,7 +52,7 @@ trait RunsScripts
         $sql = "INSERT INTO {$table} VALUES (1); ä SELEC 2";
         $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->executeScript($sql));
 
-        self::assertSame(['42601', mb_strpos($sql, 'ä') + 1, $sql], [$thrown->sqlState, $thrown->position, $thrown->sql]);
+        self::assertSame(['42601', (int) mb_strpos($sql, 'ä') + 1, $sql], [$thrown->sqlState, $thrown->position, $thrown->sql]);
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 

@@ -115,15 +115,13 @@ trait RunsTransactions
         foreach ([false, true] as $throws) {
             foreach ([false, true] as $nested) {
                 $kept = null;
-                $keep = static function (Transaction $transaction) use (&$kept, $throws): void {
+                $keep = static function (Transaction $transaction) use (&$kept, $throws): Transaction {
                     $kept = $transaction;
-                    $throws ? throw new \DomainException() : null;
+
+                    return $throws ? throw new \DomainException() : $transaction;
                 };
-                try {
-                    $link->transaction($nested ? static fn(Transaction $outer): mixed => $outer->transaction($keep) : $keep);
-                } catch (\DomainException) {
-                    // as it was told
-                }
+                $work = static fn(): Transaction => $link->transaction($nested ? static fn(Transaction $outer): Transaction => $outer->transaction($keep) : $keep);
+                $throws ? self::thrown(\DomainException::class, $work) : self::assertSame($work(), $kept);
                 \assert($kept instanceof Transaction);
                 self::assertOver($kept, $table);
             }

@@ -27,15 +27,14 @@ trait SharesAConnection
         $table = self::table('i int');
         /** @var DeferredFuture<null> $end */
         $end = new DeferredFuture();
-        $steps = [];
-        $transaction = Async::run(static function () use ($connection, $table, $end, &$steps): void {
-            $connection->transaction(static function (Transaction $transaction) use ($table, $end): void {
-                $transaction->execute("INSERT INTO {$table} VALUES (1)");
-                $end->getFuture()->await();
-                $transaction->execute("INSERT INTO {$table} VALUES (2)");
-            });
+        /** @var \ArrayObject<int, string> $steps */
+        $steps = new \ArrayObject();
+        $transaction = Async::run(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($table, $end, $steps): void {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $end->getFuture()->await();
+            $transaction->execute("INSERT INTO {$table} VALUES (2)");
             $steps[] = 'transaction';
-        });
+        }));
         self::meanwhile();
         $others = [];
         foreach ([
@@ -43,10 +42,14 @@ trait SharesAConnection
             'stream' => static fn(): mixed => iterator_to_array($connection->stream("SELECT count(*) AS n FROM {$table}"))[0]['n'],
             'copyFrom' => static fn(): mixed => $connection->copyFrom("COPY {$table} FROM STDIN", [[3], [4]]),
             'copyTo' => fn(): mixed => $this->copiesOut() ? \count(iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"), false)) : $connection->query("SELECT count(*) FROM {$table}")->value(),
-            'script' => static fn(): mixed => $connection->executeScript("INSERT INTO {$table} VALUES (5)"),
+            'script' => static function () use ($connection, $table): mixed {
+                $connection->executeScript("INSERT INTO {$table} VALUES (5)");
+
+                return 'done';
+            },
             'another transaction' => static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT count(*) FROM {$table}")->value()),
         ] as $name => $verb) {
-            $others[$name] = Async::run(static function () use ($verb, $name, &$steps): mixed {
+            $others[$name] = Async::run(static function () use ($verb, $name, $steps): mixed {
                 $result = $verb();
                 $steps[] = $name;
 
@@ -54,12 +57,12 @@ trait SharesAConnection
             });
         }
         self::meanwhile();
-        self::assertSame([], $steps);
+        self::assertCount(0, $steps);
         $end->complete();
         $transaction->await();
 
-        self::assertSame(['query' => 2, 'stream' => 2, 'copyFrom' => 2, 'copyTo' => 4, 'script' => null, 'another transaction' => 5], array_map(static fn(Future $other): mixed => $other->await(), $others));
-        self::assertSame(['transaction', ...array_keys($others)], $steps);
+        self::assertSame(['query' => 2, 'stream' => 2, 'copyFrom' => 2, 'copyTo' => 4, 'script' => 'done', 'another transaction' => 5], array_map(static fn(Future $other): mixed => $other->await(), $others));
+        self::assertSame(['transaction', ...array_keys($others)], $steps->getArrayCopy());
     }
 
     public function testAFiberThatWouldWaitForItselfIsToldSo(): void
@@ -79,7 +82,9 @@ trait SharesAConnection
                 self::assertStringContainsString('waits for itself', self::thrown(\LogicException::class, $attempt)->getMessage());
             }
         };
-        foreach (['in {main}' => static fn(\Closure $work): mixed => $work(), 'in a fiber' => static fn(\Closure $work): mixed => Async::run($work)->await()] as $where) {
+        /** @var list<\Closure(\Closure(): mixed): mixed> $places */
+        $places = [static fn(\Closure $work): mixed => $work(), static fn(\Closure $work): mixed => Async::run($work)->await()];
+        foreach ($places as $where) {
             $where(static fn() => $connection->transaction(static fn() => $try()));
             $where(static function () use ($connection, $try): void {
                 foreach ($connection->stream('SELECT generate_series(1, 200) AS i') as $row) {
@@ -159,7 +164,7 @@ trait SharesAConnection
         $futures = [];
         for ($i = 1; $i <= 20; ++$i) {
             $futures[$i] = Async::run(static fn(): int => $connection->transaction(static function (Transaction $transaction) use ($table): int {
-                $n = (int) $transaction->query("SELECT n FROM {$table}")->value() + 1;
+                $n = self::integer($transaction->query("SELECT n FROM {$table}")->value()) + 1;
                 $transaction->execute("UPDATE {$table} SET n = \$1", [$n]);
 
                 return $n;

@@ -28,7 +28,7 @@ trait SharesRoundTrips
         $table = self::table('i int PRIMARY KEY');
         $connection->execute("INSERT INTO {$table} VALUES (0)");
         $random = new Randomizer(new Mt19937(Scale::seed()));
-        $futures = [];
+        $futures = $outcomes = [];
         for ($i = 1; $i <= 200; ++$i) {
             $kind = $random->getInt(0, 7);
             $futures[$i] = Async::run(static fn(): string => self::outcome($connection, $table, $kind, $i));
@@ -83,7 +83,7 @@ trait SharesRoundTrips
         $futures = [];
         for ($i = 0; $i < 30; ++$i) {
             $futures[] = Async::run(static function () use ($connection, $i): int {
-                $value = $connection->query('SELECT $1::int', [$i])->value();
+                $value = self::integer($connection->query('SELECT $1::int', [$i])->value());
 
                 return $i % 3 === 0 ? throw new \DomainException("{$i}") : $value;
             });

@@ -148,9 +148,9 @@ trait StreamsRows
             foreach ($transaction->stream('SELECT i FROM generate_series(1, 300) AS i') as $odd) {
                 $even = $evens->current();
                 $evens->next();
-                $sums[0] += $odd['i'];
-                $sums[1] += $even['i'];
-                $sums[2] += $transaction->query('SELECT $1::int + $2', [$odd['i'], $even['i']])->value();
+                $sums[0] += self::integer($odd['i']);
+                $sums[1] += self::integer($even['i']);
+                $sums[2] += self::integer($transaction->query('SELECT $1::int + $2', [$odd['i'], $even['i']])->value());
             }
 
             return $sums;

@@ -30,7 +30,7 @@ trait TakesOneStatement
             $thrown = self::refused(MultipleStatementsException::class, $link, $verb);
             self::assertSame("DELETE FROM {$table} WHERE i = 1", $thrown->second);
             self::assertStringContainsString($thrown->second, $thrown->getMessage());
-            self::assertStringContainsString('at character ' . (mb_strpos($sql, 'DELETE') + 1) . ':', $thrown->getMessage());
+            self::assertStringContainsString('at character ' . ((int) mb_strpos($sql, 'DELETE') + 1) . ':', $thrown->getMessage());
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }

@@ -81,7 +81,7 @@ trait TellsErrors
             static fn(PostgresLink $link) => iterator_to_array($link->stream($sql, [1])),
         ] as $verb) {
             $thrown = self::refused(QueryException::class, $link, $verb);
-            self::assertSame([QueryException::class, '42601', mb_strpos($sql, 'x') + 1, $sql, 'scanner_yyerror'], [$thrown::class, $thrown->sqlState, $thrown->position, $thrown->sql, $thrown->routine]);
+            self::assertSame([QueryException::class, '42601', (int) mb_strpos($sql, 'x') + 1, $sql, 'scanner_yyerror'], [$thrown::class, $thrown->sqlState, $thrown->position, $thrown->sql, $thrown->routine]);
             self::assertSame('syntax error at or near "x" (SQLSTATE 42601)', $thrown->getMessage());
             self::assertSame([null, null, null, null, null, null], [$thrown->hint, $thrown->constraint, $thrown->column, $thrown->table, $thrown->detail, $thrown->context]);
         }
@@ -114,7 +114,8 @@ trait TellsErrors
         );
         self::assertStringContainsString("{$function}() line 2 at RAISE", (string) $thrown->context);
         self::assertTrue(isset($thrown->detail, $thrown->context));
-        self::thrown(\LogicException::class, static fn(): mixed => $thrown->{'nonsense'});
+        // @phpstan-ignore property.notFound
+        self::thrown(\LogicException::class, static fn(): mixed => $thrown->nonsense);
     }
 
     public function testATimeLimitOfTheServerIsACancelledQuery(): void

@@ -43,6 +43,7 @@ trait UndoesChanges
         yield 'a setting by a block' => [["DO $$ BEGIN PERFORM set_config('work_mem', '123kB', false); END $$"], 'SHOW work_mem', '4MB'];
     }
 
+    /** @param list<string> $statements */
     #[\PHPUnit\Framework\Attributes\DataProvider('changes')]
     public function testChangesOfABorrowerAreUndone(array $statements, string $question, mixed $answer): void
     {
@@ -60,6 +61,7 @@ trait UndoesChanges
         self::assertSame([], $this->warnings());
     }
 
+    /** @param list<string> $statements */
     #[\PHPUnit\Framework\Attributes\DataProvider('changes')]
     public function testChangesBySomeStatementOfThePoolAreUndone(array $statements, string $question, mixed $answer): void
     {
@@ -72,7 +74,7 @@ trait UndoesChanges
             $ways['a transaction'] = static fn(PostgresLink $pool) => $pool->transaction(static fn(Transaction $transaction) => $transaction->query($statements[0]));
         }
         $pool = $this->pool(1);
-        $question === 'SELECT 42' ?: $pool->query($question);
+        $pool->query($question);
         foreach ($ways as $way => $do) {
             foreach (['the first time', 'once the statement is known'] as $when) {
                 if (str_starts_with($statements[0], 'DISCARD ALL') && $way !== 'a query') {
@@ -89,8 +91,17 @@ trait UndoesChanges
         $pool = $this->pool(1);
         $table = self::table('i int');
         foreach ([
-            static fn() => [$connection = $pool->acquire(), $connection->query('BEGIN'), $connection->execute("INSERT INTO {$table} VALUES (1)"), $connection->release()],
-            static fn() => [$connection = $pool->acquire(), $connection->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)"), $connection->release()],
+            static function () use ($pool, $table): void {
+                $connection = $pool->acquire();
+                $connection->query('BEGIN');
+                $connection->execute("INSERT INTO {$table} VALUES (1)");
+                $connection->release();
+            },
+            static function () use ($pool, $table): void {
+                $connection = $pool->acquire();
+                $connection->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)");
+                $connection->release();
+            },
             static fn() => $pool->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)"),
             static fn() => $pool->query('BEGIN'),
         ] as $number => $way) {
