@@ -17,12 +17,13 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
      *
      * @param \Throwable|null $previous why no connection could be opened, where that is the reason
      */
-    public static function after(float $seconds, int $connections, int $waiting, ?\Throwable $previous): self
+    public static function after(float $seconds, int $connections, int $opening, int $waiting, ?\Throwable $previous): self
     {
         return new self(\sprintf(
-            'No connection to PostgreSQL was free within %s s: all of %d are in use, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
+            'No connection to PostgreSQL was free within %s s: all of %d are in use%s, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
             round($seconds, 3),
             $connections,
+            $opening > 0 ? ", {$opening} are still being opened" : '',
             $waiting,
             $previous === null ? '' : "; the last that was tried could not be opened: {$previous->getMessage()}",
         ), $previous);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Sessions;
@@ -34,6 +35,7 @@ final class PostgresConnection implements PostgresLink
      *
      * @throws ConnectionFailedException when no server is to be had
      * @throws AuthenticationException   when the server refuses the login, or can't prove that it knows the password
+     * @throws CancelledException
      */
     public static function connect(#[\SensitiveParameter] string|PostgresOptions $options = '', ?Cancellation $cancellation = null): self
     {
@@ -81,14 +83,16 @@ final class PostgresConnection implements PostgresLink
      * What is told by NOTIFY on these channels, from when the first value is asked for, on a connection of its own. When that one is
      * lost another is opened, as soon as there is a server, and a {@see NotificationGap} tells that something may be missing.
      *
+     * @param string|list<string> $channels
+     *
      * @return \Generator<int, Notification|NotificationGap> without end; leaving the loop closes the connection
      *
      * @throws ConnectionFailedException when there is no server at the beginning
      * @throws AuthenticationException
      */
-    public function listen(string ...$channels): \Generator
+    public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        yield from Listening::to(new Sessions($this->options), array_values($channels));
+        yield from Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
     }
 
     /** Of the server's process, as pg_stat_activity shows it. */

@@ -14,7 +14,7 @@ use Amp\CancelledException;
  * methods suspend the fiber that calls them, and work outside of fibers too.
  *
  * A cancellation ends the call at once with a CancelledException, and the statement on the server soon after; it may have been
- * done all the same. Within a transaction nothing of it stays, for the transaction can only be rolled back.
+ * done all the same. Within a transaction let the exception leave the function: then nothing of it stays.
  */
 interface PostgresLink
 {
@@ -85,6 +85,7 @@ interface PostgresLink
      * @return T
      *
      * @throws CommitUnknownException when the connection is lost while the transaction is being committed
+     * @throws \Throwable             what the function throws
      */
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed;
 }

@@ -156,11 +156,13 @@ final class PostgresPool implements PostgresLink
     /**
      * As {@see PostgresConnection::listen()}: on a connection of its own, which is none of the pool's.
      *
+     * @param string|list<string> $channels
+     *
      * @return \Generator<int, Notification|NotificationGap> without end; leaving the loop closes the connection
      */
-    public function listen(string ...$channels): \Generator
+    public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        yield from Listening::to(new Sessions($this->options), array_values($channels));
+        yield from Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
     }
 
     public function stats(): PostgresPoolStatistics

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
@@ -34,19 +36,19 @@ final class Listening
 
     private ?Session $session = null;
 
-    private function __construct() {}
+    private function __construct(private readonly ?Cancellation $cancellation) {}
 
     /**
      * @param list<string> $channels
      *
      * @return \Generator<int, Notification|NotificationGap>
      */
-    public static function to(Sessions $sessions, array $channels): \Generator
+    public static function to(Sessions $sessions, array $channels, ?Cancellation $cancellation): \Generator
     {
         if ($channels === []) {
             throw new \ValueError('listen() takes the names of channels');
         }
-        $self = new self();
+        $self = new self($cancellation);
         try {
             $self->open($sessions, $channels);
             for (;;) {
@@ -63,13 +65,13 @@ final class Listening
     /** @param list<string> $channels */
     private function open(Sessions $sessions, array $channels): void
     {
-        $this->session = $session = $sessions->open(null);
+        $this->session = $session = $sessions->open($this->cancellation);
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->arrive($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->lose($session, $reason));
         $this->loss = null;
         foreach ($channels as $channel) {
-            $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"');
+            $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
     }
 
@@ -87,7 +89,7 @@ final class Listening
                 throw $refusal;
             } catch (PostgresException) {
                 $this->session?->close();
-                delay($pause->after($attempt));
+                delay($pause->after($attempt), cancellation: $this->cancellation);
             }
         }
     }
@@ -98,11 +100,19 @@ final class Listening
         if ($this->arrived === [] && $this->loss === null) {
             // Nobody else may hold the fiber that waits here.
             self::$held[spl_object_id($this)] = $this;
-            $this->waiting = EventLoop::getSuspension();
+            $suspension = $this->waiting = EventLoop::getSuspension();
+            $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
+                $waiting = $this->waiting;
+                $this->waiting = null;
+                $waiting?->throw($reason);
+            });
             try {
-                $this->waiting->suspend();
+                $suspension->suspend();
             } finally {
                 $this->waiting = null;
+                if ($this->cancellation !== null) {
+                    $this->cancellation->unsubscribe((string) $subscription);
+                }
                 unset(self::$held[spl_object_id($this)]);
             }
         }

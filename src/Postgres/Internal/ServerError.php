@@ -96,7 +96,10 @@ final readonly class ServerError
             }
         }
 
-        return strtr($message, $hidden);
+        $message = strtr($message, $hidden);
+
+        // Of a value that is made of others the server quotes some part, or all of it in its own way.
+        return $values !== [] && str_starts_with($this->sqlState(), '22') ? (string) preg_replace('/".*"/s', '"…"', $message) : $message;
     }
 
     /** Whether a statement that was prepared earlier does not fit any more; it was not executed. */

@@ -169,7 +169,7 @@ final class Secrets
         var_dump($object);
         yield 'var_dump' => (string) ob_get_clean();
         if ($object instanceof \Throwable) {
-            yield 'var_export' => (string) @var_export($object, true); // which no object can hide anything from
+            yield 'var_export' => @var_export($object, true); // which no object can hide anything from
         }
         yield 'json_encode' => (string) @json_encode($object, \JSON_PARTIAL_OUTPUT_ON_ERROR);
         try {

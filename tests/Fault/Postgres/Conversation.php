@@ -80,7 +80,7 @@ final class Conversation
             ]),
             'heard' => static function (PostgresConnection $connection): array {
                 $heard = [];
-                foreach ($connection->listen('channel', 'other') as $notification) {
+                foreach ($connection->listen(['channel', 'other']) as $notification) {
                     \assert($notification instanceof Notification);
                     $heard[] = "{$notification->pid} {$notification->channel} {$notification->payload}";
                     if ($notification->payload === 'the last') {

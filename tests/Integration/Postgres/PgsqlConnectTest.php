@@ -170,6 +170,23 @@ final class PgsqlConnectTest extends TestCase
         $server->stop();
     }
 
+    public function testAServerThatFallsSilentAfterTheLoginIsLeftAtOnce(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $connection): void {
+            $connection->welcome();
+            $connection->readToEnd();
+        });
+        $start = hrtime(true);
+        try {
+            self::open($server->dsn(sslmode: 'disable'), connectTimeout: 0.1);
+            self::fail('There was a session');
+        } catch (ConnectionFailedException $failure) {
+            self::assertStringContainsString('no answer within 0.1 s, while waiting for the session to be set up', $failure->getMessage());
+        }
+        self::assertLessThan(1.0, (hrtime(true) - $start) / 1e9);
+        $server->stop();
+    }
+
     public function testAServerThatEndsTheConnectionAtAnyPointIsTold(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());

@@ -531,8 +531,8 @@ final class PgsqlSessionTest extends TestCase
             for (;;) {
                 [$type, $payload] = $connection->read();
                 if ($type === 'P') {
-                    $connection->readUntil('S');
-                    $connection->write(Message::parseComplete() . Message::readyForQuery());
+                    $executes = \in_array('B', array_column($connection->readUntil('S'), 0), true);
+                    $connection->write(Message::parseComplete() . ($executes ? self::answerOf($size - \strlen(Message::parseComplete())) : Message::readyForQuery()));
                 } elseif ($type === 'B') {
                     $connection->readUntil('S');
                     $connection->write(self::answerOf($size));

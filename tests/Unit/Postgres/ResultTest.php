@@ -29,18 +29,9 @@ final class ResultTest extends TestCase
     /** @return iterable<string, array{\Closure(list<list<string|null>>): Rows}> */
     public static function drivers(): iterable
     {
-        yield 'texts' => [
-            /** @param list<list<string|null>> $rows */
-            static fn(array $rows): Rows => new TextRows($rows),
-        ];
-        yield 'messages one by one' => [
-            /** @param list<list<string|null>> $rows */
-            static fn(array $rows): Rows => self::messages(array_map(static fn(array $row): array => [$row], $rows)),
-        ];
-        yield 'messages at once' => [
-            /** @param list<list<string|null>> $rows */
-            static fn(array $rows): Rows => self::messages($rows === [] ? [] : [$rows]),
-        ];
+        yield 'texts' => [self::texts(...)];
+        yield 'messages one by one' => [self::oneByOne(...)];
+        yield 'messages at once' => [self::atOnce(...)];
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
@@ -148,9 +139,25 @@ final class ResultTest extends TestCase
         }
     }
 
-    /**
-     * @param list<list<list<string|null>>> $chunks rows of each
-     */
+    /** @param list<list<string|null>> $rows */
+    private static function texts(array $rows): Rows
+    {
+        return new TextRows($rows);
+    }
+
+    /** @param list<list<string|null>> $rows */
+    private static function oneByOne(array $rows): Rows
+    {
+        return self::messages(array_map(static fn(array $row): array => [$row], $rows));
+    }
+
+    /** @param list<list<string|null>> $rows */
+    private static function atOnce(array $rows): Rows
+    {
+        return self::messages($rows === [] ? [] : [$rows]);
+    }
+
+    /** @param list<list<list<string|null>>> $chunks rows of each */
     private static function messages(array $chunks): Exchange
     {
         $exchange = new Exchange();

@@ -62,8 +62,10 @@ final class TurnTest extends TestCase
     public function testWhoWaitsForItselfIsToldSo(): void
     {
         $turn = new Turn('The connection is busy');
-        /** @var list<\Closure(\Closure(): mixed): mixed> $places */
-        $places = [static fn(\Closure $work): mixed => $work(), static fn(\Closure $work): mixed => Async::run($work)->await()];
+        $places = [
+            static fn(\Closure $work): mixed => $work(),
+            self::inAFiber(...),
+        ];
         foreach ($places as $where) {
             $where(static function () use ($turn): void {
                 $turn->take();
@@ -123,5 +125,11 @@ final class TurnTest extends TestCase
         } catch (CancelledException) {
             self::assertFalse($turn->taken);
         }
+    }
+
+    /** @param \Closure(): mixed $work */
+    private static function inAFiber(\Closure $work): mixed
+    {
+        return Async::run($work)->await();
     }
 }

@@ -33,6 +33,7 @@ final readonly class Copies
             } finally {
                 // Also where the fiber is destroyed, which is no exception.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
+                    $exchange->isCopied = true;
                     $this->pipeline->write(Frontend::copyFail('the client gave up'));
                 }
             }
@@ -122,6 +123,7 @@ final readonly class Copies
             }
         }
         $cancellation?->throwIfRequested();
+        $exchange->isCopied = true;
         $this->pipeline->write(($chunk === '' ? '' : Frontend::copyData($chunk)) . Frontend::COPY_DONE);
     }
 

@@ -47,6 +47,9 @@ final class Exchange implements Rows
     /** Once the server waits for the data of a COPY, or sends it: G or H. */
     public string $copy = '';
 
+    /** Whether all data of a COPY were sent to the server. */
+    public bool $isCopied = false;
+
     /** Of the session, I, T or E, once it is done. */
     public string $status = '';
 

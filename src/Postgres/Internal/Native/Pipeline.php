@@ -343,12 +343,15 @@ final class Pipeline
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->deadline = null;
+            // What came while the loop stood still counts.
+            $self->receive();
             $exchange = $self->conversation->current();
-            if ($exchange === null) {
+            if ($exchange === null || $self->end !== null || $self->deadline !== null) {
                 return;
             }
             // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
-            $rest = (float) $self->readTimeout - ($self->paused || $exchange->copy === 'G' ? 0.0 : (hrtime(true) - $self->since) / 1e9);
+            $isDue = !$self->paused && ($exchange->copy !== 'G' || $exchange->isCopied || $self->outbox->size > 0);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->deadline = $self->watch($rest);
             } else {
@@ -379,10 +382,12 @@ final class Pipeline
         }
         $exchanges = $this->conversation->exchanges;
         $this->lone = \count($exchanges) === 1;
-        if ($this->readTimeout !== null) {
+        $size = $this->outbox->size;
+        $takes = $this->outbox->flush($this->stream);
+        if ($this->readTimeout !== null && $this->outbox->size < $size) {
             $this->since = hrtime(true);
         }
-        if (!$this->outbox->flush($this->stream)) {
+        if (!$takes) {
             // What the server said before it closed the connection is still to be read.
             EventLoop::disable($this->writable);
 

@@ -362,7 +362,7 @@ final class Handle
             // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
             @pg_query($this->connection, 'ROLLBACK');
         }
-        Libpq::close($this->connection, $this->socket, $isIdle);
+        Libpq::close($this->connection, $this->socket);
     }
 
     /** Whether this is a fork of the process that the connection belongs to: then it is at its end here, and nothing is done to it. */

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Connection;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\ProtocolException;
 
 /** Functions of ext-pgsql, where there is more to them than a call. */
 final class Libpq
@@ -44,9 +45,9 @@ final class Libpq
         return new \LogicException('libpq: ' . strtok(pg_last_error($connection), "\n"));
     }
 
-    public static function noResult(): \LogicException
+    public static function noResult(): ProtocolException
     {
-        return new \LogicException('libpq gave neither a result nor an error');
+        return ProtocolException::malformed('there is neither a result nor an error');
     }
 
     /** Whether PHP has the functions that send the data of a COPY as they are, and give one up: since 8.4. */
@@ -97,13 +98,12 @@ final class Libpq
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
      *
-     * @param resource $socket of {@see socket()}
-     * @param bool     $idle   whether nothing is under way that is to end now
+     * @param resource|null $socket of {@see socket()}
      */
-    public static function close(Connection $connection, $socket, bool $idle): void
+    public static function close(Connection $connection, $socket = null): void
     {
-        if (!$idle && pg_connection_status($connection) === \PGSQL_CONNECTION_OK) {
-            $raw = @socket_import_stream($socket);
+        if (pg_connection_status($connection) === \PGSQL_CONNECTION_OK && pg_transaction_status($connection) === \PGSQL_TRANSACTION_ACTIVE) {
+            $raw = @socket_import_stream($socket ?? self::socket($connection));
             if ($raw !== false) {
                 @socket_shutdown($raw);
             }

@@ -16,7 +16,6 @@ use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\Lookup;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Warnings;
-use Spindle\Postgres\Internal\Native\Statements as NativeStatements;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Steps;
@@ -116,7 +115,9 @@ final class PgsqlConnector
             $handle = new Handle($connection, new Stop($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps), $this->options->readTimeout, $tls, $persistent !== null);
         } finally {
             if (!isset($handle)) {
-                isset($connection) && pg_close($connection);
+                if (isset($connection)) {
+                    Libpq::close($connection);
+                }
                 $persistent?->give();
             }
         }
@@ -124,7 +125,7 @@ final class PgsqlConnector
             $persistent?->give();
             $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage());
         });
-        $statements = new Statements($this->options->statementCache ?? NativeStatements::MOST);
+        $statements = new Statements($this->options->statementCache ?? ($isPooled ? 0 : Statements::MOST));
 
         return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps);
     }
@@ -164,7 +165,7 @@ final class PgsqlConnector
 
                 return $connection;
             } catch (\Throwable $failure) {
-                pg_close($connection);
+                Libpq::close($connection);
                 if ($tries > 1 || !$failure instanceof AttemptFailedException) {
                     throw $failure;
                 }

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -26,6 +27,9 @@ use function Amp\async;
  */
 final class Roster implements Lender
 {
+    /** Seconds for a connection that was idle to show that it is there. */
+    private const ANSWERS_WITHIN = 1.0;
+
     /** Queries that share the least busy session from which on another is opened. */
     private const CROWDED = 4;
 
@@ -228,7 +232,8 @@ final class Roster implements Lender
         return $best;
     }
 
-    private function await(bool $alone, ?Cancellation $cancellation): Member
+    /** @param float|null $seconds that may be waited for; null for as long as anybody may */
+    private function await(bool $alone, ?Cancellation $cancellation, ?float $seconds = null): Member
     {
         if (\count($this->waiting) >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full(\count($this->waiting));
@@ -237,11 +242,12 @@ final class Roster implements Lender
         $id = ++$this->ids;
         $waiter = $this->waiting[$id] = new Waiter(EventLoop::getSuspension(), $alone, hrtime(true));
         $this->sharersWaiting += $alone ? 0 : 1;
-        if ($this->options->acquireTimeout < 1e9) {
-            $waiter->timer = EventLoop::delay($this->options->acquireTimeout, function () use ($id, $waiter): void {
+        $seconds ??= $this->options->acquireTimeout;
+        if ($seconds < 1e9) {
+            $waiter->timer = EventLoop::delay(max(0.0, $seconds), function () use ($id, $waiter): void {
                 $this->forget($id);
                 ++$this->counts->timedOut;
-                $waiter->suspension->throw(PoolTimeoutException::after($this->options->acquireTimeout, \count($this->members), \count($this->waiting), $this->openings->failure));
+                $waiter->suspension->throw(PoolTimeoutException::after($this->options->acquireTimeout, \count($this->members), $this->openings->underWay, \count($this->waiting), $this->openings->failure));
             });
         }
         $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($id, $waiter): void {
@@ -342,11 +348,12 @@ final class Roster implements Lender
     /** The member, or another when its connection does not answer after a time of idleness. */
     private function validated(Member $member, bool $alone, ?Cancellation $cancellation): Member
     {
+        $start = hrtime(true);
         while ($this->sinceIdle($member) >= $this->options->validateAfter || !$member->session->isOpen()) {
+            $left = $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9;
             if ($member->session->isOpen()) {
                 try {
-                    $limit = min($this->options->acquireTimeout, 1e9);
-                    $member->session->ping(new \Amp\TimeoutCancellation($limit));
+                    $member->session->ping(new TimeoutCancellation(max(0.0, min($left, self::ANSWERS_WITHIN))));
                     break;
                 } catch (\Throwable) {
                     $member->session->close();
@@ -354,7 +361,7 @@ final class Roster implements Lender
             }
             $alone ? $member->alone = false : --$member->queries;
             $this->drop($member);
-            $member = ($alone ? $this->free() : null) ?? $this->await($alone, $cancellation);
+            $member = ($alone ? $this->free() : null) ?? $this->await($alone, $cancellation, $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9);
             $member->alone = $alone;
         }
 

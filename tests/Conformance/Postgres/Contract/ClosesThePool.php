@@ -184,7 +184,7 @@ trait ClosesThePool
         }
         pcntl_waitpid($pid, $status);
 
-        \assert($borrowed !== null && $pool !== null);
+        \assert($borrowed !== null);
         self::assertSame((string) (\count(self::verbs($pool)) + 1), trim((string) fgets($here)));
         self::assertUsable($borrowed);
         $borrowed->release();

@@ -166,7 +166,7 @@ trait EndsConnections
         }
         pcntl_waitpid($pid, $status);
 
-        \assert($connection !== null && $rows !== null);
+        \assert($connection !== null);
         self::assertSame((string) \count($this->verbs($connection)), trim((string) fgets($here)));
         self::assertUsable($connection);
         self::assertCount(1000, iterator_to_array($rows));

@@ -44,7 +44,7 @@ trait Listens
     {
         $channels = ['plain', 'Upper', 'with space', 'a"quote"', "it's", 'ä;--', str_repeat('x', 63)];
         $link = $this->listener();
-        $future = Async::run(static fn(): array => self::take(\count($channels), $link->listen(...$channels)));
+        $future = Async::run(static fn(): array => self::take(\count($channels), $link->listen($channels)));
         $this->awaitListener(str_repeat('x', 63));
         foreach ($channels as $channel) {
             $link->query('SELECT pg_notify($1, $2)', [$channel, "to {$channel}"]);
@@ -146,7 +146,7 @@ trait Listens
     public function testTwoLoopsHearTheSame(): void
     {
         $link = $this->listener();
-        $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen('a', 'b')))];
+        $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen(['a', 'b'])))];
         $this->awaitListener('a');
         $this->awaitListener('b');
         Cluster::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
@@ -169,7 +169,7 @@ trait Listens
     public function testChannelsHaveToBeNamed(): void
     {
         $link = $this->listener();
-        self::thrown(\ValueError::class, static fn() => iterator_to_array($link->listen()));
+        self::thrown(\ValueError::class, static fn() => iterator_to_array($link->listen([])));
         self::thrown(\LogicException::class, static fn() => iterator_to_array($link->listen("a\0b")));
         self::assertUsable($link);
     }

@@ -29,11 +29,12 @@ trait SharesAConnection
         $end = new DeferredFuture();
         /** @var \ArrayObject<int, string> $steps */
         $steps = new \ArrayObject();
-        $transaction = Async::run(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($table, $end, $steps): void {
+        $transaction = Async::run(static fn(): int => $connection->transaction(static function (Transaction $transaction) use ($table, $end, $steps): int {
             $transaction->execute("INSERT INTO {$table} VALUES (1)");
             $end->getFuture()->await();
-            $transaction->execute("INSERT INTO {$table} VALUES (2)");
             $steps[] = 'transaction';
+
+            return $transaction->execute("INSERT INTO {$table} VALUES (2)");
         }));
         self::meanwhile();
         $others = [];
@@ -82,9 +83,7 @@ trait SharesAConnection
                 self::assertStringContainsString('waits for itself', self::thrown(\LogicException::class, $attempt)->getMessage());
             }
         };
-        /** @var list<\Closure(\Closure(): mixed): mixed> $places */
-        $places = [static fn(\Closure $work): mixed => $work(), static fn(\Closure $work): mixed => Async::run($work)->await()];
-        foreach ($places as $where) {
+        foreach (self::places() as $where) {
             $where(static fn() => $connection->transaction(static fn() => $try()));
             $where(static function () use ($connection, $try): void {
                 foreach ($connection->stream('SELECT generate_series(1, 200) AS i') as $row) {
@@ -229,5 +228,20 @@ trait SharesAConnection
         gc_collect_cycles();
 
         self::assertSame(array_fill(0, 1000, ['a' => [1, 2], 'b' => null]), $result->all());
+    }
+
+    /** @return list<\Closure(\Closure(): mixed): mixed> that call something in {main}, and in a fiber */
+    private static function places(): array
+    {
+        return [
+            static fn(\Closure $work): mixed => $work(),
+            self::inAFiber(...),
+        ];
+    }
+
+    /** @param \Closure(): mixed $work */
+    private static function inAFiber(\Closure $work): mixed
+    {
+        return Async::run($work)->await();
     }
 }

@@ -1,0 +1,384 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\delay;
+
+/** A pool whose server will not have it, and whose borrowers don't behave. */
+final class PoolFaultsTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    /** @var list<string> */
+    private array $warnings = [];
+
+    /** @return iterable<string, array{string, string}> SQLSTATE and message */
+    public static function refusals(): iterable
+    {
+        yield 'full' => ['53300', 'sorry, too many clients already'];
+        yield 'starting' => ['57P03', 'the database system is starting up'];
+        yield 'stopping' => ['57P03', 'the database system is shutting down'];
+        yield 'ending' => ['57P01', 'terminating connection due to administrator command'];
+    }
+
+    #[DataProvider('refusals')]
+    public function testAServerThatWillNotHaveAnyoneForAWhileIsAskedAgain(string $sqlState, string $message): void
+    {
+        $refuse = static function (FakeConnection $client) use ($sqlState, $message): void {
+            $client->readStartup();
+            $client->write(Message::errorResponse($sqlState, $message, severity: 'FATAL'));
+        };
+        $take = static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Answers::welcome());
+            (new FakeSession($client))->serve(Answers::first(['a' => Message::TEXT], ['here']));
+        };
+        $server = FakeServer::start($refuse, $refuse, $take);
+        $pool = new PostgresPool(Answers::options($server), 1);
+
+        self::assertSame('here', $pool->query('SELECT')->value());
+        self::assertSame(3, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    #[DataProvider('refusals')]
+    public function testWhoWaitsInVainForAServerThatWillNotHaveHimIsToldWhy(string $sqlState, string $message): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client) use ($sqlState, $message): void {
+            $client->readStartup();
+            $client->write(Message::errorResponse($sqlState, $message, severity: 'FATAL'));
+        });
+        $pool = new PostgresPool(Answers::options($server), 3, new PostgresPoolOptions(acquireTimeout: 0.3));
+        $at = hrtime(true);
+        $outcomes = Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5)));
+
+        self::assertLessThan(0.4, (hrtime(true) - $at) / 1e9);
+        foreach ($outcomes as $outcome) {
+            self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+            self::assertStringContainsString("the last that was tried could not be opened: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}", $outcome->getMessage());
+            $previous = $outcome->getPrevious();
+            self::assertInstanceOf(ConnectionFailedException::class, $previous);
+            self::assertSame($sqlState, $previous->sqlState);
+        }
+        self::assertSame(5, $pool->stats()->timedOut);
+        self::assertSame(0, $pool->stats()->waiting);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testAServerThatIsNotThereYetIsWaitedFor(): void
+    {
+        $cluster = TemporaryCluster::start(['fsync' => false]);
+        $cluster->kill();
+        $pool = new PostgresPool($cluster->dsn(), 2);
+        $query = Async::run(static fn(): mixed => $pool->query('SELECT 1')->value());
+        delay(0.05);
+        $cluster->restart();
+
+        self::assertSame(1, $query->await());
+        $pool->close();
+        $cluster->stop();
+    }
+
+    public function testAServerWithoutRoomGivesAPlaceAsSoonAsOneIsFree(): void
+    {
+        $cluster = TemporaryCluster::start(['max_connections' => 5, 'superuser_reserved_connections' => 0, 'fsync' => false]);
+        $others = array_map(static fn(): PostgresConnection => PostgresConnection::connect($cluster->dsn()), range(1, 4));
+        $pool = new PostgresPool($cluster->dsn(), 4);
+        $values = Async::run(static fn(): array => Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.1)")->value(), range(1, 8))));
+        delay(0.05);
+        array_pop($others)?->close();
+
+        self::assertSame(range(1, 8), $values->await(), 'with the places that there are');
+        foreach ($others as $other) {
+            $other->close();
+        }
+        $pool->close();
+        unset($others, $pool);
+        $cluster->stop();
+    }
+
+    public function testARefusalThatDoesNotPassIsToldAtOnceToAllWhoWait(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(dbname: 'nowhere'), 3);
+        $at = hrtime(true);
+        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
+            self::assertSame('3D000', $outcome->sqlState);
+        }
+        self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9);
+
+        $pool = new PostgresPool(Cluster::shared()->tcpDsn(password: 'wrong', sslmode: 'disable'), 3);
+        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+            self::assertInstanceOf(AuthenticationException::class, $outcome, Outcome::told($outcome));
+            self::assertStringNotContainsString('wrong', (string) $outcome);
+        }
+        $pool->close();
+    }
+
+    public function testOneConnectionTooManyLeavesThoseThatThereAre(): void
+    {
+        // The second and all others are refused.
+        $server = FakeServer::start(
+            static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(Answers::welcome());
+                $session = new FakeSession($client);
+                while (true) {
+                    $session->next();
+                    delay(0.02);
+                    $session->complete('SELECT 1', ['a' => Message::TEXT], ['here']);
+                }
+            },
+            static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(Message::errorResponse('53300', 'too many', severity: 'FATAL'));
+            },
+        );
+        $pool = new PostgresPool(Answers::options($server), 10);
+        $outcomes = Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}")->value(), range(1, 20)));
+
+        self::assertSame(array_fill(0, 20, 'here'), $outcomes);
+        self::assertGreaterThan(1, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testWhatABorrowerLeavesIsUndoneBeforeTheNextHasIt(): void
+    {
+        $pool = $this->pool(1);
+        $look = static fn(): array => $pool->transaction(static fn(Transaction $transaction): array => $transaction->query(<<<'SQL'
+            SELECT current_setting('work_mem'), current_setting('search_path'), current_user, current_setting('role'), current_setting('TimeZone'),
+                (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)),
+                (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+                (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_listening_channels()),
+                (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), pg_backend_pid(), current_setting('client_connection_check_interval')
+            SQL)->lists()[0]);
+        $before = $look();
+        $changes = [
+            "SET work_mem = '1MB'", "SET search_path = pg_catalog", "SET ROLE pg_monitor", "SET SESSION AUTHORIZATION pg_monitor", "SET TimeZone = 'Asia/Tokyo'",
+            'CREATE TEMPORARY TABLE left_behind (a int)', 'SELECT pg_advisory_lock(7)', 'SELECT pg_advisory_lock_shared(7)',
+            'DECLARE left_open CURSOR WITH HOLD FOR SELECT 1', 'LISTEN left_behind', 'PREPARE left_behind AS SELECT 1', "SELECT set_config('work_mem', '2MB', false)",
+            "SET client_connection_check_interval = 0",
+            // What can't be told from its text.
+            "DO $$ BEGIN PERFORM set_config('work_mem', '3MB', false); PERFORM pg_advisory_lock(8); CREATE TEMPORARY TABLE hidden (a int); END $$",
+        ];
+        foreach ($changes as $change) {
+            foreach ([
+                static fn(): mixed => $pool->query($change),
+                static fn(): mixed => $pool->executeScript($change),
+                static fn(): mixed => str_starts_with($change, 'DECLARE') ? null : $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query($change)),
+                static function () use ($pool, $change): void {
+                    $connection = $pool->acquire();
+                    $connection->query($change);
+                    $connection->release();
+                },
+            ] as $way => $do) {
+                Outcome::of($do);
+                self::assertSame($before, $look(), "{$change}, in way {$way}");
+            }
+        }
+        self::assertSame([], $this->warnings);
+        self::assertSame(1, $pool->stats()->opened);
+        $pool->close();
+    }
+
+    public function testATransactionThatABorrowerLeavesOpenIsRolledBackWithAWarning(): void
+    {
+        $table = 'left_' . bin2hex(random_bytes(4));
+        Cluster::ask("CREATE TABLE {$table} (a int)");
+        $pool = $this->pool(1);
+        foreach (['a script' => false, 'a script that fails' => true] as $fails) {
+            $connection = $pool->acquire();
+            Outcome::of(static fn() => $connection->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)" . ($fails ? '; SELECT 1 / 0' : '')));
+            $connection->release();
+            self::assertSame([], $pool->query("SELECT a FROM {$table}")->lists());
+            self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (2)")));
+            self::assertCount(1, $this->warnings);
+            self::assertStringContainsString('A transaction was left open', $this->warnings[0]);
+            $this->warnings = [];
+            Cluster::ask("TRUNCATE {$table}");
+        }
+        $pool->close();
+        unset($pool, $connection);
+        Cluster::ask("DROP TABLE {$table}");
+    }
+
+    public function testWhatABorrowerHasStartedIsStoppedWhenItComesBack(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        $running = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT pg_sleep(30)')));
+        $stream = $connection->stream('SELECT i FROM generate_series(1, 1000000) AS i');
+        delay(0.02);
+        $connection->release();
+        $at = hrtime(true);
+
+        self::assertSame(1, $pool->query('SELECT 1')->value());
+        self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9, 'nobody waits for it');
+        self::assertInstanceOf(\Throwable::class, $running->await());
+        self::assertInstanceOf(\LogicException::class, Outcome::of(static fn(): mixed => $connection->query('SELECT 1')));
+        self::assertInstanceOf(\Throwable::class, Outcome::of(static fn(): mixed => iterator_to_array($stream)));
+        self::assertSame(2, $pool->query('SELECT 2')->value());
+        $pool->close();
+    }
+
+    public function testAConnectionThatLeaksIsReportedWithWhereItWasBorrowedAndComesBack(): void
+    {
+        $pool = $this->pool(1, 0.1);
+        $held = $pool->acquire();
+        $line = __LINE__ - 1;
+        Eventually::holds(fn(): bool => $this->warnings !== [], 'it is reported');
+        self::assertStringContainsString('has not been given back for 0.1 s', $this->warnings[0]);
+        self::assertStringContainsString(__FILE__ . ":{$line}", $this->warnings[0]);
+        self::assertSame(1, $held->query('SELECT 1')->value(), 'it is still his');
+
+        unset($held);
+        self::assertCount(2, $this->warnings);
+        self::assertStringContainsString('was let go without release()', $this->warnings[1]);
+        self::assertStringContainsString(__FILE__ . ":{$line}", $this->warnings[1]);
+        self::assertSame(2, $pool->query('SELECT 2')->value());
+        self::assertSame(1, $pool->stats()->opened);
+        $pool->close();
+    }
+
+    public function testAConnectionThatLeaksInACycleIsReportedWhenTheCycleGoes(): void
+    {
+        $pool = $this->pool(1);
+        $cycle = new \stdClass();
+        $cycle->itself = $cycle;
+        $cycle->held = $pool->acquire();
+        $cycle->held->query("SET work_mem = '1MB'");
+        $waiting = Async::run(static fn(): mixed => $pool->query("SELECT current_setting('work_mem')")->value());
+        unset($cycle);
+        delay(0.01);
+        gc_collect_cycles();
+
+        self::assertSame('4MB', $waiting->await());
+        self::assertCount(1, $this->warnings);
+        $pool->close();
+    }
+
+    public function testWhoTakesAllConnectionsAndWantsAnotherIsToldInTime(): void
+    {
+        $pool = $this->pool(2, acquireTimeout: 0.2);
+        $outcome = Outcome::of(static fn(): mixed => $pool->transaction(static fn(): mixed => $pool->transaction(static fn(): mixed => $pool->query('SELECT 1')->value())));
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertSame(2, $pool->query('SELECT 2')->value());
+        $pool->close();
+    }
+
+    public function testWhatThrowsOutOfTheLoopIntoAWaitLosesNoConnection(): void
+    {
+        $pool = $this->pool(1, acquireTimeout: 20);
+        $connection = PostgresConnection::connect(Cluster::shared()->dsn());
+        $waits = [
+            'for a connection' => static function () use ($pool): void {
+                $pool->query('SELECT pg_sleep(0.2)');
+            },
+            'alone' => static function () use ($pool): void {
+                $pool->acquire()->release();
+            },
+            'in a transaction' => static function () use ($pool): void {
+                $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.2)'));
+            },
+            'for its turn' => static function () use ($connection): void {
+                Async::run(static fn(): mixed => $connection->transaction(static fn(): mixed => delay(0.2)))->ignore();
+                delay(0.01);
+                $connection->query('SELECT 1');
+            },
+            'in a copy' => static function () use ($connection): void {
+                iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.2)) TO STDOUT'));
+            },
+            'in a script' => static fn() => $connection->executeScript('SELECT pg_sleep(0.2)'),
+            'to listen' => static fn() => $connection->listen('nothing')->current(),
+        ];
+        foreach ($waits as $where => $wait) {
+            $busy = $pool->acquire();
+            EventLoop::delay(0.05, static function () use ($busy): void {
+                $busy->release();
+            });
+            EventLoop::delay($where === 'alone' ? 0.02 : 0.1, static fn() => throw new \DomainException('of a callback'));
+            $outcome = Outcome::of($wait);
+            self::assertStringContainsString('of a callback', Outcome::told($outcome), $where);
+            $at = hrtime(true);
+            delay(0.3);
+            self::assertGreaterThan(0.29, (hrtime(true) - $at) / 1e9, "{$where}: nothing resumes what waits for something else");
+            self::assertSame([1, 2], [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()], $where);
+            self::assertSame(0, $pool->stats()->waiting, $where);
+            unset($busy);
+        }
+        Eventually::holds(static fn(): bool => $pool->stats()->inUse === 0, 'all have come back');
+        $pool->close();
+        $connection->close();
+    }
+
+    public function testAPoolBehindANetworkThatDropsConnectionsAtAnyTimeGoesOn(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 4, new PostgresPoolOptions(acquireTimeout: 20));
+        $dropping = EventLoop::repeat(0.03, static function () use ($proxy): void {
+            mt_rand(0, 1) === 0 ? $proxy->close() : $proxy->reset();
+        });
+        $lost = 0;
+        $until = hrtime(true) + 1_000_000_000;
+        $work = static function () use ($pool, $until, &$lost): void {
+            for ($i = 0; hrtime(true) < $until; ++$i) {
+                $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
+                $outcome instanceof ConnectionLostException ? ++$lost : self::assertSame($i, $outcome, Outcome::told($outcome));
+            }
+        };
+        array_map(static fn(mixed $outcome) => self::assertNull($outcome, Outcome::told($outcome)), Outcome::ofAll(array_fill(0, 20, $work)));
+        EventLoop::cancel($dropping);
+
+        self::assertGreaterThan(0, $lost);
+        Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()) === 5, 'the pool works');
+        $pool->close();
+        $proxy->stop();
+    }
+
+    private function pool(int $connections, ?float $leakAfter = 60.0, float $acquireTimeout = 5.0): PostgresPool
+    {
+        return new PostgresPool(Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(
+            acquireTimeout: $acquireTimeout,
+            leakAfter: $leakAfter,
+            onWarning: function (string $warning): void {
+                $this->warnings[] = $warning;
+            },
+        ));
+    }
+}
