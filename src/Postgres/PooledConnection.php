@@ -87,7 +87,10 @@ final class PooledConnection implements PostgresLink
         return $this->held()->session->backendPid();
     }
 
-    /** Gives the connection back; a second time does nothing. What it changed of the session is undone before somebody else gets it. */
+    /**
+     * Gives the connection back; a second time does nothing. Before somebody else gets it, statements that still run on it are awaited, and
+     * what it changed of the session is undone.
+     */
     public function release(): void
     {
         if ($this->held === null) {

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Rows;
-use Spindle\Postgres\Internal\TextRows;
+use Spindle\Tests\Postgres\TextRows;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Result;

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
@@ -164,6 +166,30 @@ trait Listens
         $told = self::take(1, $link->listen('main'));
 
         self::assertSame(['x'], array_column($told, 'payload'));
+    }
+
+    public function testALoopIsCancelledWhateverItDoes(): void
+    {
+        $link = $this->listener();
+        self::assertUsable($link);
+        $before = \count($this->backends());
+        $cancelled = new DeferredCancellation();
+        $cancelled->cancel(new \DomainException('enough'));
+        $thrown = self::thrown(CancelledException::class, static fn() => self::take(1, $link->listen('news', $cancelled->getCancellation())));
+        self::assertSame('enough', $thrown->getPrevious()?->getMessage());
+
+        foreach (['while it waits' => false, 'after something was told' => true] as $when => $told) {
+            $source = new DeferredCancellation();
+            $future = Async::run(static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())));
+            $this->awaitListener('news');
+            if ($told) {
+                Cluster::ask("NOTIFY news, 'x'");
+                self::meanwhile();
+            }
+            $source->cancel(new \DomainException($when));
+            self::assertSame($when, self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+            Eventually::holds(fn(): bool => \count($this->backends()) === $before, 'its connection is closed');
+        }
     }
 
     public function testChannelsHaveToBeNamed(): void

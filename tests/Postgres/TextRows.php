@@ -2,8 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal;
+namespace Spindle\Tests\Postgres;
 
+use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\Types\Types;
 
 /** Rows whose values are PostgreSQL's text. */

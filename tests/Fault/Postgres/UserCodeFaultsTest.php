@@ -1,0 +1,182 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\delay;
+
+/** What throws in between is thrown to its caller, and whatever it leaves is in order. */
+final class UserCodeFaultsTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    private string $table;
+
+    protected function setUp(): void
+    {
+        $this->table = 'user_code_' . bin2hex(random_bytes(4));
+        Cluster::ask("CREATE TABLE {$this->table} (a int)");
+    }
+
+    protected function tearDown(): void
+    {
+        Cluster::ask("DROP TABLE {$this->table}");
+    }
+
+    /** @return iterable<string, array{\Closure(PostgresLink, string): mixed}> each throws a DomainException; the table is to be empty then */
+    public static function work(): iterable
+    {
+        $throw = static fn(): never => throw new \DomainException('of the user');
+        foreach ([0, 1, 49, 50, 51, 700] as $at) {
+            yield "in the loop over a stream, at {$at}" => [static function (PostgresLink $link, string $table) use ($throw, $at): void {
+                foreach ($link->stream("SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i") as $index => $_) {
+                    $index === $at && $throw();
+                }
+            }];
+            yield "in the loop over a copy, at {$at}" => [static function (PostgresLink $link, string $table) use ($throw, $at): void {
+                foreach ($link->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT") as $index => $_) {
+                    $index === $at && $throw();
+                }
+            }];
+            yield "in the source of a copy, at {$at}" => [static fn(PostgresLink $link, string $table): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
+                for ($i = 0; ; ++$i) {
+                    $i === $at && $throw();
+                    yield str_repeat("1\n", 300);
+                }
+            })())];
+            yield "in the source of a copy of rows, at {$at}" => [static fn(PostgresLink $link, string $table): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
+                for ($i = 0; ; ++$i) {
+                    $i === $at && $throw();
+                    yield [$i];
+                }
+            })())];
+        }
+        yield 'in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $throw();
+        })];
+        yield 'in a transaction before it has sent anything' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction($throw)];
+        yield 'in a transaction in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $outer) use ($throw, $table): void {
+            $outer->execute("INSERT INTO {$table} VALUES (1)");
+            $outer->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+                $transaction->execute("INSERT INTO {$table} VALUES (2)");
+                $throw();
+            });
+        })];
+        yield 'in the loop over a stream in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+            foreach ($transaction->stream("INSERT INTO {$table} SELECT i FROM generate_series(1, 5000) AS i RETURNING a") as $_) {
+                $throw();
+            }
+        })];
+        yield 'in the source of a copy in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw): \Generator {
+            yield "1\n";
+            $throw();
+        })()))];
+        yield 'in a fiber of a transaction, while others of it work' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+            $running = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transaction->query("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.05)")));
+            delay(0);
+            $throw();
+        })];
+        yield 'in an error handler' => [static function (PostgresLink $link, string $table) use ($throw): void {
+            try {
+                $link->query('SELECT 1 / 0');
+            } finally {
+                $throw();
+            }
+        }];
+        yield 'thrown into the stream' => [static function (PostgresLink $link, string $table): void {
+            $stream = $link->stream('SELECT i FROM generate_series(1, 5000) AS i');
+            $stream->current();
+            $stream->throw(new \DomainException('of the user'));
+        }];
+        yield 'thrown into the copy' => [static function (PostgresLink $link, string $table): void {
+            $copy = $link->copyTo('COPY (SELECT i FROM generate_series(1, 5000) AS i) TO STDOUT');
+            $copy->current();
+            $copy->throw(new \DomainException('of the user'));
+        }];
+        yield 'in the loop over what is heard' => [static function (PostgresLink $link, string $table) use ($throw): void {
+            \assert($link instanceof PostgresConnection || $link instanceof PostgresPool);
+            EventLoop::delay(0.05, static function () use ($table): void {
+                Cluster::ask("NOTIFY {$table}, 'x'");
+            });
+            foreach ($link->listen($table) as $_) {
+                $throw();
+            }
+        }];
+    }
+
+    /** @param \Closure(PostgresLink, string): mixed $work */
+    #[DataProvider('work')]
+    public function testWhatAUserThrowsIsThrownToHimAndLeavesAllInOrder(\Closure $work): void
+    {
+        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(onWarning: static fn(string $warning) => self::fail($warning)))] as $link) {
+            for ($i = 0; $i < 3; ++$i) {
+                $outcome = Outcome::of(fn(): mixed => $work($link, $this->table));
+                self::assertInstanceOf(\DomainException::class, $outcome, Outcome::told($outcome));
+                self::assertSame(0, $link->query("SELECT count(*) FROM {$this->table}")->value());
+                self::assertSame(1, $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+            }
+            self::assertSame([], Cluster::ask("SELECT pid FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()"));
+            if ($link instanceof PostgresPool) {
+                self::assertSame([1, 0], [$link->stats()->opened, $link->stats()->lost], 'no connection is worse for it');
+            }
+            $link->close();
+        }
+        unset($link);
+    }
+
+    public function testALoopThatIsLeftEarlyEndsItsTransactionAndWhatItWroteStays(): void
+    {
+        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
+            foreach ($link->stream("INSERT INTO {$this->table} SELECT i FROM generate_series(1, 200) AS i RETURNING a") as $_) {
+                break;
+            }
+            self::assertSame(200, $link->query("SELECT count(*) FROM {$this->table}")->value(), 'committed when the rows are left');
+            $link->execute("TRUNCATE {$this->table}");
+            foreach ($link->copyTo('COPY (SELECT i FROM generate_series(1, 100000) AS i) TO STDOUT') as $_) {
+                break;
+            }
+            self::assertSame(1, $link->query('SELECT 1')->value());
+            $link->close();
+        }
+        unset($link);
+    }
+
+    public function testALoopOverAStreamOfATransactionThatIsLeftFailsNothing(): void
+    {
+        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
+            for ($i = 0; $i < 20; ++$i) {
+                self::assertSame(7, $link->transaction(static function (Transaction $transaction) use ($i): mixed {
+                    // The next rows are being fetched, and take their time.
+                    foreach ($transaction->stream('SELECT i, pg_sleep(CASE WHEN i > 55 THEN 0.001 ELSE 0 END) FROM generate_series(1, 100) AS i') as $index => $_) {
+                        if ($index === $i) {
+                            break;
+                        }
+                    }
+
+                    return $transaction->query('SELECT 7')->value();
+                }));
+            }
+            $link->close();
+        }
+        unset($link);
+    }
+}
