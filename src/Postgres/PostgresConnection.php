@@ -46,12 +46,12 @@ final class PostgresConnection implements PostgresLink
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        return $this->held->share($cancellation)->query($sql, $parameters, $cancellation);
+        return $this->held->query($sql, $parameters, $cancellation);
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
     {
-        return $this->held->share($cancellation)->query($sql, $parameters, $cancellation)->affected;
+        return $this->held->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
@@ -61,17 +61,17 @@ final class PostgresConnection implements PostgresLink
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
-        return $this->held->share($cancellation)->copyFrom($sql, $data, $cancellation);
+        return $this->held->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held->share($cancellation)->copyTo($sql, $cancellation);
+        yield from $this->held->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->held->share($cancellation)->script($sql, $cancellation);
+        $this->held->script($sql, $cancellation);
     }
 
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed

@@ -5,17 +5,28 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Result;
 
-/** The session of one connection: lent to one at a time, and shared by all while nobody has it alone. */
+/**
+ * The session of one connection: lent to one at a time, and shared by all while nobody has it alone. Statements may take several steps, so
+ * nobody gets it alone while one is under way: it would be caught in his transaction.
+ */
 final class OnlySession implements Lender
 {
     private readonly Turn $turn;
 
     private readonly int $process;
 
+    /** Statements of sharers that are under way. */
+    private int $sharing = 0;
+
+    /** Who has the turn, and waits for the end of these. */
+    private readonly WaitingLine $waiting;
+
     public function __construct(public readonly Session $session)
     {
-        $this->turn = new Turn('The connection is busy with a transaction or a stream. Use that transaction, read the stream to its end first, or take a pool');
+        $this->turn = new Turn('The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool');
+        $this->waiting = new WaitingLine();
         $this->process = (int) getmypid();
     }
 
@@ -24,22 +35,75 @@ final class OnlySession implements Lender
         return $this->process === getmypid();
     }
 
-    /** With others, when nobody has it alone. */
-    public function share(?Cancellation $cancellation): Session
+    /** @param list<mixed> $parameters */
+    public function query(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
-        $this->ensureOurs();
-        if ($this->turn->taken) {
-            $this->turn->take($cancellation);
-            $this->turn->give();
+        $this->share($cancellation);
+        try {
+            return $this->session->query($sql, $parameters, $cancellation);
+        } finally {
+            $this->shared();
         }
+    }
 
-        return $this->session;
+    public function script(string $sql, ?Cancellation $cancellation): void
+    {
+        $this->share($cancellation);
+        try {
+            $this->session->script($sql, $cancellation);
+        } finally {
+            $this->shared();
+        }
+    }
+
+    /** @param iterable<string|array<array-key, mixed>> $data */
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
+    {
+        $this->take($cancellation);
+        try {
+            return $this->session->copyFrom($sql, $data, $cancellation);
+        } finally {
+            $this->give($this->session);
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
+    {
+        $this->take($cancellation);
+        try {
+            yield from $this->session->copyTo($sql, $cancellation);
+        } finally {
+            $this->give($this->session);
+        }
+    }
+
+    /**
+     * The rows of a statement in the transaction that is open.
+     *
+     * @param list<mixed> $parameters
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
+    {
+        $this->share($cancellation);
+        $this->shared();
+        yield from $this->session->stream($sql, $parameters, $cancellation);
     }
 
     public function take(?Cancellation $cancellation): Session
     {
         $this->ensureOurs();
         $this->turn->take($cancellation);
+        try {
+            while ($this->sharing > 0) {
+                $this->waiting->wait($cancellation, static function (): void {});
+            }
+        } catch (\Throwable $interruption) {
+            $this->turn->give();
+            throw $interruption;
+        }
 
         return $this->session;
     }
@@ -52,6 +116,25 @@ final class OnlySession implements Lender
     public function give(Session $session): void
     {
         $this->turn->give();
+    }
+
+    /** One more statement, when nobody has the session alone. */
+    private function share(?Cancellation $cancellation): void
+    {
+        $this->ensureOurs();
+        if ($this->turn->taken) {
+            // Whoever gets it next waits for this one.
+            $this->turn->take($cancellation);
+            $this->turn->give();
+        }
+        ++$this->sharing;
+    }
+
+    private function shared(): void
+    {
+        if (--$this->sharing === 0) {
+            $this->waiting->wakeAll();
+        }
     }
 
     private function ensureOurs(): void

@@ -41,6 +41,12 @@ final class SqlText
         }
     }
 
+    /** Whether it is a COPY whose data go to the client, or come from him. */
+    public static function isCopy(string $sql): bool
+    {
+        return preg_match('~^' . self::BLANK . 'COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b~is', $sql) === 1;
+    }
+
     /**
      * @param string $ends FROM STDIN or TO STDOUT
      *

@@ -18,6 +18,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
@@ -81,6 +82,14 @@ abstract class PostgresContract extends TestCase
     protected function connect(mixed ...$changes): PostgresConnection
     {
         return PostgresConnection::connect($this->options(...$changes));
+    }
+
+    /** Over a network that may misbehave. */
+    protected function throughProxy(FaultyProxy $proxy): PostgresOptions
+    {
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'));
+
+        return $options->with(['driver' => $this->driver(), 'applicationName' => $this->options()->applicationName, 'settings' => ['TimeZone' => 'UTC']]);
     }
 
     /** A new table, which is there for all connections. */

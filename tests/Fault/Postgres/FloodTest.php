@@ -37,7 +37,7 @@ final class FloodTest extends TestCase
 
     private static ?TemporaryCluster $cluster = null;
 
-    private int $before = 0;
+    private int $memory = 0;
 
     protected function deadline(): int
     {
@@ -99,7 +99,8 @@ final class FloodTest extends TestCase
             $other->query("SELECT pg_notify('flood', i || ' ' || repeat('x', 500)) FROM generate_series(1, {$count}) AS i");
         });
         $this->lookAtMemory();
-        for ($number = 1; $number <= $count; ++$number, $heard->next()) {
+        for ($number = 1; $number <= $count; ++$number) {
+            $number === 1 || $heard->next();
             $notification = $heard->current();
             if (!$notification instanceof Notification || !str_starts_with($notification->payload, "{$number} ")) {
                 self::fail("The notification {$number} is missing");
@@ -121,7 +122,8 @@ final class FloodTest extends TestCase
     {
         $connection = $this->connect($way);
         $rows = "SELECT i, repeat('x', 1000) FROM generate_series(1, 300000) AS i";
-        foreach ([$connection->stream($rows), $connection->copyTo("COPY ({$rows}) TO STDOUT")] as $transfer) {
+        foreach ([static fn(): \Generator => $connection->stream($rows), static fn(): \Generator => $connection->copyTo("COPY ({$rows}) TO STDOUT")] as $begin) {
+            $transfer = $begin();
             $this->lookAtMemory();
             for ($number = 0; $number < 50; ++$number, $transfer->next()) {
                 self::assertTrue($transfer->valid());
@@ -132,8 +134,8 @@ final class FloodTest extends TestCase
                 $transfer->current();
             }
             $this->assertLittleMemory();
+            unset($transfer);
         }
-        unset($transfer);
 
         self::assertSame(1, $connection->query('SELECT 1')->value());
         $this->assertLittleMemory();
@@ -250,11 +252,11 @@ final class FloodTest extends TestCase
     {
         gc_collect_cycles();
         memory_reset_peak_usage();
-        $this->before = memory_get_usage();
+        $this->memory = memory_get_usage();
     }
 
     private function assertLittleMemory(): void
     {
-        self::assertLessThan(self::MEMORY, memory_get_peak_usage() - $this->before, 'bytes');
+        self::assertLessThan(self::MEMORY, memory_get_peak_usage() - $this->memory, 'bytes');
     }
 }

@@ -355,6 +355,10 @@ final class NativeSession implements Session
     private static function check(string $sql, #[\SensitiveParameter] array $parameters): void
     {
         SqlText::check($sql);
+        if (SqlText::isCopy($sql)) {
+            // What is sent behind it the server would take for its data.
+            throw new \LogicException('A COPY is for copyFrom() or copyTo()');
+        }
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }

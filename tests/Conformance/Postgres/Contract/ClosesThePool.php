@@ -14,6 +14,8 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
  * How a pool begins, and ends.
@@ -105,16 +107,20 @@ trait ClosesThePool
     public function testClosingWhileConnectionsAreOpenedLeavesNone(): void
     {
         foreach (['close', 'kill'] as $end) {
-            $pool = $this->pool(5);
+            $proxy = FaultyProxy::before(Cluster::shared());
+            $proxy->pause();
+            $pool = new PostgresPool($this->throughProxy($proxy), 5);
             $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')), range(1, 5));
-            \Amp\delay(0);
-            self::assertSame(5, $pool->stats()->opening);
-            $end === 'close' ? $pool->close() : $pool->kill();
+            Eventually::holds(static fn(): bool => $proxy->connections === 5, 'five are begun');
+            $end === 'kill' ? $pool->kill() : $pool->close();
             foreach ($futures as $future) {
                 self::thrown(ConnectionClosedException::class, $future->await(...));
             }
             Eventually::holds(static fn(): bool => $pool->stats()->opening === 0, 'none is opened any more');
-            Eventually::holds(fn(): bool => $this->backends() === [], 'none is there');
+            $proxy->resume();
+            Eventually::holds(static fn(): bool => $proxy->open() === 0, 'all are closed');
+            self::assertSame(0, $pool->stats()->opened);
+            $proxy->stop();
         }
     }
 

@@ -5,10 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\Future;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
  * How many connections there are.
@@ -34,16 +37,18 @@ trait KeepsConnections
 
     public function testConnectionsAreOpenedSideBySide(): void
     {
-        $pool = $this->pool(5);
-        $gate = new Gate();
-        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query($gate->statement())->value()), range(1, 5));
-        \Amp\delay(0);
-        self::assertSame([5, 5], [$pool->stats()->opening, $pool->stats()->waiting]);
-        $gate->awaitStatements(5);
-        self::assertSame([5, 0], [$pool->stats()->inUse, $pool->stats()->waiting]);
-        $gate->open();
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->pause();
+        $pool = new PostgresPool($this->throughProxy($proxy), 5);
+        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()), range(1, 8));
+        Eventually::holds(static fn(): bool => $proxy->connections === 5, 'five are begun before any is open');
+        self::assertSame([5, 8, 0], [$pool->stats()->opening, $pool->stats()->waiting, $pool->stats()->opened]);
+        $proxy->resume();
 
-        self::assertSame(array_fill(0, 5, 'passed'), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        self::assertSame(range(1, 8), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        self::assertSame(5, $proxy->connections);
+        $pool->kill();
+        $proxy->stop();
     }
 
     public function testThereAreNoMoreConnectionsThanTold(): void

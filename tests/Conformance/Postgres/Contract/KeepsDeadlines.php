@@ -7,7 +7,6 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\Future;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
@@ -80,12 +79,5 @@ trait KeepsDeadlines
         $rows = iterator_to_array($connection->stream("SELECT repeat('x', 10000) AS x FROM generate_series(1, 100) AS i, LATERAL pg_sleep(0.005 + 0 * i)"));
 
         self::assertCount(100, $rows);
-    }
-
-    private function throughProxy(FaultyProxy $proxy): PostgresOptions
-    {
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'));
-
-        return $options->with(['driver' => $this->driver(), 'applicationName' => $this->options()->applicationName, 'settings' => ['TimeZone' => 'UTC']]);
     }
 }
