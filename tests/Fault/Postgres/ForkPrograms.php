@@ -7,6 +7,7 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use Spindle\Postgres\Notification;
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
@@ -44,13 +45,16 @@ final class ForkPrograms
         $borrowed = $pool->acquire();
         $stream = $connection->stream('SELECT i FROM generate_series(1, 1000) AS i');
         $stream->current();
-        $fork = self::fork(static function () use (&$connection, &$pool, &$borrowed, &$stream): void {
-            unset($stream, $borrowed, $pool, $connection);
+        $held = new \ArrayObject([$stream, $borrowed, $pool, $connection]);
+        unset($stream, $borrowed, $pool, $connection);
+        $fork = self::fork(static function () use ($held): void {
+            $held->exchangeArray([]);
             gc_collect_cycles();
             delay(0.02);
             exit(7);
         });
-        \assert($stream instanceof \Generator && $borrowed !== null && $connection !== null && $pool !== null);
+        [$stream, $borrowed, $pool, $connection] = $held;
+        \assert($stream instanceof \Generator && $borrowed instanceof PooledConnection && $pool instanceof PostgresPool && $connection instanceof PostgresConnection);
 
         return [
             'exited' => $fork,
@@ -88,7 +92,9 @@ final class ForkPrograms
                     return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of') ? 'refused' : Outcome::told($outcome);
                 }, $calls);
                 foreach ([$connection->close(...), $pool->close(...), $pool->kill(...), $borrowed->release(...)] as $end) {
-                    Outcome::of(static fn(): mixed => $end());
+                    Outcome::of(static function () use ($end): void {
+                        $end();
+                    });
                 }
                 file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
                 exit(7);
@@ -147,12 +153,15 @@ final class ForkPrograms
         $copy = $pool->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) AS i) TO STDOUT");
         $copy->current();
         delay(0.05);
-        $fork = self::fork(static function () use ($cancellation, &$copy): void {
+        $held = new \ArrayObject([$copy]);
+        unset($copy);
+        $fork = self::fork(static function () use ($cancellation, $held): void {
             $cancellation->cancel();
-            unset($copy);
+            $held->exchangeArray([]);
             delay(0.1);
             exit(7);
         });
+        [$copy] = $held;
         \assert($copy instanceof \Generator);
 
         return [
@@ -202,6 +211,6 @@ final class ForkPrograms
         }
         pcntl_waitpid($fork, $status);
 
-        return \is_int($status) ? pcntl_wexitstatus($status) : -1;
+        return \is_int($status) ? (int) pcntl_wexitstatus($status) : -1;
     }
 }

@@ -42,7 +42,7 @@ final class LetGoTest extends TestCase
     public static function work(): iterable
     {
         $slow = 'SELECT pg_sleep(0.01), i FROM generate_series(1, 20) AS i';
-        yield 'a query' => [static fn(PostgresLink $link): mixed => $link->query("SELECT 7 AS a, pg_sleep(0.2)")->one(), ['a' => 7, 'pg_sleep' => '']];
+        yield 'a query' => [static fn(PostgresLink $link): mixed => $link->query('SELECT 7 AS a, pg_sleep(0.2)')->one(), ['a' => 7, 'pg_sleep' => '']];
         yield 'a parameter of a type that is to be asked for' => [static fn(PostgresLink $link): mixed => $link->query('SELECT $1::text, pg_sleep(0.2)', ['x'])->lists(), [['x', '']]];
         yield 'a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.2)')->lists()), [[7, '']]];
         yield 'a transaction in a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $outer): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.2)')->lists())), [[7, '']]];
@@ -62,7 +62,9 @@ final class LetGoTest extends TestCase
                 return $transaction->copyFrom('COPY let_go FROM STDIN', $rows());
             });
         }, 20];
-        yield 'a script' => [static fn(PostgresLink $link): mixed => $link->executeScript('SELECT pg_sleep(0.1); SELECT pg_sleep(0.1)'), null];
+        yield 'a script' => [static function (PostgresLink $link): void {
+            $link->executeScript('SELECT pg_sleep(0.1); SELECT pg_sleep(0.1)');
+        }, null];
     }
 
     /** @param \Closure(PostgresLink): mixed $work */

@@ -248,7 +248,7 @@ final class MessageFaultsTest extends TestCase
         yield 'a field without a value' => ["M\0\0", ' (SQLSTATE XX000)'];
         yield 'only a code' => ["C42601\0\0", 'the server gave no message (SQLSTATE 42601)'];
         yield 'only a message' => ["Mwhat now\0\0", 'what now (SQLSTATE XX000)'];
-        yield 'a message that does not end' => ["Mwhat now", 'what now (SQLSTATE XX000)'];
+        yield 'a message that does not end' => ['Mwhat now', 'what now (SQLSTATE XX000)'];
         yield 'fields that nobody knows' => ["\xFFx\0!y\0Mwhat now\0\0", 'what now (SQLSTATE XX000)'];
         yield 'fields twice' => ["Mwhat now\0Mwhat then\0\0", 'what then (SQLSTATE XX000)'];
         yield 'a position that is no number' => ["Mwhat now\0Pfar away\0\0", 'what now (SQLSTATE XX000)'];

@@ -87,7 +87,7 @@ final class PipelineFaultsTest extends TestCase
             [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT i / (500 - i) FROM generate_series(1, 1000) AS i'), QueryException::class, '22012'],
             [static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} FROM STDIN"), \LogicException::class, null],
             [static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} TO STDOUT"), \LogicException::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->executeScript('SELECT 1; SELECT 1 / 0; SELECT 2'), QueryException::class, '22012'],
+            [static fn(PostgresConnection $connection) => $connection->executeScript('SELECT 1; SELECT 1 / 0; SELECT 2'), QueryException::class, '22012'],
             [static fn(PostgresConnection $connection): mixed => $connection->query("DO $$ BEGIN RAISE EXCEPTION 'told' USING ERRCODE = 'ZZZZZ'; END $$"), QueryException::class, 'ZZZZZ'],
         ];
         for ($round = Scale::of(300); $round > 0; --$round) {
@@ -104,7 +104,9 @@ final class PipelineFaultsTest extends TestCase
             foreach (Outcome::ofAll($works) as $i => $outcome) {
                 if (isset($expected[$i])) {
                     self::assertInstanceOf($expected[$i][0], $outcome, Outcome::told($outcome));
-                    $outcome instanceof QueryException && self::assertSame($expected[$i][1] ?? $outcome->sqlState, $outcome->sqlState);
+                    if ($outcome instanceof QueryException) {
+                        self::assertSame($expected[$i][1] ?? $outcome->sqlState, $outcome->sqlState);
+                    }
                 } else {
                     self::assertSame($i, $outcome, Outcome::told($outcome));
                 }
@@ -114,16 +116,22 @@ final class PipelineFaultsTest extends TestCase
 
     public function testAnErrorOfOneFiberInATransactionOfSeveralFailsWhatComesAfterItAndTheTransaction(): void
     {
-        $outcomes = [];
-        $outcome = Outcome::of(fn(): mixed => $this->connection->transaction(static function (Transaction $transaction) use (&$outcomes): string {
-            $outcomes = Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $transaction->query($i === 5 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(), range(0, 9)));
+        /** @var \ArrayObject<int, mixed> $outcomes */
+        $outcomes = new \ArrayObject();
+        $outcome = Outcome::of(fn(): mixed => $this->connection->transaction(static function (Transaction $transaction) use ($outcomes): string {
+            $outcomes->exchangeArray(Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $transaction->query($i === 5 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(), range(0, 9))));
 
             return 'done';
         }));
 
         foreach ($outcomes as $i => $one) {
-            $i < 5 ? self::assertSame($i, $one) : self::assertInstanceOf(QueryException::class, $one, Outcome::told($one));
-            self::assertSame($i > 5 ? '25P02' : null, $one instanceof QueryException && $i !== 5 ? $one->sqlState : null);
+            if ($i < 5) {
+                self::assertSame($i, $one);
+
+                continue;
+            }
+            self::assertInstanceOf(QueryException::class, $one, Outcome::told($one));
+            self::assertSame($i > 5 ? '25P02' : '22012', $one->sqlState);
         }
         self::assertStringContainsString('it was rolled back rather than committed', Outcome::told($outcome));
         self::assertSame(1, $this->connection->query('SELECT 1')->value());
@@ -141,7 +149,11 @@ final class PipelineFaultsTest extends TestCase
             static fn(int $i): int => $link->execute("INSERT INTO {$table} SELECT \$1::text::int FROM pg_sleep(0.01) /* {$i} */", [(string) $i]),
             static fn(int $i): int => $link->execute("INSERT INTO {$table} VALUES ({$i})"),
             static fn(int $i): int => $link->copyFrom("COPY {$table} FROM STDIN", [[$i]]),
-            static fn(int $i): int => [$link->executeScript("INSERT INTO {$table} VALUES ({$i})"), 1][1],
+            static function (int $i) use ($link, $table): int {
+                $link->executeScript("INSERT INTO {$table} VALUES ({$i})");
+
+                return 1;
+            },
             static function (int $i) use ($link, $table): int {
                 iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT'));
 
@@ -163,7 +175,9 @@ final class PipelineFaultsTest extends TestCase
                     0 => $rollBack,
                     1 => $fail,
                     default => static function () use ($statement, $i): mixed {
-                        mt_rand(0, 1) === 0 && delay(0);
+                        if (mt_rand(0, 1) === 0) {
+                            delay(0);
+                        }
 
                         return $statement($i);
                     },
@@ -191,16 +205,18 @@ final class PipelineFaultsTest extends TestCase
 
                 return $transaction->query("SELECT current_setting('spindle.fiber')::int")->value();
             }),
-            static function (int $i) use ($link, $table): int {
+            static function (int $i) use ($link): int {
                 $sum = 0;
                 foreach ($link->stream('SELECT $1::int AS i FROM generate_series(1, 200)', [$i]) as $row) {
                     self::assertSame($i, $row['i']);
-                    ++$sum === 100 && delay(0);
+                    if (++$sum === 100) {
+                        delay(0);
+                    }
                 }
 
                 return $i;
             },
-            static function (int $i) use ($link, $table): int {
+            static function (int $i) use ($link): int {
                 foreach ($link->copyTo("COPY (SELECT {$i} FROM generate_series(1, 200)) TO STDOUT") as $row) {
                     self::assertSame("{$i}\n", $row);
                 }
@@ -217,7 +233,11 @@ final class PipelineFaultsTest extends TestCase
 
                 return $i;
             },
-            static fn(int $i): int => [$link->executeScript("SELECT {$i}; SELECT pg_sleep(0)"), $i][1],
+            static function (int $i) use ($link): int {
+                $link->executeScript("SELECT {$i}; SELECT pg_sleep(0)");
+
+                return $i;
+            },
             static fn(int $i): int => \count([Outcome::of(static fn(): mixed => $link->query('SELECT 1 / 0'))]) + $i - 1,
         ];
         for ($round = Scale::of(30); $round > 0; --$round) {
@@ -225,7 +245,9 @@ final class PipelineFaultsTest extends TestCase
             for ($i = 0; $i < 60; ++$i) {
                 $kind = $kinds[mt_rand(0, \count($kinds) - 1)];
                 $works[] = static function () use ($kind, $i): mixed {
-                    mt_rand(0, 2) === 0 && delay(0);
+                    if (mt_rand(0, 2) === 0) {
+                        delay(0);
+                    }
 
                     return $kind($i);
                 };

@@ -39,7 +39,7 @@ final class RestartProgram
         $backends = preg_grep('/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/', Processes::childrenOf((int) $cluster->postmasterPid()));
         $backend = array_key_first(\is_array($backends) ? $backends : []);
         if ($backend !== null) {
-            posix_kill($backend, \SIGKILL);
+            posix_kill((int) $backend, \SIGKILL);
         }
     }
 

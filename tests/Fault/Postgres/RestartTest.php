@@ -36,7 +36,7 @@ final class RestartTest extends TestCase
     private const UNKNOWN = 'unknown';
     private const NOT_DONE = 'not done';
 
-    private PostgresPool $pool;
+    private ?PostgresPool $pool = null;
 
     /** @var array<string, string> what each token's fiber was told, by token */
     private array $told = [];
@@ -84,12 +84,17 @@ final class RestartTest extends TestCase
             self::assertGreaterThanOrEqual(self::FIBERS, $this->successes["{$work} after"], 'each fiber got through after the last restart');
         }
         self::assertGreaterThan($restarts, $this->losses, 'connections were lost in the middle of work');
-        self::assertLessThanOrEqual(10, $this->pool->stats()->inUse + $this->pool->stats()->idle);
-        $this->pool->close();
-        unset($this->pool);
+        self::assertLessThanOrEqual(10, $this->pool()->stats()->inUse + $this->pool()->stats()->idle);
+        $this->pool()->close();
+        $this->pool = null;
         touch($this->path('stop'));
         Eventually::holds(static fn(): bool => !$program->isRunning(), 'the server is stopped', 20);
         self::assertSame(0, $program->getExitCode(), $program->getErrorOutput());
+    }
+
+    private function pool(): PostgresPool
+    {
+        return $this->pool ?? self::fail('there is no pool');
     }
 
     /** @return Future<null> */
@@ -130,7 +135,7 @@ final class RestartTest extends TestCase
     private function fact(): void
     {
         $id = mt_rand(1, self::FACTS);
-        $row = $this->pool->query('SELECT id, payload, checksum FROM facts WHERE id = $1', [$id])->one();
+        $row = $this->pool()->query('SELECT id, payload, checksum FROM facts WHERE id = $1', [$id])->one();
         self::assertNotNull($row);
         self::assertFact($id, $row);
     }
@@ -138,7 +143,7 @@ final class RestartTest extends TestCase
     private function facts(): void
     {
         $first = mt_rand(1, self::FACTS - 20);
-        $rows = $this->pool->query('SELECT id, payload, checksum FROM facts WHERE id BETWEEN $1 AND $2 ORDER BY id', [$first, $first + 19])->all();
+        $rows = $this->pool()->query('SELECT id, payload, checksum FROM facts WHERE id BETWEEN $1 AND $2 ORDER BY id', [$first, $first + 19])->all();
         self::assertCount(20, $rows);
         foreach ($rows as $index => $row) {
             self::assertFact($first + $index, $row);
@@ -149,7 +154,7 @@ final class RestartTest extends TestCase
     {
         $id = 0;
         try {
-            foreach ($this->pool->stream('SELECT id, payload, checksum FROM facts ORDER BY id') as $row) {
+            foreach ($this->pool()->stream('SELECT id, payload, checksum FROM facts ORDER BY id') as $row) {
                 self::assertFact(++$id, $row);
             }
         } catch (CommitUnknownException) {
@@ -160,12 +165,12 @@ final class RestartTest extends TestCase
 
     private function insert(string $token): void
     {
-        $this->token($token, fn(): mixed => $this->pool->execute('INSERT INTO tokens VALUES ($1)', [$token]));
+        $this->token($token, fn(): mixed => $this->pool()->execute('INSERT INTO tokens VALUES ($1)', [$token]));
     }
 
     private function transaction(string $token): void
     {
-        $this->token($token, fn(): mixed => $this->pool->transaction(static function (Transaction $transaction) use ($token): void {
+        $this->token($token, fn() => $this->pool()->transaction(static function (Transaction $transaction) use ($token): void {
             $transaction->execute('INSERT INTO tokens VALUES ($1)', ["{$token} a"]);
             $transaction->transaction(static fn(Transaction $inner): int => $inner->execute('INSERT INTO tokens VALUES ($1)', ["{$token} b"]));
         }), true);

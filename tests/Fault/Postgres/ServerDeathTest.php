@@ -45,7 +45,7 @@ final class ServerDeathTest extends TestCase
         self::restartWhereItIsDown();
     }
 
-    /** @return iterable<string, array{\Closure(int): void, list<string|null>}> what ends a backend, and the SQLSTATE that is told, or one of them */
+    /** @return iterable<string, array{\Closure(int): mixed, list<string|null>}> what ends a backend, and the SQLSTATE that is told, or one of them */
     public static function ends(): iterable
     {
         yield 'pg_terminate_backend()' => [static function (int $pid): void {
@@ -155,7 +155,7 @@ final class ServerDeathTest extends TestCase
             $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->stream('SELECT 1')));
             $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')));
             $caught[] = Outcome::of(static fn(): mixed => $transaction->copyFrom('COPY nothing FROM STDIN', ["1\n"]));
-            $caught[] = Outcome::of(static fn(): mixed => $transaction->executeScript('SELECT 1'));
+            $caught[] = Outcome::of(static fn() => $transaction->executeScript('SELECT 1'));
 
             return 'done';
         }));

@@ -81,7 +81,7 @@ final class UserCodeFaultsTest extends TestCase
                 $throw();
             });
         })];
-        yield 'in the loop over a stream in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+        yield 'in the loop over a stream in a transaction' => [static fn(PostgresLink $link, string $table) => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
             foreach ($transaction->stream("INSERT INTO {$table} SELECT i FROM generate_series(1, 5000) AS i RETURNING a") as $_) {
                 $throw();
             }

@@ -58,7 +58,7 @@ final class PgbouncerTest extends TestCase
 
     private function startPooler(): PostgresOptions
     {
-        $program = \is_executable('/usr/sbin/pgbouncer') ? '/usr/sbin/pgbouncer' : self::markTestSkipped('pgbouncer is not here');
+        $program = is_executable('/usr/sbin/pgbouncer') ? '/usr/sbin/pgbouncer' : self::markTestSkipped('pgbouncer is not here');
         $cluster = Cluster::shared();
         $socket = Streams::server();
         $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);

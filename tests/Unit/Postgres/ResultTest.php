@@ -9,7 +9,6 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Rows;
-use Spindle\Tests\Postgres\TextRows;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Result;
@@ -17,6 +16,7 @@ use Spindle\Postgres\UnexpectedResultException;
 use Spindle\Tests\Conformance\Postgres\Person;
 use Spindle\Tests\Postgres\Letter;
 use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\Postgres\TextRows;
 
 /** A result, whichever driver's rows it has. */
 final class ResultTest extends TestCase

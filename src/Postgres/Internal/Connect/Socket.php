@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\LoopLimit;
 use Spindle\Postgres\ProtocolException;
 
 /** A stream to one endpoint until the connection stands; closed when it is let go, unless {@see release()} gave it away. */
@@ -41,12 +42,16 @@ final class Socket
         // Of the time limit that PHP takes here nothing is used: the call returns at once.
         [$stream, $warning] = Warnings::of(static fn() => stream_socket_client($endpoint->uri(), $code, $message, null, \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT, $context));
         if ($stream === false) {
-            throw AttemptFailedException::because(Warnings::clause($warning));
+            // PHP does not tell it so.
+            throw AttemptFailedException::because(@fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning));
         }
         $socket = new self($stream);
         stream_set_blocking($stream, false);
         // What PHP read ahead before TLS begins would be taken for what came through TLS (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
+        if (!LoopLimit::allows($stream)) {
+            throw AttemptFailedException::because('the event loop can not wait for a descriptor above 1023, and so many files are open: install one of ext-ev, ext-event and ext-uv, or use several processes');
+        }
         $deadline->writable($stream, 'the connection');
         if ($endpoint->ip !== null && stream_socket_get_name($stream, true) === false) {
             throw AttemptFailedException::because(self::failure($stream));

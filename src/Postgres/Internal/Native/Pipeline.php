@@ -26,6 +26,9 @@ final class Pipeline
 {
     private const READ = 0x1_0000;
 
+    /** How often a stream with a buffer is read in one turn of the loop. */
+    private const ROUNDS = 8;
+
     /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
     private static array $busy = [];
 
@@ -263,7 +266,14 @@ final class Pipeline
         }
         $this->paused = $on;
         $this->since = hrtime(true);
-        $on ? EventLoop::disable($this->readable) : EventLoop::enable($this->readable);
+        if ($on) {
+            EventLoop::disable($this->readable);
+        } else {
+            EventLoop::enable($this->readable);
+            if ($this->buffered) {
+                $this->receiveLater();
+            }
+        }
     }
 
     /** @param \Closure(\Throwable|null): void $callback */
@@ -416,10 +426,15 @@ final class Pipeline
 
     private function receive(): void
     {
-        if ($this->isForeign()) {
+        if ($this->end !== null || $this->isForeign()) {
             return;
         }
-        do {
+        for ($rounds = 0; $this->end === null && !$this->paused; ++$rounds) {
+            if ($rounds === self::ROUNDS) {
+                $this->receiveLater();
+
+                return;
+            }
             $bytes = @fread($this->stream, self::READ);
             if ($bytes === '' || $bytes === false) {
                 if ($bytes === false || feof($this->stream)) {
@@ -429,7 +444,17 @@ final class Pipeline
                 return;
             }
             $this->take($bytes);
-        } while ($this->buffered && $this->end === null);
+            if (!$this->buffered) {
+                return;
+            }
+        }
+    }
+
+    /** What is in a buffer that the loop does not see. */
+    private function receiveLater(): void
+    {
+        $weak = \WeakReference::create($this);
+        EventLoop::defer(static fn() => $weak->get()?->receive());
     }
 
     /** A cancel request is no longer under way. */

@@ -70,9 +70,11 @@ trait CopiesOut
     {
         $link = $this->link();
         $count = 0;
-        $growth = self::growth(static function () use ($link, &$count): void {
+        $growth = self::growth(function () use ($link, &$count): void {
             foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) AS x FROM generate_series(1, 50000) AS i) TO STDOUT") as $_) {
-                ++$count;
+                if (++$count === 1) {
+                    $this->connect()->query('SELECT pg_sleep(0.1)'); // so much time for rows to come that nobody takes
+                }
             }
         });
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\Future;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -136,6 +137,24 @@ trait PreparesStatements
                 $futures = array_map(static fn(int $i): mixed => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
                 self::assertSame(range(1, 20), array_map(static fn($future): mixed => $future->await(), $futures));
             }
+        }
+    }
+
+    public function testStatementsSurviveThatAFunctionForgetsThem(): void
+    {
+        $connection = $this->connect();
+        $function = 'f_' . bin2hex(random_bytes(6));
+        // Its text tells nobody what it does.
+        $connection->execute("CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$");
+        foreach ([1, 2, 3] as $_) {
+            self::assertUsable($connection);
+            $connection->executeScript("SELECT {$function}()");
+            self::assertUsable($connection);
+            $connection->executeScript("SELECT {$function}()");
+            self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
+            $connection->executeScript("SELECT {$function}()");
+            $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
+            self::assertSame(range(1, 20), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         }
     }
 

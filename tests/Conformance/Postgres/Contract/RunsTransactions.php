@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\Future;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -53,6 +54,53 @@ trait RunsTransactions
 
         self::assertSame($mine, $thrown);
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testATransactionMayBeginWithAnything(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        $firsts = [
+            static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+            static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} SELECT 1 WHERE \$1 = 'x'", ['x']),
+            static fn(Transaction $transaction): array => iterator_to_array($transaction->stream("INSERT INTO {$table} VALUES (1) RETURNING i")),
+            static fn(Transaction $transaction): int => $transaction->copyFrom("COPY {$table} FROM STDIN", ["1\n"]),
+            static fn(Transaction $transaction): int => $transaction->copyFrom("COPY {$table} FROM STDIN", [[1]]),
+            static fn(Transaction $transaction) => $transaction->executeScript("INSERT INTO {$table} VALUES (1); SELECT 1"),
+            static fn(Transaction $transaction): int => $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (1)")),
+            ...$this->copyingOut(static fn(Transaction $transaction): array => [iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')), $transaction->execute("INSERT INTO {$table} VALUES (1)")]),
+        ];
+        foreach ($firsts as $number => $first) {
+            $link->transaction(static function (Transaction $transaction) use ($first): void {
+                $first($transaction);
+                self::assertUsable($transaction);
+            });
+            self::assertSame([1], $link->query("SELECT i FROM {$table}")->column(), "no. {$number} is committed");
+            self::thrown(\DomainException::class, static fn() => $link->transaction(static function (Transaction $transaction) use ($first): never {
+                $first($transaction);
+                throw new \DomainException();
+            }));
+            self::assertSame([1], $link->query("DELETE FROM {$table} RETURNING i")->column(), "no. {$number} is undone");
+        }
+        self::assertNull($link->transaction(static fn(): mixed => null));
+        self::thrown(\DomainException::class, static fn() => $link->transaction(static fn() => throw new \DomainException()));
+        self::assertUsable($link);
+    }
+
+    public function testATransactionWhoseFirstStatementFailsIsUndone(): void
+    {
+        $link = $this->link();
+        foreach ([
+            static fn(Transaction $transaction) => $transaction->query('SELEC 1'),
+            static fn(Transaction $transaction) => $transaction->query('SELECT 1 / $1::int', [0]),
+            static fn(Transaction $transaction) => $transaction->query('SELECT $1::text::int', ['x']),
+            static fn(Transaction $transaction) => $transaction->copyFrom('COPY nowhere FROM STDIN', ["1\n"]),
+            static fn(Transaction $transaction) => $transaction->executeScript('SELECT 1; SELECT 1 / 0'),
+            static fn(Transaction $transaction) => iterator_to_array($transaction->stream('SELECT 1 / 0')),
+        ] as $work) {
+            self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->transaction($work));
+            self::refused(TransactionAbortedException::class, $link, static fn(PostgresLink $link) => $link->transaction(static fn(Transaction $transaction) => self::thrown(QueryException::class, static fn() => $work($transaction))));
+        }
     }
 
     public function testAnInnerTransactionIsUndoneAlone(): void
@@ -150,15 +198,19 @@ trait RunsTransactions
     {
         $link = $this->link();
         $table = self::table('i int');
-        $sent = $link->transaction(static function (Transaction $transaction) use ($table): \Amp\Future {
-            $sent = Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.01)"));
+        $sent = $link->transaction(static function (Transaction $transaction) use ($table): array {
+            $sent = [
+                Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.01)")),
+                Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 2 WHERE \$1 = 'x'", ['x'])),
+                Async::run(static fn(): int => $transaction->copyFrom("COPY {$table} FROM STDIN", [[3]])),
+            ];
             delay(0);
 
             return $sent;
         });
 
-        self::assertSame(1, $sent->await());
-        self::assertSame(1, $link->query("SELECT count(*) FROM {$table}")->value());
+        self::assertSame([1, 1, 1], array_map(static fn(Future $future): int => $future->await(), $sent));
+        self::assertSame([1, 2, 3], $link->query("SELECT i FROM {$table} ORDER BY i")->column());
     }
 
     public function testATransactionThatWasCancelledBeforehandIsNotBegun(): void

@@ -19,9 +19,11 @@ trait StaysSmall
     {
         $connection = $this->connect();
         $count = 0;
-        $growth = self::growth(static function () use ($connection, &$count): void {
+        $growth = self::growth(function () use ($connection, &$count): void {
             foreach ($connection->stream("SELECT i, repeat('x', 200) AS x FROM generate_series(1, " . self::ROWS . ') AS i') as $_) {
-                ++$count;
+                if (++$count === 1) {
+                    $this->connect()->query('SELECT pg_sleep(0.1)'); // so much time for rows to come that nobody takes
+                }
             }
         });
 

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+use Revolt\EventLoop;
+
+/** What the event loop can wait for. */
+final class LoopLimit
+{
+    /**
+     * Whether the loop can wait for it. One that uses stream_select() falls into disorder with a descriptor above 1023.
+     *
+     * @param resource $stream
+     */
+    public static function allows(mixed $stream): bool
+    {
+        if (EventLoop::getDriver()->getHandle() !== null) {
+            return true;
+        }
+        $can = true;
+        set_error_handler(static function (int $level, string $message) use (&$can): bool {
+            $can = !str_contains($message, 'FD_SETSIZE');
+
+            return true;
+        });
+        try {
+            [$reads, $none] = [[$stream], null];
+            stream_select($reads, $none, $none, 0);
+        } finally {
+            restore_error_handler();
+        }
+
+        return $can;
+    }
+}

@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
+
+/** The process that has the connections is killed, or lacks what a process needs. */
+final class ProcessFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use UsesCluster;
+
+    /** Seconds: the server looks after its clients every 2, which the session asks it to. */
+    private const NOTICED_WITHIN = 4.0;
+
+    protected function deadline(): int
+    {
+        return 60 + 2 * Scale::of(50);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function addresses(): iterable
+    {
+        yield 'a Unix socket' => [Cluster::shared()->dsn(application_name: 'killed')];
+        yield 'TCP' => [Cluster::shared()->tcpDsn(application_name: 'killed', sslmode: 'disable')];
+    }
+
+    #[DataProvider('addresses')]
+    public function testTheServerStopsWhatItDoesForAProcessThatIsKilled(string $dsn): void
+    {
+        $process = Host::start(ProcessPrograms::class . '::query', [$dsn, $this->path('begun')]);
+        Eventually::holds(fn(): bool => is_file($this->path('begun')), 'it has begun', 10);
+        $busy = static fn(): int => (int) Cluster::ask("SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'killed' AND state = 'active' AND wait_event = 'PgSleep'")[0]['n'];
+        Eventually::holds(static fn(): bool => $busy() === 3, 'the server works', 10);
+        $process->signal(\SIGKILL);
+
+        Eventually::holds(static fn(): bool => self::backends('killed') === 0, 'nothing is done for nobody', self::NOTICED_WITHIN);
+        $process->wait();
+    }
+
+    public function testAfterASigkillAtAnyMomentNothingIsLeft(): void
+    {
+        mt_srand(Scale::seed());
+        $processes = [];
+        for ($i = Scale::of(50); $i > 0; --$i) {
+            $name = "killed_{$i}";
+            mkdir($this->path($name));
+            $process = Host::start(ProcessPrograms::class . '::work', [Cluster::shared()->dsn(application_name: $name)], environment: ['TMPDIR' => $this->path($name)]);
+            $begins = hrtime(true);
+            Eventually::holds(static fn(): bool => self::backends($name) > 0 || hrtime(true) - $begins > 10_000_000_000, 'it has connected', 12);
+            self::assertTrue($process->isRunning(), $process->getErrorOutput());
+            usleep(mt_rand(0, 300_000)); // the moment is what varies
+            $process->signal(\SIGKILL);
+            $process->wait();
+            self::assertSame([], Text::names($this->path($name)), 'no temporary file');
+            $processes[] = $name;
+        }
+        foreach ($processes as $name) {
+            Eventually::holds(static fn(): bool => self::backends($name) === 0, 'no backend', self::NOTICED_WITHIN);
+        }
+        self::assertSame([], Cluster::ask("SELECT pid FROM pg_locks WHERE locktype = 'advisory'"));
+    }
+
+    public function testAPoolThatGetsNoDescriptorForAnotherConnectionDoesWithThoseThatItHas(): void
+    {
+        $told = Host::call(ProcessPrograms::class . '::needDescriptors', [Cluster::shared()->dsn(), 60], ['/bin/sh', '-c', 'ulimit -n 24; exec "$@"', 'sh']);
+
+        self::assertSame(array_map(strval(...), range(1, 60)), $told);
+    }
+
+    public function testWithoutADescriptorThereIsNoConnectionAndThatIsTold(): void
+    {
+        $told = Host::call(ProcessPrograms::class . '::useUpDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+        self::assertIsArray($told);
+        $reason = 'too many open files';
+
+        foreach (['pool without' => 'Spindle\Postgres\PoolTimeoutException: ', 'connection without' => 'Spindle\Postgres\ConnectionFailedException: '] as $what => $class) {
+            self::assertIsString($told[$what]);
+            self::assertStringStartsWith($class, $told[$what]);
+            self::assertStringContainsString($reason, strtolower($told[$what]));
+        }
+        self::assertSame(['2', '3', '4'], [$told['pool with'], $told['connection'], $told['pool']]);
+        self::assertIsString($told['cancelled']);
+        self::assertStringStartsWith('Amp\CancelledException', $told['cancelled']);
+        self::assertIsString($told['after the cancellation']);
+        self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $told['after the cancellation']);
+        self::assertSame('6', $told['pool then']);
+    }
+
+    public function testDescriptorsThatTheLoopCanNotWatchAreTold(): void
+    {
+        $told = Host::call(ProcessPrograms::class . '::useHighDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 2000; exec "$@"', 'sh']);
+        self::assertIsArray($told);
+
+        self::assertSame('1', $told['before']);
+        self::assertSame('[2,3]', $told['pool'], 'by the connection that it has');
+        self::assertIsString($told['connection']);
+        self::assertMatchesRegularExpression('/^(4$|Spindle\\\\Postgres\\\\ConnectionFailedException: )/', $told['connection']);
+        self::assertSame(['5', '6'], [$told['after'], $told['connection after']]);
+    }
+
+    private static function backends(string $name): int
+    {
+        return (int) Cluster::ask("SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = '{$name}'")[0]['n'];
+    }
+}

@@ -1,0 +1,142 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Revolt\EventLoop;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** What processes do that are killed, or lack descriptors; see {@see \Spindle\Tests\Host}. */
+final class ProcessPrograms
+{
+    /** Says that it begins, and has the server work for longer than it lives. */
+    public static function query(string $dsn, string $file): void
+    {
+        $pool = new PostgresPool($dsn, 3);
+        $works = [
+            static fn(): mixed => $pool->query('SELECT pg_sleep(1000)'),
+            static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(1000)')),
+            static fn(): mixed => iterator_to_array(PostgresConnection::connect($dsn)->stream('SELECT pg_sleep(1000)')),
+        ];
+        $futures = array_map(Async::run(...), $works);
+        delay(0);
+        touch($file);
+        await($futures);
+    }
+
+    /** Has all kinds of work done, for as long as it lives. */
+    public static function work(string $dsn): void
+    {
+        $pool = new PostgresPool($dsn, 4, new PostgresPoolOptions(onWarning: static fn() => null));
+        $connection = PostgresConnection::connect($dsn);
+        for (; ;) {
+            await(array_map(Async::run(...), [
+                static fn(): mixed => $pool->query('SELECT pg_sleep(0.01)'),
+                static fn(): mixed => $pool->query('SELECT length($1::text)', [str_repeat('x', 1 << 20)]),
+                static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_advisory_xact_lock(1), pg_sleep(0.005)')),
+                static fn(): mixed => \count(iterator_to_array($pool->stream("SELECT repeat('x', 1000) FROM generate_series(1, 2000)"), false)),
+                static fn(): mixed => \count(iterator_to_array($pool->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 2000)) TO STDOUT"), false)),
+                static fn(): mixed => $pool->transaction(static function (Transaction $transaction) {
+                    $transaction->executeScript('CREATE TEMPORARY TABLE work (a text) ON COMMIT DROP');
+                    $transaction->copyFrom('COPY work FROM STDIN', array_fill(0, 2000, str_repeat('x', 500) . "\n"));
+                }),
+                static fn(): mixed => $pool->acquire()->query("SET work_mem = '1MB'"),
+                static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1 / 0')),
+                static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 1'),
+            ]));
+            gc_collect_cycles();
+        }
+    }
+
+    /** @return list<string> what came of so many queries at once, in a process that has few descriptors */
+    public static function needDescriptors(string $dsn, int $queries): array
+    {
+        self::loadClasses();
+        $pool = new PostgresPool($dsn, 100, new PostgresPoolOptions(acquireTimeout: 20));
+
+        return array_values(array_map(Outcome::told(...), Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.02)")->value(),
+            range(1, $queries),
+        ))));
+    }
+
+    /** @return array<string, string> */
+    public static function useUpDescriptors(string $dsn): array
+    {
+        self::loadClasses();
+        $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 0.3));
+        $said = [];
+        $files = self::takeAll();
+        $said['pool without'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
+        $said['connection without'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)));
+        array_pop($files);
+        $files = [...$files, ...self::takeAll()];
+        unset($files);
+        $said['pool with'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 2')->value()));
+        $connection = PostgresConnection::connect($dsn);
+        $files = self::takeAll();
+        // What is open goes on; a cancellation has no descriptor for its request.
+        $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()));
+        $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()));
+        $said['cancelled'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05))));
+        $said['after the cancellation'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 5')->value()));
+        unset($files);
+        $said['pool then'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 6')->value()));
+
+        return $said;
+    }
+
+    /** @return array<string, string> with descriptors that select() can't watch, by the loop that does use it */
+    public static function useHighDescriptors(string $dsn): array
+    {
+        self::loadClasses();
+        $said = ['driver' => EventLoop::getDriver()::class];
+        $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 1.0));
+        $said['before'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
+        $files = array_map(static fn(): mixed => fopen('/dev/null', 'r'), range(1, 1100));
+        $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => Outcome::ofAll([static fn(): mixed => $pool->query('SELECT 2')->value(), static fn(): mixed => $pool->query('SELECT 3 FROM pg_sleep(0.05)')->value()])));
+        $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 4')->value()));
+        unset($files);
+        $said['after'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()));
+        $said['connection after'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 6')->value()));
+
+        return $said;
+    }
+
+    /** @return list<resource> all that are to be had */
+    private static function takeAll(): array
+    {
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+
+        return $files;
+    }
+
+    /** A class file is a descriptor as well. */
+    private static function loadClasses(): void
+    {
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(\dirname(__DIR__, 3) . '/src/Postgres', \FilesystemIterator::SKIP_DOTS)) as $file) {
+            \assert($file instanceof \SplFileInfo);
+            $class = 'Spindle\\Postgres\\' . strtr(substr($file->getPathname(), \strlen(\dirname(__DIR__, 3) . '/src/Postgres/'), -4), '/', '\\');
+            if (ctype_upper($file->getFilename()[0])) {
+                class_exists($class);
+            }
+        }
+        foreach ([PoolTimeoutException::class, \Spindle\Internal\WeakTimer::class, \Amp\TimeoutCancellation::class, \Amp\TimeoutException::class, \Amp\CancelledException::class, \Spindle\Internal\Backoff::class] as $class) {
+            class_exists($class);
+        }
+        Outcome::told(Outcome::ofAll([static fn(): never => throw new \DomainException('for its classes')]));
+        Outcome::of(static fn() => delay(1, cancellation: new \Amp\TimeoutCancellation(0)));
+    }
+}
