@@ -4,10 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
+use Amp\DeferredFuture;
 use Amp\Future;
+use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\Async;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
@@ -40,5 +43,34 @@ final class NativeConnectionTest extends ConnectionContract
         self::assertSame(array_map(static fn(int $i): string => "answer {$i}", range(0, 9)), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         unset($connection);
         $server->stop();
+    }
+
+    /** libpq reads whatever there is. */
+    public function testWhatIsToldToAReaderWhoDoesNotReadIsNotHeld(): void
+    {
+        $connection = $this->connect();
+        /** @var DeferredFuture<null> $goOn */
+        $goOn = new DeferredFuture();
+        $future = Async::run(static function () use ($connection, $goOn): int {
+            $sum = 0;
+            foreach ($connection->listen('flood') as $told) {
+                $goOn->getFuture()->await();
+                $sum += $told instanceof Notification ? (int) $told->payload : 0;
+                if ($sum === 8_002_000) {
+                    return $sum;
+                }
+            }
+
+            return 0;
+        });
+        $this->awaitListener('flood');
+        $growth = self::growth(function (): void {
+            Cluster::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
+            $this->connect()->query('SELECT pg_sleep(0.2)');
+        });
+        $goOn->complete();
+
+        self::assertSame(8_002_000, $future->await());
+        self::assertLessThan(10 << 20, $growth, 'half of it');
     }
 }

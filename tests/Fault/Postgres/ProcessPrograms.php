@@ -45,9 +45,10 @@ final class ProcessPrograms
                 static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_advisory_xact_lock(1), pg_sleep(0.005)')),
                 static fn(): mixed => \count(iterator_to_array($pool->stream("SELECT repeat('x', 1000) FROM generate_series(1, 2000)"), false)),
                 static fn(): mixed => \count(iterator_to_array($pool->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 2000)) TO STDOUT"), false)),
-                static fn(): mixed => $pool->transaction(static function (Transaction $transaction) {
+                static fn(): mixed => $pool->transaction(static function (Transaction $transaction): int {
                     $transaction->executeScript('CREATE TEMPORARY TABLE work (a text) ON COMMIT DROP');
-                    $transaction->copyFrom('COPY work FROM STDIN', array_fill(0, 2000, str_repeat('x', 500) . "\n"));
+
+                    return $transaction->copyFrom('COPY work FROM STDIN', array_fill(0, 2000, str_repeat('x', 500) . "\n"));
                 }),
                 static fn(): mixed => $pool->acquire()->query("SET work_mem = '1MB'"),
                 static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1 / 0')),

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
-use Amp\DeferredFuture;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
@@ -82,34 +81,6 @@ trait Listens
         }
 
         self::assertSame(range(0, 4_999), $future->await());
-    }
-
-    public function testWhatIsToldToAReaderWhoDoesNotReadIsNotHeld(): void
-    {
-        $link = $this->listener();
-        /** @var DeferredFuture<null> $goOn */
-        $goOn = new DeferredFuture();
-        $future = Async::run(static function () use ($link, $goOn): int {
-            $sum = 0;
-            foreach ($link->listen('flood') as $told) {
-                $goOn->getFuture()->await();
-                $sum += $told instanceof Notification ? (int) $told->payload : 0;
-                if ($sum === 8_002_000) {
-                    return $sum;
-                }
-            }
-
-            return 0;
-        });
-        $this->awaitListener('flood');
-        $growth = self::growth(function (): void {
-            Cluster::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
-            $this->connect()->query('SELECT pg_sleep(0.2)');
-        });
-        $goOn->complete();
-
-        self::assertSame(8_002_000, $future->await());
-        self::assertLessThan(10 << 20, $growth, 'half of it');
     }
 
     public function testLeavingTheLoopClosesItsConnection(): void
@@ -230,7 +201,7 @@ trait Listens
     }
 
     /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
-    private function awaitListener(string $channel): int
+    protected function awaitListener(string $channel): int
     {
         $pid = 0;
         Eventually::holds(function () use ($channel, &$pid): bool {
