@@ -1,0 +1,273 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fuzz\Postgres;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Postgres\Isolation;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\Result;
+use Spindle\Postgres\TlsMode;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Fault\Postgres\ComesToRest;
+use Spindle\Tests\Fault\Postgres\Outcome;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Scale;
+
+use function Amp\delay;
+
+/** Whatever a server says, each call ends with a result or with an exception of the client's own, soon and without a trace in memory. */
+final class ServerFuzzTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+
+    /** Turns of the loop in which a client gets on with what it was sent, and in which it ends once its connection is closed. */
+    private const TURNS = 12;
+    private const TURNS_TO_END = 200;
+
+    private FuzzServer $fuzz;
+
+    private FakeServer $server;
+
+    protected function setUp(): void
+    {
+        mt_srand(Scale::seed());
+        $this->fuzz = new FuzzServer();
+        $this->server = FakeServer::start(function (FakeConnection $client): void {
+            $this->fuzz->serve($client);
+        });
+        set_error_handler(static fn(int $level, string $message, string $file, int $line): bool => (error_reporting() & $level) !== 0
+            ? throw new \ErrorException($message, 0, $level, $file, $line)
+            : true);
+    }
+
+    protected function tearDown(): void
+    {
+        restore_error_handler();
+        $this->server->stop();
+        unset($this->server, $this->fuzz);
+    }
+
+    protected function deadline(): int
+    {
+        return 60 + intdiv(Scale::of(100_000), 100);
+    }
+
+    public function testWhatAServerSaysInAnyPiecesIsUnderstood(): void
+    {
+        $calls = self::calls();
+        for ($round = Scale::of(10_000); $round > 0; --$round) {
+            $this->fuzz = new FuzzServer();
+            $this->fuzz->longest = [1, 3, 20, 1000][mt_rand(0, 3)];
+            [$name, $call] = $calls[mt_rand(0, \count($calls) - 1)];
+            $outcome = $this->outcome($call, null, false);
+            if ($name === 'error') {
+                self::assertInstanceOf(PostgresException::class, $outcome);
+                self::assertSame('division by zero (SQLSTATE 22012)', $outcome->getMessage());
+            } else {
+                self::assertNotInstanceOf(\Throwable::class, $outcome, "{$name}: " . Outcome::told($outcome));
+            }
+        }
+    }
+
+    public function testWhateverAServerSaysEndsWithAResultOrAnExceptionOfItsOwn(): void
+    {
+        $memory = 0;
+        $outcomes = [];
+        $rounds = Scale::of(100_000);
+        for ($round = 1; $round <= $rounds; ++$round) {
+            $kind = $this->round($round);
+            $outcomes[$kind] = ($outcomes[$kind] ?? 0) + 1;
+            if ($round === intdiv($rounds, 10)) {
+                gc_collect_cycles();
+                $memory = memory_get_usage();
+                memory_reset_peak_usage();
+            }
+        }
+        gc_collect_cycles();
+
+        self::assertLessThan(1_500_000, memory_get_usage() - $memory, 'bytes more than after a tenth of the rounds');
+        self::assertLessThan(16 << 20, memory_get_peak_usage() - $memory, 'bytes at any time');
+        foreach (['value', 'Spindle\Postgres\ConnectionLostException', 'Spindle\Postgres\ConnectionFailedException', 'Spindle\Postgres\QueryException', 'Spindle\Postgres\ProtocolException', CancelledException::class] as $kind) {
+            self::assertGreaterThan($rounds / 2000, $outcomes[$kind] ?? 0, "{$kind}: " . json_encode($outcomes, \JSON_THROW_ON_ERROR));
+        }
+    }
+
+    /** @return string what came of it: "value" or a class */
+    private function round(int $round): string
+    {
+        $calls = self::calls();
+        $this->fuzz = new FuzzServer();
+        $this->fuzz->longest = [1, 10, 100, 5000][mt_rand(0, 3)];
+        $this->fuzz->oneIn = [1, 2, 4, 8][mt_rand(0, 3)];
+        $this->fuzz->isPlain = mt_rand(0, 3) === 0;
+        [$name, $call] = $calls[mt_rand(0, \count($calls) - 1)];
+        $cancellation = mt_rand(0, 9) === 0 ? new DeferredCancellation() : null;
+        if ($cancellation !== null) {
+            self::afterTurns(mt_rand(0, 8), $cancellation->cancel(...));
+        }
+        try {
+            $outcome = $this->outcome($call, $cancellation?->getCancellation(), true);
+        } catch (\Throwable $thrown) {
+            throw new \RuntimeException("Round {$round} with the seed " . Scale::seed() . ", {$name}: {$thrown->getMessage()}", 0, $thrown);
+        }
+        if ($outcome instanceof \Throwable && !$outcome instanceof PostgresException && !$outcome instanceof CancelledException && !self::isOfACopy($outcome)) {
+            self::fail("Round {$round} with the seed " . Scale::seed() . ", {$name}: " . Outcome::told($outcome) . "\n{$outcome->getTraceAsString()}");
+        }
+
+        return $outcome instanceof \Throwable ? $outcome::class : 'value';
+    }
+
+    /** @param \Closure(): void $do */
+    private static function afterTurns(int $turns, \Closure $do): void
+    {
+        EventLoop::defer(static fn() => $turns === 0 ? $do() : self::afterTurns($turns - 1, $do));
+    }
+
+    /** A server that begins a COPY where none was asked for makes what was called the wrong call. */
+    private static function isOfACopy(\Throwable $outcome): bool
+    {
+        return $outcome instanceof \LogicException && str_contains($outcome->getMessage(), 'COPY');
+    }
+
+    /** @param \Closure(PostgresConnection, ?Cancellation, Cancellation): mixed $call */
+    private function outcome(\Closure $call, ?Cancellation $cancellation, bool $mayWait): mixed
+    {
+        $options = new PostgresOptions("{$this->server->host}:{$this->server->port}", 'test', database: 'test', tls: TlsMode::Disable);
+        $connection = null;
+        $deferred = new DeferredCancellation();
+        $future = Async::run(static function () use ($options, $call, $cancellation, $deferred, &$connection): mixed {
+            try {
+                $connection = PostgresConnection::connect($options, $deferred->getCancellation());
+
+                return $call($connection, $cancellation, $deferred->getCancellation());
+            } catch (\Throwable $thrown) {
+                return $thrown;
+            }
+        });
+        $before = \count(EventLoop::getIdentifiers());
+        for ($turn = 0; !$future->isComplete() && ($turn < self::TURNS || !$mayWait && $turn < 20_000); ++$turn) {
+            delay(0);
+        }
+        if (!$future->isComplete()) {
+            self::assertTrue($mayWait, 'the server has answered all');
+            // Nothing more comes: either side ends it.
+            if (mt_rand(0, 1) === 0 || $connection === null) {
+                $this->fuzz->hangUp();
+            } else {
+                $connection->close();
+            }
+            // Who listens would connect again and again.
+            EventLoop::defer(static fn() => $deferred->cancel());
+            $this->awaitTurns($future);
+        }
+        $deferred->cancel();
+        $outcome = $future->await();
+        $connection?->close();
+        $connection = null;
+        for ($turn = 0; $this->server->running() > 0 && $turn < self::TURNS_TO_END; ++$turn) {
+            delay(0);
+        }
+        self::assertLessThan($before + 20, \count(EventLoop::getIdentifiers()));
+
+        return $outcome;
+    }
+
+    /** @param Future<mixed> $future */
+    private function awaitTurns(Future $future): void
+    {
+        for ($turn = 0; !$future->isComplete() && $turn < self::TURNS_TO_END; ++$turn) {
+            delay(0);
+        }
+        self::assertTrue($future->isComplete(), 'It hangs');
+    }
+
+    /** @return list<array{string, \Closure(PostgresConnection, ?Cancellation, Cancellation): mixed}> */
+    private static function calls(): array
+    {
+        return [
+            ['query', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => self::taken($connection->query('rows', [], $cancellation))],
+            ['again', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [self::taken($connection->query('rows')), self::taken($connection->query('rows', [], $cancellation)), self::taken($connection->query('rows'))]],
+            ['parameters', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [self::taken($connection->query('rows $1', ['x'], $cancellation)), self::taken($connection->query('rows $1', ['y']))]],
+            ['execute', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [$connection->execute('update', [], $cancellation), $connection->execute('update')]],
+            ['error', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->query('error', [], $cancellation)],
+            ['pipeline', static function (PostgresConnection $connection, ?Cancellation $cancellation): mixed {
+                $outcomes = Outcome::ofAll(array_map(
+                    static fn(string $sql): \Closure => static fn(): mixed => self::taken($connection->query($sql, [], $sql === 'rows 2' ? $cancellation : null)),
+                    ['rows 1', 'rows 2', 'error', 'rows 1', 'update'],
+                ));
+                foreach ($outcomes as $outcome) {
+                    if ($outcome instanceof \Throwable && $outcome->getMessage() !== 'division by zero (SQLSTATE 22012)') {
+                        throw $outcome;
+                    }
+                }
+
+                return $outcomes;
+            }],
+            ['stream', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => \count(iterator_to_array($connection->stream('rows streamed', [], $cancellation), false))],
+            ['left stream', static function (PostgresConnection $connection, ?Cancellation $cancellation): mixed {
+                foreach ($connection->stream('rows streamed', [], $cancellation) as $_) {
+                    break;
+                }
+
+                return self::taken($connection->query('rows'));
+            }],
+            ['copy out', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => iterator_to_array($connection->copyTo('COPY t TO STDOUT', $cancellation), false)],
+            ['copy in', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->copyFrom('COPY t FROM STDIN', ["1\n", str_repeat("2\n", 50), "3\n"], $cancellation)],
+            ['copy rows in', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->copyFrom('COPY t FROM STDIN', ["1\n", "2\n"], $cancellation)],
+            ['script', static function (PostgresConnection $connection, ?Cancellation $cancellation): string {
+                $connection->executeScript('script', $cancellation);
+
+                return 'done';
+            }],
+            ['transaction', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->transaction(static fn(Transaction $transaction): array => [
+                self::taken($transaction->query('rows')),
+                $transaction->transaction(static fn(Transaction $inner): int => $inner->execute('update')),
+            ], Isolation::Serializable, 1, $cancellation)],
+            ['listen', static function (PostgresConnection $connection, ?Cancellation $cancellation, Cancellation $end): int {
+                $heard = 0;
+                foreach ($connection->listen('channel', $end) as $_) {
+                    if (++$heard === 3) {
+                        break;
+                    }
+                }
+
+                return $heard;
+            }],
+        ];
+    }
+
+    /** In all the ways that it can be. */
+    private static function taken(Result $result): int
+    {
+        $columns = $result->columns();
+        $rows = 0;
+        foreach ($result as $row) {
+            if (\count($row) !== \count($columns)) {
+                throw new \LengthException('A row has not as many values as there are columns');
+            }
+            ++$rows;
+        }
+        if ($rows !== \count($result) || \count($result->all()) !== $rows || \count($result->lists()) !== $rows) {
+            throw new \LengthException('There are more or fewer rows than there are');
+        }
+        Outcome::of(static fn(): mixed => $result->one());
+        Outcome::of(static fn(): mixed => $result->value());
+
+        return $rows;
+    }
+}
