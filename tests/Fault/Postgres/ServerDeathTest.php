@@ -194,29 +194,6 @@ final class ServerDeathTest extends TestCase
         })())];
     }
 
-    /** @param \Closure(PostgresLink): mixed $transfer */
-    #[DataProvider('transfers')]
-    public function testATransferThatTheEndInterruptsFailsAndHasNoRowThatIsNotWhole(\Closure $transfer): void
-    {
-        foreach (self::ends() as [$end]) {
-            self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
-            foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
-                $link = $make(self::cluster()->dsn());
-                $transferring = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transfer($link)));
-                $end(self::busy());
-
-                $lost = $transferring->await();
-                self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
-                self::restartWhereItIsDown();
-                self::assertSame([], self::ask('SELECT a FROM death'));
-                if ($link instanceof PostgresPool) {
-                    self::assertSame(4, $link->query('SELECT 4')->value());
-                    $link->close();
-                }
-            }
-        }
-    }
-
     public function testEveryStatementOfAPipelineThatTheEndInterruptsFails(): void
     {
         $connection = PostgresConnection::connect(self::cluster()->dsn());
