@@ -41,8 +41,11 @@ final class PooledConnection implements PostgresLink
     public function __destruct()
     {
         if ($this->held !== null && $this->held->isOurs()) {
-            $this->report('was let go without release()');
-            $this->release();
+            try {
+                $this->report('was let go without release()');
+            } finally {
+                $this->release();
+            }
         }
     }
 

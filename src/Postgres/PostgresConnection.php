@@ -92,7 +92,7 @@ final class PostgresConnection implements PostgresLink
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        yield from Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
+        return Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
     }
 
     /** Of the server's process, as pg_stat_activity shows it. */

@@ -162,7 +162,7 @@ final class PostgresPool implements PostgresLink
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        yield from Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
+        return Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
     }
 
     public function stats(): PostgresPoolStatistics

@@ -6,7 +6,6 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\OnlySession;
-use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
@@ -17,42 +16,37 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class Transaction implements PostgresLink
 {
-    private ?OnlySession $held;
-
     /** @internal */
-    public function __construct(Session $session, private readonly int $depth)
-    {
-        $this->held = new OnlySession($session);
-    }
+    public function __construct(private readonly OnlySession $held, private readonly int $depth) {}
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        return $this->held()->query($sql, $parameters, $cancellation);
+        return $this->held->query($sql, $parameters, $cancellation);
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
     {
-        return $this->held()->query($sql, $parameters, $cancellation)->affected;
+        return $this->held->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held()->stream($sql, $parameters, $cancellation);
+        yield from $this->held->stream($sql, $parameters, $cancellation);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
     {
-        return $this->held()->copyFrom($sql, $data, $cancellation);
+        return $this->held->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held()->copyTo($sql, $cancellation);
+        yield from $this->held->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->held()->script($sql, $cancellation);
+        $this->held->script($sql, $cancellation);
     }
 
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
@@ -61,17 +55,6 @@ final class Transaction implements PostgresLink
             throw new \LogicException('An isolation level and retries belong to the outermost transaction');
         }
 
-        return TransactionRun::nested($this->held(), $this->depth + 1, $work, $cancellation);
-    }
-
-    /** @internal the transaction is over */
-    public function end(): void
-    {
-        $this->held = null;
-    }
-
-    private function held(): OnlySession
-    {
-        return $this->held ?? throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
+        return TransactionRun::nested($this->held, $this->depth + 1, $work, $cancellation);
     }
 }

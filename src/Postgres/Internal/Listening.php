@@ -52,7 +52,9 @@ final class Listening
         try {
             $self->open($sessions, $channels);
             for (;;) {
-                yield from $self->take();
+                foreach ($self->take() as $notification) {
+                    yield $notification;
+                }
                 if ($self->loss !== null) {
                     yield $self->openAgain($sessions, $channels, $self->loss);
                 }
@@ -94,8 +96,8 @@ final class Listening
         }
     }
 
-    /** @return \Generator<int, Notification> those that are there, once there are some */
-    private function take(): \Generator
+    /** @return list<Notification> those that are there, once there are some */
+    private function take(): array
     {
         if ($this->arrived === [] && $this->loss === null) {
             // Nobody else may hold the fiber that waits here.
@@ -120,7 +122,8 @@ final class Listening
         if ($this->session?->isOpen() === true) {
             $this->session->pause(false);
         }
-        yield from $taken;
+
+        return $taken;
     }
 
     private function arrive(Notification $notification): void

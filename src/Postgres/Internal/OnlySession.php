@@ -20,6 +20,9 @@ final class OnlySession implements Lender
     /** Statements of sharers that are under way. */
     private int $sharing = 0;
 
+    /** Whether nobody is to use it any more. */
+    private bool $isOver = false;
+
     /** Who has the turn, and waits for the end of these. */
     private readonly WaitingLine $waiting;
 
@@ -100,6 +103,7 @@ final class OnlySession implements Lender
             while ($this->sharing > 0) {
                 $this->waiting->wait($cancellation, static function (): void {});
             }
+            $this->ensureNotOver();
         } catch (\Throwable $interruption) {
             $this->turn->give();
             throw $interruption;
@@ -118,6 +122,34 @@ final class OnlySession implements Lender
         $this->turn->give();
     }
 
+    /**
+     * Suspends until all that was called before is done. Nobody gets it any more.
+     *
+     * @throws \LogicException when the fiber itself has it: it has a COPY open, which is stopped
+     */
+    public function finish(): void
+    {
+        if ($this->isOver) {
+            return;
+        }
+        try {
+            $this->take(null);
+        } catch (\LogicException) {
+            $this->session->stop();
+            throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
+        } finally {
+            $this->end();
+            // For those who have come since.
+            $this->turn->give();
+        }
+    }
+
+    /** Nobody gets it any more, also of those who wait. */
+    public function end(): void
+    {
+        $this->isOver = true;
+    }
+
     /** One more statement, when nobody has the session alone. */
     private function share(?Cancellation $cancellation): void
     {
@@ -127,6 +159,7 @@ final class OnlySession implements Lender
             $this->turn->take($cancellation);
             $this->turn->give();
         }
+        $this->ensureNotOver();
         ++$this->sharing;
     }
 
@@ -134,6 +167,13 @@ final class OnlySession implements Lender
     {
         if (--$this->sharing === 0) {
             $this->waiting->wakeAll();
+        }
+    }
+
+    private function ensureNotOver(): void
+    {
+        if ($this->isOver) {
+            throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
         }
     }
 

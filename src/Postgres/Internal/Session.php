@@ -78,6 +78,9 @@ interface Session
     /** Has the server stop what is in flight, for nobody wants it any more. */
     public function stop(): void;
 
+    /** Nanoseconds from one answer to the next, lately: how long each query ahead holds up those behind it. */
+    public function pace(): int;
+
     /** When something came from the server last: hrtime. */
     public function lastActivity(): int;
 

@@ -87,29 +87,40 @@ final class TransactionRun
     {
         $name = "spindle_{$depth}";
         $session = $lender->take($cancellation);
-        $transaction = new Transaction($session, $depth);
-        $isSet = false;
+        $held = new OnlySession($session);
+        $isSet = $isOver = false;
         try {
             $session->query("SAVEPOINT {$name}", [], $cancellation);
             $isSet = true;
-            $result = $work($transaction);
-            $transaction->end();
+            $result = $work(new Transaction($held, $depth));
+            $held->finish();
             $session->settle();
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
             $session->query("RELEASE SAVEPOINT {$name}", [], $cancellation);
+            $isOver = true;
 
             return $result;
         } catch (\Throwable $failure) {
-            $transaction->end();
+            self::finishFailed($held);
             if ($isSet) {
                 self::rollBackTo($session, $name);
             }
+            $isOver = true;
             throw $failure;
         } finally {
-            $transaction->end();
-            $lender->give($session);
+            $held->end();
+            if ($isOver || !$isSet) {
+                $lender->give($session);
+            } else {
+                // The fiber was destroyed, in which nothing may suspend.
+                $lender->handOver($session);
+                async(static function () use ($lender, $session, $name): void {
+                    self::rollBackTo($session, $name);
+                    $lender->give($session);
+                })->ignore();
+            }
         }
     }
 
@@ -122,20 +133,32 @@ final class TransactionRun
      */
     private static function once(Session $session, \Closure $work, ?Isolation $isolation, ?Cancellation $cancellation): mixed
     {
-        $transaction = new Transaction($session, 0);
+        $held = new OnlySession($session);
         try {
             $session->begin('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), $cancellation);
-            $result = $work($transaction);
-            $transaction->end();
+            $result = $work(new Transaction($held, 0));
+            $held->finish();
             $cancellation?->throwIfRequested();
             $session->settle();
             self::commit($session);
 
             return $result;
         } catch (\Throwable $failure) {
-            $transaction->end();
+            self::finishFailed($held);
             self::rollBack($session);
             throw $failure;
+        } finally {
+            $held->end();
+        }
+    }
+
+    private static function finishFailed(OnlySession $held): void
+    {
+        try {
+            $held->finish();
+        } catch (\LogicException) {
+            // That it has a COPY open is no surprise where a function has failed.
+            return;
         }
     }
 

@@ -51,6 +51,8 @@ abstract class PostgresContract extends TestCase
             delay(0); // what is to be resumed at the loop's next turn is
             gc_collect_cycles();
             Eventually::holds(fn(): bool => $this->backends() === [], 'all connections are closed');
+            // A request to cancel may outlive what it is about, for a moment.
+            Eventually::holds(fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [], 'nothing is under way');
         }
     }
 

@@ -26,6 +26,7 @@ use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Scale;
 
 /** Whoever commits is told that it was done, that it was not, or that nobody knows: and never the wrong one of these. */
 final class CommitFaultsTest extends TestCase
@@ -70,6 +71,7 @@ final class CommitFaultsTest extends TestCase
     #[DataProvider('cuts')]
     public function testACommitThatIsCutAnywhereIsNeverToldWrong(Direction $direction, bool $byReset): void
     {
+        mt_srand(Scale::seed());
         $seen = [];
         $bytes = 0;
         do {
@@ -88,15 +90,15 @@ final class CommitFaultsTest extends TestCase
             $committed = $this->settled() === [['id' => (string) $bytes]];
             Cluster::ask("TRUNCATE {$this->table}");
             $seen[($outcome === 'done' ? 'done' : get_debug_type($outcome)) . ($committed ? ', committed' : ', not committed')] = true;
-        } while (++$bytes < 500 && $outcome !== 'done');
+            $bytes += Scale::of(10) === 10 ? 1 : mt_rand(1, 5);
+        } while ($bytes < 500 && $outcome !== 'done');
 
         unset($seen['done, committed']);
-        self::assertSame(
-            $direction === Direction::ToServer
-                ? [CommitUnknownException::class . ', not committed' => true, CommitUnknownException::class . ', committed' => true]
-                : [CommitUnknownException::class . ', committed' => true],
-            $seen,
-        );
+        $unknown = CommitUnknownException::class;
+        // Where exactly all of it has passed to the server before the cut, it is committed.
+        $possible = $direction === Direction::ToServer ? ["{$unknown}, not committed", "{$unknown}, committed"] : ["{$unknown}, committed"];
+        self::assertArrayHasKey($possible[0], $seen);
+        self::assertSame([], array_diff(array_keys($seen), $possible));
         self::assertSame('done', $outcome);
         self::assertGreaterThan(20, $bytes);
     }

@@ -18,7 +18,9 @@ use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\Watchdog;
 use Spindle\Tests\Scale;
@@ -160,6 +162,27 @@ final class FloodTest extends TestCase
         $others->await();
         self::assertSame(1, $connection->query('SELECT 1')->value());
         $this->assertLittleMemory();
+    }
+
+    public function testRowsOfAQueryThatWasCancelledAreThrownAwayForAsLongAsItCanNotBeStopped(): void
+    {
+        $cluster = self::$cluster ?? throw new \LogicException('There is no cluster');
+        $proxy = FaultyProxy::before($cluster);
+        $connection = PostgresConnection::connect($cluster->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'));
+        $connection->query('SELECT 1');
+        $cancellation = new DeferredCancellation();
+        $outcome = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query("SELECT repeat('x', 1000) FROM generate_series(1, 40000)", [], $cancellation->getCancellation())));
+        $proxy->refuse();
+        delay(0);
+        $cancellation->cancel();
+        self::assertInstanceOf(CancelledException::class, $outcome->await());
+        $this->lookAtMemory();
+
+        self::assertSame(2, $connection->query('SELECT 2')->value());
+        self::assertGreaterThan(40_000_000, $proxy->passed(Direction::ToClient), 'all of it has come');
+        $this->assertLittleMemory();
+        unset($connection);
+        $proxy->stop();
     }
 
     public function testAServerThatTalksWithoutEndIsOnlyRead(): void

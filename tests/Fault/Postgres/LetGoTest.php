@@ -90,29 +90,42 @@ final class LetGoTest extends TestCase
 
     public function testWhatIsListenedToIsHeardThoughOnlyItsFiberHoldsIt(): void
     {
-        $heard = null;
+        $heard = [];
         $future = $this->listener($heard);
         Eventually::holds(fn(): bool => $this->backends() === 1, 'it listens');
-        delay(0.05);
-        gc_collect_cycles();
-        Cluster::ask("NOTIFY {$this->name}, 'there'");
-        self::assertSame('there', $future->await());
+        foreach (['first', 'second', 'third'] as $number => $payload) {
+            delay(0.02);
+            gc_collect_cycles();
+            Cluster::ask("NOTIFY {$this->name}, '{$payload}'");
+            Eventually::holds(static function () use (&$heard, $number): bool {
+                return \count($heard) > $number;
+            }, 'it is heard');
+        }
+        $future->await();
+        self::assertSame(['first', 'second', 'third'], $heard);
 
         $this->assertGone();
     }
 
-    /** @return Future<string> */
-    private function listener(?string &$heard): Future
+    /**
+     * @param list<string> $heard
+     *
+     * @return Future<null>
+     */
+    private function listener(array &$heard): Future
     {
         $dsn = $this->dsn();
         $channel = $this->name;
 
-        return Async::run(static function () use ($dsn, $channel): string {
+        return Async::run(static function () use ($dsn, $channel, &$heard): null {
             foreach ((new PostgresPool($dsn))->listen($channel) as $notification) {
-                return $notification instanceof Notification ? $notification->payload : 'a gap';
+                $heard[] = $notification instanceof Notification ? $notification->payload : 'a gap';
+                if (\count($heard) === 3) {
+                    break;
+                }
             }
 
-            return 'nothing';
+            return null;
         });
     }
 
@@ -132,7 +145,7 @@ final class LetGoTest extends TestCase
         foreach ([static fn(string $dsn): PostgresLink => PostgresConnection::connect($dsn), static fn(string $dsn): PostgresLink => new PostgresPool($dsn)] as $number => $make) {
             $of = $number === 0 ? ' of a connection' : ' of a pool';
             yield "a stream that was begun{$of}" => [static function (string $dsn) use ($make): mixed {
-                $stream = ($link = $make($dsn))->stream('SELECT i, pg_sleep(CASE WHEN i > 60 THEN 0.01 ELSE 0 END) FROM generate_series(1, 100000) AS i');
+                $stream = ($link = $make($dsn))->stream('SELECT i, pg_sleep(CASE WHEN i > 60 THEN 0.01 ELSE 0 END) FROM generate_series(1, 90) AS i');
 
                 return [$link, $stream, $stream->current()];
             }];
@@ -210,12 +223,32 @@ final class LetGoTest extends TestCase
         Cluster::ask("CREATE TABLE {$this->name} (a int)");
         foreach ([PostgresConnection::connect($this->dsn()), new PostgresPool($this->dsn(), 1, new PostgresPoolOptions(onWarning: static fn() => null))] as $link) {
             $fiber = $this->fiberInATransaction($link);
-            Eventually::holds(fn(): bool => Cluster::ask("SELECT 1 FROM pg_locks WHERE relation = '{$this->name}'::regclass") !== [], 'it has inserted');
+            Eventually::holds(static fn(): bool => isset($fiber->fiber), 'it has inserted');
             unset($fiber);
             gc_collect_cycles();
 
             self::assertSame(1, $link->execute("INSERT INTO {$this->name} VALUES (2)"));
             self::assertSame([['a' => '2']], Cluster::ask("SELECT a FROM {$this->name}"), 'seen from outside at once');
+            Cluster::ask("TRUNCATE {$this->name}");
+        }
+        unset($link);
+        Cluster::ask("DROP TABLE {$this->name}");
+        $this->assertGone();
+    }
+
+    public function testANestedTransactionWhoseFiberIsDestroyedIsRolledBackAndTheOuterOneGoesOn(): void
+    {
+        Cluster::ask("CREATE TABLE {$this->name} (a int)");
+        foreach ([PostgresConnection::connect($this->dsn()), new PostgresPool($this->dsn(), 1)] as $link) {
+            $link->transaction(function (Transaction $outer): void {
+                $fiber = $this->fiberInATransaction($outer);
+                Eventually::holds(static fn(): bool => isset($fiber->fiber), 'it has inserted');
+                unset($fiber);
+                gc_collect_cycles();
+                $outer->execute("INSERT INTO {$this->name} VALUES (2)");
+            });
+
+            self::assertSame([['a' => '2']], Cluster::ask("SELECT a FROM {$this->name}"));
             Cluster::ask("TRUNCATE {$this->name}");
         }
         unset($link);

@@ -193,6 +193,7 @@ final class MessageFaultsTest extends TestCase
         yield 'rows of a statement without columns' => [Message::parseComplete() . Message::parameterDescription() . Message::noData() . Message::bindComplete() . $row . $done];
         yield 'a portal that is suspended' => [$begin . $row . Message::portalSuspended()];
         yield 'a second outcome' => [$begin . $row . $done . $row . $done];
+        yield 'a second outcome without rows' => [$begin . $row . $done . $done];
         yield 'a row after the outcome' => [$begin . $row . $done . $row];
         yield 'a copy to both sides' => [$begin . Message::of('W', "\0\0\0")];
         yield 'data of a copy' => [$begin . Message::copyData("1\tx\n") . $done];

@@ -258,6 +258,20 @@ final class PipelineFaultsTest extends TestCase
         }
     }
 
+    public function testAStatementThatFailsIsSentOnce(): void
+    {
+        // What a sequence has given stays given, whatever becomes of the statement.
+        Cluster::ask("CREATE SEQUENCE {$this->table}_sent");
+        foreach (['SELECT 1 / (nextval($1::text::regclass) * 0)', 'SELECT nextval($1::text::regclass) FROM nowhere', 'INSERT INTO ' . $this->table . ' SELECT 0 * nextval($1::text::regclass) + 1'] as $sql) {
+            foreach (range(1, 3) as $_) {
+                self::assertInstanceOf(QueryException::class, Outcome::of(fn(): mixed => $this->connection->query($sql, ["{$this->table}_sent"])));
+            }
+        }
+
+        self::assertSame([['last_value' => '6']], Cluster::ask("SELECT last_value FROM {$this->table}_sent"), 'three times each by those that were executed');
+        Cluster::ask("DROP SEQUENCE {$this->table}_sent");
+    }
+
     public function testWhoWaitsForHimselfIsToldSo(): void
     {
         [$connection, $table] = [$this->connection, $this->table];

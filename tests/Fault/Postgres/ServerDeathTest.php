@@ -20,6 +20,8 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 
+use function Amp\delay;
+
 /** The server's processes end, one or all, in an orderly way or not. */
 final class ServerDeathTest extends TestCase
 {
@@ -129,7 +131,7 @@ final class ServerDeathTest extends TestCase
                     self::assertNotInstanceOf(CommitUnknownException::class, $lost, $when);
                 }
                 self::restartWhereItIsDown();
-                self::assertSame([], self::ask('SELECT a FROM death'), $when);
+                self::assertNothingStayed($when);
                 if ($link instanceof PostgresPool) {
                     self::assertSame(1, $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (2)')));
                     $link->close();
@@ -168,6 +170,68 @@ final class ServerDeathTest extends TestCase
         self::restartWhereItIsDown();
     }
 
+    /**
+     * @param \Closure(int): mixed $end
+     * @param list<string|null>    $sqlStates
+     */
+    #[DataProvider('ends')]
+    public function testACommitThatTheEndInterruptsIsTheOneThatNobodyKnowsOf(\Closure $end, array $sqlStates): void
+    {
+        self::ask(<<<'SQL'
+            DROP TABLE IF EXISTS death;
+            CREATE TABLE death (a int);
+            CREATE OR REPLACE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(30); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON death DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger();
+            SQL);
+        foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+            $link = $make(self::cluster()->dsn());
+            $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (1)'))));
+            $pid = null;
+            Eventually::holds(static function () use (&$pid): bool {
+                $pid = (self::ask("SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'") ?? [])[0]['pid'] ?? null;
+
+                return $pid !== null;
+            }, 'a backend commits');
+            $end((int) $pid);
+            $unknown = $transaction->await();
+
+            self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
+            self::assertContains($unknown->sqlState, $sqlStates);
+            self::restartWhereItIsDown();
+            self::assertNothingStayed();
+            if ($link instanceof PostgresPool) {
+                self::assertSame(4, $link->query('SELECT 4')->value());
+                $link->close();
+            }
+        }
+    }
+
+    public function testATransactionThatWaitsForItsOwnStatementsBeforeItCommitsIsNotLeftWaiting(): void
+    {
+        foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+            $link = $make(self::cluster()->dsn());
+            $forgotten = null;
+            $transaction = Async::run(static function () use ($link, &$forgotten): mixed {
+                return Outcome::of(static function () use ($link, &$forgotten): mixed {
+                    return $link->transaction(static function (Transaction $transaction) use (&$forgotten): string {
+                        $transaction->query('SELECT 1');
+                        $forgotten = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)')));
+                        delay(0);
+
+                        return 'done';
+                    });
+                });
+            });
+            self::ask('SELECT pg_terminate_backend(' . self::busy() . ')');
+            $lost = $transaction->await();
+
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertNotInstanceOf(CommitUnknownException::class, $lost);
+            self::assertInstanceOf(ConnectionLostException::class, $forgotten?->await());
+            $link->close();
+        }
+    }
+
     /** @return iterable<string, array{\Closure(PostgresLink): mixed}> */
     public static function transfers(): iterable
     {
@@ -192,6 +256,77 @@ final class ServerDeathTest extends TestCase
                 yield "{$i}\n";
             }
         })())];
+    }
+
+    /** @param \Closure(PostgresLink): mixed $transfer */
+    #[DataProvider('transfers')]
+    public function testATransferThatTheEndInterruptsFailsAndHasNoRowThatIsNotWhole(\Closure $transfer): void
+    {
+        foreach (self::ends() as [$end]) {
+            self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
+            foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
+                $link = $make(self::cluster()->dsn());
+                $transferring = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transfer($link)));
+                $end(self::busy());
+
+                $lost = $transferring->await();
+                self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+                self::restartWhereItIsDown();
+                self::assertNothingStayed();
+                if ($link instanceof PostgresPool) {
+                    self::assertSame(4, $link->query('SELECT 4')->value());
+                    $link->close();
+                }
+            }
+        }
+    }
+
+    public function testAnEndThatComesWhileNobodyWaitsIsNotTakenForTheEndOfATransfer(): void
+    {
+        self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
+        $end = static function (PostgresConnection $connection): void {
+            self::ask("SELECT pg_terminate_backend({$connection->backendPid()})");
+            Eventually::holds($connection->isClosed(...), 'the loss is noticed');
+        };
+        $transfers = [
+            'a copy out' => static function (PostgresConnection $connection) use ($end): void {
+                foreach ($connection->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT") as $number => $_) {
+                    if ($number === 5) {
+                        $end($connection);
+                    }
+                }
+            },
+            'a stream' => static function (PostgresConnection $connection) use ($end): void {
+                foreach ($connection->stream("SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i") as $number => $_) {
+                    if ($number === 5) {
+                        $end($connection);
+                    }
+                }
+            },
+            'a copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
+                yield "1\n";
+                $end($connection);
+                yield "2\n";
+            })()),
+            'a large copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
+                for ($i = 0; $i < 200_000; ++$i) {
+                    if ($i === 100_000) {
+                        $end($connection);
+                    }
+                    yield "{$i}\n";
+                }
+            })()),
+            'the end of a copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
+                yield "1\n";
+                $end($connection);
+            })()),
+        ];
+        foreach ($transfers as $name => $transfer) {
+            $connection = PostgresConnection::connect(self::cluster()->dsn());
+            $lost = Outcome::of(static fn(): mixed => $transfer($connection));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, "{$name}: " . Outcome::told($lost));
+            self::assertNothingStayed($name);
+        }
     }
 
     public function testEveryStatementOfAPipelineThatTheEndInterruptsFails(): void
@@ -249,6 +384,12 @@ final class ServerDeathTest extends TestCase
         return (int) $pid;
     }
 
+    /** A server may answer once more before it notices that one of its processes was killed. */
+    private static function assertNothingStayed(string $when = ''): void
+    {
+        Eventually::holds(static fn(): bool => self::ask('SELECT a FROM death') === [], "the table is empty {$when}", 20);
+    }
+
     private static function restartWhereItIsDown(): void
     {
         if (self::cluster()->postmasterPid() === null) {
@@ -262,7 +403,8 @@ final class ServerDeathTest extends TestCase
     {
         set_error_handler(static fn(): bool => true);
         try {
-            return Cluster::ask($sql, self::cluster()->dsn());
+            // Otherwise libpq writes to standard error what a backend says when the server crashes.
+            return Cluster::ask($sql, self::cluster()->dsn(options: '-c client_min_messages=error'));
         } catch (\RuntimeException) {
             return null;
         } finally {

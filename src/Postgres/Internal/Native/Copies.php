@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Native;
 use Amp\Cancellation;
 use Spindle\Postgres\QueryException;
 
-/** Copies in and out, by simple queries. A COPY has the connection for itself. */
-final readonly class Copies
+/** A copy in or out, by a simple query. A COPY has the connection for itself. */
+final class Copies
 {
     /** Bytes that are gathered for a message, and that may wait to be written. */
     private const CHUNK = 0x1_0000;
@@ -17,7 +17,9 @@ final readonly class Copies
     /** Bytes that came and may wait to be taken. */
     private const BEHIND = 0x10_0000;
 
-    public function __construct(private Pipeline $pipeline) {}
+    private ?Exchange $exchange = null;
+
+    public function __construct(private readonly Pipeline $pipeline) {}
 
     /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to see what the rows are */
     public function in(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
@@ -40,8 +42,7 @@ final readonly class Copies
 
             return $this->end($sql, $exchange, $cancellation)->affected();
         } finally {
-            $this->pipeline->copying = false;
-            $this->pipeline->copy->give();
+            $this->giveBack();
         }
     }
 
@@ -68,17 +69,29 @@ final readonly class Copies
                 $rows = [];
                 $bytes = 0;
                 $this->pipeline->pause(false);
+                $cancellation?->throwIfRequested();
                 foreach ($taken as $row) {
                     yield $index++ => $row;
                 }
             }
             $this->end($sql, $exchange, $cancellation);
+            if ($exchange->discarded) {
+                throw new \LogicException('The transaction that this COPY is a part of is over');
+            }
         } finally {
             if ($exchange !== null && $this->pipeline->isOpen()) {
                 $this->pipeline->abandon($exchange, null);
                 $this->pipeline->pause(false);
             }
-            $this->pipeline->copying = false;
+            $this->giveBack();
+        }
+    }
+
+    /** Unless it was taken away: {@see Pipeline::stop()}. */
+    private function giveBack(): void
+    {
+        if ($this->pipeline->copying === $this->exchange) {
+            $this->pipeline->copying = null;
             $this->pipeline->copy->give();
         }
     }
@@ -87,8 +100,7 @@ final readonly class Copies
     private function start(string $direction, string $sql, ?\Closure $data, ?Cancellation $cancellation): Exchange
     {
         $this->pipeline->settle(false, $cancellation);
-        $this->pipeline->copying = true;
-        $exchange = new Exchange(extended: false);
+        $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->data = $data;
         $this->pipeline->send($exchange, Frontend::query($sql));
         $this->pipeline->await($exchange, $cancellation);

@@ -183,6 +183,11 @@ final class NativeSession implements Session
         $this->pipeline->stop();
     }
 
+    public function pace(): int
+    {
+        return $this->pipeline->pace;
+    }
+
     public function lastActivity(): int
     {
         return $this->pipeline->since;

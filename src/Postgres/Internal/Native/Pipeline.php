@@ -35,8 +35,11 @@ final class Pipeline
     /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
     public int $since = 0;
 
-    /** Whether who has it has sent his COPY. */
-    public bool $copying = false;
+    /** Nanoseconds from one answer to the next, of those that were read last. */
+    public int $pace = 0;
+
+    /** The COPY of who has it, once it is sent. */
+    public ?Exchange $copying = null;
 
     /** Messages that close what is not needed any more, for the next time that something is submitted. */
     public string $closing = '';
@@ -137,7 +140,7 @@ final class Pipeline
     {
         do {
             $this->settle(false, $cancellation);
-            if ($this->copy->taken && ($this->copying || !$this->copy->isMine())) {
+            if ($this->copy->taken && ($this->copying !== null || !$this->copy->isMine())) {
                 // Whoever gets it next runs only after this has been sent.
                 $this->copy->take($cancellation);
                 $this->copy->give();
@@ -234,6 +237,12 @@ final class Pipeline
     {
         foreach ($this->conversation->exchanges as $exchange) {
             $this->abandon($exchange, null);
+        }
+        if ($this->copying?->copy === 'H') {
+            // Who reads it need not come back, and nobody is to wait for him.
+            $this->copying = null;
+            $this->pause(false);
+            $this->copy->give();
         }
     }
 
@@ -475,14 +484,19 @@ final class Pipeline
         $conversation = $this->conversation;
         $before = $conversation->current();
         $now = hrtime(true);
+        $elapsed = $now - $this->since;
         if ($before !== null) {
-            $before->took = $now - $this->since;
+            $before->took = $elapsed;
         }
         $this->since = $now;
+        $head = $conversation->head;
         try {
             $conversation->receive($bytes);
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
+        }
+        if ($conversation->head > $head) {
+            $this->pace = intdiv($elapsed, $conversation->head - $head);
         }
         if ($conversation->exchanges === []) {
             $this->rest();

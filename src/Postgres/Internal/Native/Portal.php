@@ -46,6 +46,7 @@ final readonly class Portal
                 }
                 // The next ones come while these are taken.
                 $next = $exchange->suspended ? $this->fetchMore($exchange, $cancellation) : null;
+                $cancellation?->throwIfRequested();
                 foreach (new Result($statement->columns, $exchange, $exchange->rows, 0) as $row) {
                     yield $index++ => $row;
                 }

@@ -194,6 +194,11 @@ final class PgsqlSession implements Session
         $this->handle->stop();
     }
 
+    public function pace(): int
+    {
+        return $this->took;
+    }
+
     public function lastActivity(): int
     {
         return $this->handle->since;

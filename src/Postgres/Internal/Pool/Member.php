@@ -12,6 +12,9 @@ final class Member
     /** Queries that share a session at most: so many one that is slow for once can hold up. */
     public const MOST_SHARING = 64;
 
+    /** Nanoseconds that those ahead of a query on the same session may take, as long as it could have another. */
+    private const SOON = 500_000;
+
     /** Queries of different borrowers that share it now. */
     public int $queries = 0;
 
@@ -32,6 +35,17 @@ final class Member
     public function isShareable(int $now): bool
     {
         return !$this->alone && !$this->reserved && ($this->queries === 0 || $this->queries < self::MOST_SHARING && $now - $this->session->lastActivity() < Paces::SHORT);
+    }
+
+    /**
+     * Whether one more query may share it, and is answered soon.
+     *
+     * @param int $now hrtime
+     */
+    public function answersSoon(int $now): bool
+    {
+        return !$this->alone && !$this->reserved && ($this->queries === 0 || $this->queries < self::MOST_SHARING
+            && $this->queries * $this->session->pace() < self::SOON && $now - $this->session->lastActivity() < self::SOON);
     }
 
     public function isFree(): bool

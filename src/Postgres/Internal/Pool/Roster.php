@@ -30,7 +30,7 @@ final class Roster implements Lender
     /** Seconds for a connection that was idle to show that it is there. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /** Queries that share the least busy session from which on another is opened. */
+    /** Queries that share a session from which on another is opened, where the answer does not come soon. */
     private const CROWDED = 4;
 
     /** @var list<Member> */
@@ -48,9 +48,6 @@ final class Roster implements Lender
     private int $ids = 0;
 
     private int $turn = 0;
-
-    /** Which has answered last. */
-    private ?Member $recent = null;
 
     private bool $closed = false;
 
@@ -84,7 +81,7 @@ final class Roster implements Lender
     public function share(?Cancellation $cancellation): Member
     {
         ++$this->counts->acquired;
-        $member = $this->sharersWaiting === 0 && !$this->closed ? $this->leastBusy() : null;
+        $member = $this->sharersWaiting === 0 && !$this->closed ? $this->shareable() : null;
         if ($member === null) {
             $this->ensureUsable();
 
@@ -93,7 +90,7 @@ final class Roster implements Lender
         if ($member->queries++ === 0 && hrtime(true) - $member->session->lastActivity() > $this->options->validateAfter * 1e9) {
             return $this->validated($member, false, $cancellation);
         }
-        if ($member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members) < $this->most) {
+        if ($member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members) < $this->most && !$member->answersSoon(hrtime(true))) {
             $this->grow();
         }
 
@@ -103,7 +100,6 @@ final class Roster implements Lender
     /** A shared query is done. */
     public function release(Member $member): void
     {
-        $this->recent = $member;
         if (--$member->queries === 0 || $member->reserved || $this->waiting !== []) {
             $this->freed($member);
         }
@@ -214,18 +210,27 @@ final class Roster implements Lender
     }
 
     /**
-     * Of two the one with fewer queries, which is nearly as good as the least busy of all. One of the two is the one that has just
-     * answered: those who were woken by its answers gather their next queries there, in one round trip.
+     * The first where a statement is answered soon: those who share it share its round trips too, which for short statements are most of
+     * what they cost on either side, and the server has fewer processes to wake. Where the server takes its time, of two the one with fewer
+     * queries, which is nearly as good as the least busy of all.
      */
-    private function leastBusy(): ?Member
+    private function shareable(): ?Member
     {
         $now = hrtime(true);
-        $best = $this->recent?->isShareable($now) === true ? $this->recent : null;
+        foreach ($this->members as $member) {
+            if ($member->answersSoon($now)) {
+                return $member;
+            }
+        }
+        $best = null;
         $count = \count($this->members);
         for ($looks = $count; $looks > 0; --$looks) {
             $member = $this->members[$this->turn = ($this->turn + 1) % $count];
             if ($member->isShareable($now)) {
-                return $best === null || $member->queries < $best->queries ? $member : $best;
+                if ($best !== null) {
+                    return $member->queries < $best->queries ? $member : $best;
+                }
+                $best = $member;
             }
         }
 
@@ -319,7 +324,11 @@ final class Roster implements Lender
             return;
         }
         foreach ($this->waiting as $id => $waiter) {
-            if ($member->alone || $waiter->alone && $member->queries > 0 || !$waiter->alone && ($member->reserved || $member->queries >= Member::MOST_SHARING)) {
+            $mayShare = !$member->reserved && $member->queries < Member::MOST_SHARING;
+            if ($member->alone || $member->queries > 0 && (!$mayShare || $this->sharersWaiting === 0)) {
+                break;
+            }
+            if ($waiter->alone ? $member->queries > 0 : !$mayShare) {
                 continue;
             }
             $this->forget($id);
@@ -445,9 +454,6 @@ final class Roster implements Lender
         $index = array_search($member, $this->members, true);
         if ($index !== false) {
             array_splice($this->members, $index, 1);
-        }
-        if ($this->recent === $member) {
-            $this->recent = null;
         }
         $member->session->close();
     }

@@ -17,6 +17,7 @@ use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Scale;
 
 use function Amp\delay;
@@ -160,13 +161,20 @@ trait CancelsOnTheServer
         self::assertUsable($connection);
     }
 
-    public function testACancelledConnectionIsNoneAndLeavesNone(): void
+    public function testConnectingIsCancelledAndLeavesNothing(): void
     {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->pause();
         $source = new DeferredCancellation();
-        $future = Async::run(fn(): PostgresConnection => PostgresConnection::connect($this->options(), $source->getCancellation()));
-        delay(0);
+        $future = Async::run(fn(): PostgresConnection => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()));
+        Eventually::holds(static fn(): bool => $proxy->connections === 1, 'it is begun');
         $source->cancel(new \DomainException('enough'));
-
         self::assertSame('enough', self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+        $proxy->resume();
+        Eventually::holds(static fn(): bool => $proxy->open() === 0, 'it is closed');
+
+        self::thrown(CancelledException::class, fn() => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()));
+        self::assertSame(1, $proxy->connections);
+        $proxy->stop();
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -90,6 +91,26 @@ trait CopiesOut
             }
             self::assertUsable($transaction);
         });
+    }
+
+    public function testACopyThatOutlivesItsTransactionIsTold(): void
+    {
+        $link = $this->link();
+        try {
+            $rows = $link->transaction(static function (Transaction $transaction): \Generator {
+                $rows = $transaction->copyTo('COPY (SELECT generate_series(1, 1000000)) TO STDOUT');
+                self::assertSame("1\n", $rows->current());
+
+                return $rows;
+            });
+            foreach ($rows as $_) {
+                continue;
+            }
+            self::fail('It is read to its end');
+        } catch (PostgresException|\LogicException) {
+            unset($rows);
+        }
+        self::assertUsable($link);
     }
 
     public function testACopyOutMayBeTheInputOfAnother(): void

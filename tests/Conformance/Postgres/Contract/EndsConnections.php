@@ -13,6 +13,8 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
  * How a connection ends: closed, let go, lost, forked.
@@ -85,6 +87,27 @@ trait EndsConnections
         self::assertTrue($connection->isClosed());
         foreach ($this->verbs($connection) as $verb) {
             self::assertStringContainsString('Nothing was sent', self::thrown(ConnectionLostException::class, $verb)->getMessage());
+        }
+    }
+
+    public function testALossWithoutAWordIsToldToo(): void
+    {
+        foreach (['close', 'reset'] as $how) {
+            foreach ([true, false] as $isIdle) {
+                $proxy = FaultyProxy::before(Cluster::shared());
+                $connection = PostgresConnection::connect($this->throughProxy($proxy));
+                $gate = new Gate();
+                $futures = $isIdle ? [] : [Async::run(static fn(): mixed => $connection->query($gate->statement())), Async::run(static fn(): mixed => $connection->query('SELECT 1'))];
+                $gate->awaitStatements($isIdle ? 0 : 1);
+                $how === 'close' ? $proxy->close() : $proxy->reset();
+                foreach ($futures as $future) {
+                    self::assertNull(self::thrown(ConnectionLostException::class, $future->await(...))->sqlState);
+                }
+                self::thrown(ConnectionLostException::class, static fn() => $connection->query('SELECT 1'));
+                self::assertTrue($connection->isClosed());
+                $gate->open();
+                $proxy->stop();
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
@@ -233,6 +234,28 @@ trait LendsConnections
             $connection->release();
         }
         Eventually::holds(static fn(): bool => [0, 2, 0, 0] === [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting], 'both are idle');
+    }
+
+    public function testAStatementThatFailsGivesItsConnectionBack(): void
+    {
+        $pool = $this->pool(1, acquireTimeout: 1.0);
+        foreach ([1, 2, 3] as $_) {
+            self::assertSame(1, $pool->query('SELECT 1 / $1::int', [1])->value()); // known to be short, so shared
+            foreach ([
+                static fn() => $pool->query('SELECT 1 / $1::int', [0]),
+                static fn() => $pool->query('SELECT 1 / $1::int', [[]]),
+                static fn() => $pool->query('SELECT 1 / $1::int', []),
+                static fn() => $pool->query('nonsense'),
+                static fn() => iterator_to_array($pool->stream('SELECT 1 / 0')),
+                static fn() => $pool->copyFrom('COPY nowhere FROM STDIN', ['']),
+                static fn() => $pool->executeScript('SELECT 1 / 0'),
+                static fn() => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1 / 0')),
+            ] as $verb) {
+                self::thrown(PostgresException::class, $verb);
+                $pool->acquire()->release();
+            }
+        }
+        self::assertSame(1, $pool->stats()->opened);
     }
 
     public function testATransactionKeepsItsConnection(): void

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -197,20 +198,55 @@ trait RunsTransactions
     public function testWhatAFiberHasSentBeforeTheEndIsPartOfIt(): void
     {
         $link = $this->link();
-        $table = self::table('i int');
-        $sent = $link->transaction(static function (Transaction $transaction) use ($table): array {
+        $table = self::table('i int, id text DEFAULT pg_current_xact_id()');
+        [$id, $sent] = $link->transaction(static function (Transaction $transaction) use ($table): array {
+            $id = $transaction->query('SELECT pg_current_xact_id()::text')->value();
             $sent = [
                 Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.01)")),
                 Async::run(static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 2 WHERE \$1 = 'x'", ['x'])),
-                Async::run(static fn(): int => $transaction->copyFrom("COPY {$table} FROM STDIN", [[3]])),
+                Async::run(static fn(): int => $transaction->copyFrom("COPY {$table} (i) FROM STDIN", [[3]])),
+                Async::run(static fn(): int => $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} (i) VALUES (4)"))),
             ];
             delay(0);
 
-            return $sent;
+            return [$id, $sent];
         });
 
-        self::assertSame([1, 1, 1], array_map(static fn(Future $future): int => $future->await(), $sent));
-        self::assertSame([1, 2, 3], $link->query("SELECT i FROM {$table} ORDER BY i")->column());
+        self::assertSame([1, 1, 1, 1], array_map(static fn(Future $future): int => $future->await(), $sent));
+        self::assertSame([1, 2, 3, 4], $link->query("SELECT i FROM {$table} WHERE id = \$1 ORDER BY i", [$id])->column());
+    }
+
+    public function testWhatAFiberHasSentBeforeAFailureIsUndone(): void
+    {
+        $link = $this->link();
+        $table = self::table('i int');
+        /** @var \ArrayObject<int, Future<mixed>> $sent */
+        $sent = new \ArrayObject();
+        self::thrown(\DomainException::class, static fn() => $link->transaction(static function (Transaction $transaction) use ($table, $sent): never {
+            $transaction->execute("INSERT INTO {$table} VALUES (0)");
+            foreach ([
+                static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.01)"),
+                static fn(): int => $transaction->execute("INSERT INTO {$table} SELECT 2 WHERE \$1 = 'x'", ['x']),
+                static fn(): int => $transaction->copyFrom("COPY {$table} (i) FROM STDIN", [[3]]),
+                static fn(): int => $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (4)")),
+                static fn() => $transaction->executeScript("INSERT INTO {$table} VALUES (5)"),
+            ] as $verb) {
+                $sent[] = Async::run(static function () use ($verb): mixed {
+                    try {
+                        return $verb();
+                    } catch (PostgresException|\LogicException $refused) {
+                        return $refused; // or done, and undone
+                    }
+                });
+            }
+            delay(0);
+            throw new \DomainException();
+        }));
+        foreach ($sent as $future) {
+            $future->await();
+        }
+
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 
     public function testATransactionThatWasCancelledBeforehandIsNotBegun(): void

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -46,6 +47,36 @@ trait StreamsRows
             }
         }
         self::assertUsable($link);
+    }
+
+    public function testAnyStatementMayBeStreamed(): void
+    {
+        $link = $this->link();
+        $table = self::table('id int, "INSERT" text');
+        $link->execute("INSERT INTO {$table} VALUES (1, 'a'), (2, 'b')");
+        $rows = [['id' => 1, 'INSERT' => 'a'], ['id' => 2, 'INSERT' => 'b']];
+        foreach ([
+            'SELECT 1 AS a;' => [['a' => 1]],
+            " \n-- INSERT\n/* DELETE */ ((SELECT 1 AS a)) -- INTO" => [['a' => 1]],
+            "select 'INSERT INTO' as a, \"INSERT\" from {$table} where id = 1" => [['a' => 'INSERT INTO', 'INSERT' => 'a']],
+            "TABLE {$table}" => $rows,
+            "SELECT * FROM {$table} ORDER BY id FOR UPDATE" => $rows,
+            'VALUES (1, true), (2, NULL);' => [['column1' => 1, 'column2' => true], ['column1' => 2, 'column2' => null]],
+            "WITH x AS (SELECT * FROM {$table}) SELECT count(*) FROM x" => [['count' => 2]],
+            "WITH x AS (INSERT INTO {$table} VALUES (3) RETURNING id) SELECT * FROM x" => [['id' => 3]],
+            "INSERT INTO {$table} VALUES (4) RETURNING *" => [['id' => 4, 'INSERT' => null]],
+            "UPDATE {$table} SET id = id + 1 WHERE id > 2" => [],
+            "DELETE FROM {$table} WHERE id > 4 RETURNING id" => [['id' => 5]],
+            'SHOW TimeZone' => [['TimeZone' => 'UTC']],
+            'EXPLAIN (COSTS OFF) SELECT 1' => [['QUERY PLAN' => 'Result']],
+            'SELECT' => [[]],
+            'SELECT $$;$$ AS a' => [['a' => ';']],
+            '' => [],
+            '-- nothing' => [],
+        ] as $sql => $expected) {
+            self::assertSame($expected, iterator_to_array($link->stream($sql)), $sql);
+        }
+        self::assertSame([1, 2, 4], $link->query("SELECT id FROM {$table} ORDER BY id")->column());
     }
 
     public function testValuesOfAStreamHaveTheirTypes(): void
@@ -159,6 +190,23 @@ trait StreamsRows
         self::assertSame([45_150, 90_300, 135_450], $sums);
     }
 
+    public function testStreamsLeaveNoCursorsOpen(): void
+    {
+        $this->link()->transaction(static function (Transaction $transaction): void {
+            for ($i = 0; $i < 20; ++$i) {
+                foreach ($transaction->stream('SELECT generate_series(1, 1000)') as $index => $_) {
+                    if ($index === 20 * $i) {
+                        break;
+                    }
+                }
+                self::assertCount(60, iterator_to_array($transaction->stream('SELECT generate_series(1, 60)')));
+            }
+            self::assertUsable($transaction);
+
+            self::assertSame([], $transaction->query("SELECT name FROM pg_cursors WHERE name <> ''")->column());
+        });
+    }
+
     public function testAStreamWithinATransactionSeesItAndIsPartOfIt(): void
     {
         $link = $this->link();
@@ -175,6 +223,31 @@ trait StreamsRows
         });
 
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testAStreamThatOutlivesItsTransactionIsTold(): void
+    {
+        $link = $this->link();
+        $rows = $link->transaction(static function (Transaction $transaction): \Generator {
+            $rows = $transaction->stream('SELECT generate_series(1, 100000) AS i');
+            self::assertSame(['i' => 1], $rows->current());
+
+            return $rows;
+        });
+        self::assertUsable($link);
+        $taken = 0;
+        try {
+            for (; $rows->valid(); $rows->next()) {
+                ++$taken;
+            }
+            self::assertInstanceOf(Transaction::class, $link, 'of which the inner one is a part, and its stream');
+            self::assertSame(100_000, $taken);
+        } catch (PostgresException|\LogicException) {
+            self::assertLessThan(20_000, $taken);
+        }
+        if (!$link instanceof Transaction) {
+            self::assertUsable($link);
+        }
     }
 
     public function testAStreamMayBeBegunInOneFiberAndReadInAnother(): void

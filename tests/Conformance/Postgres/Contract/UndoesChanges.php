@@ -86,6 +86,20 @@ trait UndoesChanges
         }
     }
 
+    public function testChangesOfABorrowerThatNoStatementTellsAreUndone(): void
+    {
+        $pool = $this->pool(1);
+        $function = 'f_' . bin2hex(random_bytes(6));
+        $pool->execute("CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '123kB', false); RETURN 1; END $$");
+        self::assertUsable($pool);
+        $connection = $pool->acquire();
+        $connection->query("SELECT {$function}()");
+        self::assertSame('123kB', $connection->query('SHOW work_mem')->value());
+        $connection->release();
+
+        self::assertSame('4MB', $pool->query('SHOW work_mem')->value());
+    }
+
     public function testATransactionThatWasLeftOpenIsRolledBackWithAWarning(): void
     {
         $pool = $this->pool(1);
