@@ -9,6 +9,7 @@ use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Postgres\Internal\Native\Conversation;
 use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Native\MessageReader;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;
@@ -193,7 +194,7 @@ final class ConversationTest extends TestCase
         $outcome = [\count($conversation->notifications), $conversation->status, $conversation->current()];
         foreach ($exchanges as $exchange) {
             $outcome[] = [
-                implode('', $exchange->chunks), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
+                implode('', array_map(static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING), $exchange->chunks)), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
                 $exchange->error?->field('D'), $exchange->suspended, $exchange->done, $exchange->status,
             ];
         }

@@ -32,9 +32,11 @@ final class MessageReaderTest extends TestCase
         $reader->add($rows . substr(Message::dataRow('4'), 0, -1));
 
         self::assertSame(['D', 3, $rows], [$reader->next(), $reader->rows, $reader->payload()]);
+        self::assertSame($rows . str_pad(substr(Message::dataRow('4'), 0, -1), MessageReader::PADDING, "\0"), $reader->rowMessages());
         self::assertSame('', $reader->next());
         $reader->add('4');
         self::assertSame(['D', 1, Message::dataRow('4')], [$reader->next(), $reader->rows, $reader->payload()]);
+        self::assertSame(Message::dataRow('4') . str_repeat("\0", MessageReader::PADDING), $reader->rowMessages());
     }
 
     public function testAWholeAnswerIsOneEvent(): void

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Native\MessageReader;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
@@ -131,7 +132,7 @@ final class ResultTest extends TestCase
             foreach ([[$bytes], [Message::dataRow('1', '2') . $bytes], [$bytes . Message::dataRow('1', '2')]] as $chunks) {
                 $rows = new Exchange();
                 foreach ($chunks as $chunk) {
-                    $rows->add($chunk, $chunk === $bytes ? 1 : 2);
+                    $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 }
                 $result = self::of($columns, $rows, $rows->rows);
                 self::assertThrows(ProtocolException::class, $result->lists(...), $name);
@@ -157,12 +158,18 @@ final class ResultTest extends TestCase
         return self::messages($rows === [] ? [] : [$rows]);
     }
 
+    /** With the worst that may be behind rows. */
+    private static function padded(string $messages): string
+    {
+        return $messages . str_repeat("\xFF", MessageReader::PADDING);
+    }
+
     /** @param list<list<list<string|null>>> $chunks rows of each */
     private static function messages(array $chunks): Exchange
     {
         $exchange = new Exchange();
         foreach ($chunks as $rows) {
-            $exchange->add(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows)), max(1, \count($rows)));
+            $exchange->add(self::padded(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows))), max(1, \count($rows)));
         }
 
         return $exchange;

@@ -63,7 +63,7 @@ final class Conversation
         while ($this->end === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
                 if ($reader->rows > 0 && !$exchange->discarded) {
-                    $exchange->add($reader->payload(), $reader->rows);
+                    $exchange->add($reader->rowMessages(), $reader->rows);
                 }
                 $exchange->tag = $reader->tag;
                 $exchange->hasOutcome = true;
@@ -81,7 +81,7 @@ final class Conversation
                     throw ProtocolException::unexpected('D', 'behind the end of its rows');
                 }
                 if (!$exchange->discarded) {
-                    $rows = $reader->payload();
+                    $rows = $reader->rowMessages();
                     $exchange->add($rows, max(1, $reader->rows));
                     $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
                 }

@@ -15,7 +15,7 @@ use Spindle\Postgres\ProtocolException;
 /** What was sent up to one Sync, and what came of it: rows as the messages that they came in. */
 final class Exchange implements Rows
 {
-    /** @var list<string> whole messages with rows */
+    /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
 
     /** @var int<0, max> in them */
@@ -131,7 +131,10 @@ final class Exchange implements Rows
         }
     }
 
-    /** @param int<1, max> $rows in these messages */
+    /**
+     * @param string      $messages padded
+     * @param int<1, max> $rows     in these messages
+     */
     public function add(string $messages, int $rows): void
     {
         $this->chunks[] = $messages;
@@ -186,11 +189,11 @@ final class Exchange implements Rows
     private function read(string $messages, Columns $columns, array $keys, int $most): array
     {
         $kinds = $this->binary ? $columns->binaryKinds : $columns->kinds;
-        $end = \strlen($messages);
-        // So that a value of fixed size can be read wherever a value may begin.
-        $messages .= "\0\0\0\0\0\0\0\0\0\0\0\0";
+        $end = \strlen($messages) - MessageReader::PADDING;
         $rows = [];
         $at = 0;
+        // A variable is compared in half of the time of another class's constant.
+        [$int4, $int8, $float8, $text] = [Columns::INT4, Columns::INT8, Columns::FLOAT8, Types::TEXT];
         [$high, $low] = str_split(pack('n', \count($kinds)));
         do {
             if ($messages[$at + 6] !== $low || $messages[$at + 5] !== $high) {
@@ -209,17 +212,22 @@ final class Exchange implements Rows
                     continue;
                 }
                 $kind = $kinds[$index];
-                if ($kind === Columns::INT4) {
+                if ($kind === $text) {
+                    /** @var array{1: int} $read */
+                    $read = unpack('N', $messages, $at);
+                    $row[$key] = substr($messages, $at + 4, $read[1]);
+                    $at += 4 + $read[1];
+                } elseif ($kind === $int4) {
                     /** @var array{1: int} $read */
                     $read = unpack('N', $messages, $at + 4);
                     $row[$key] = $read[1] < 0x8000_0000 ? $read[1] : $read[1] - 0x1_0000_0000;
                     $at += 8;
-                } elseif ($kind === Columns::FLOAT8) {
+                } elseif ($kind === $float8) {
                     /** @var array{1: float} $read */
                     $read = unpack('E', $messages, $at + 4);
                     $row[$key] = $read[1];
                     $at += 12;
-                } elseif ($kind === Columns::INT8) {
+                } elseif ($kind === $int8) {
                     /** @var array{1: int} $read */
                     $read = unpack('J', $messages, $at + 4);
                     $row[$key] = $read[1];
@@ -227,12 +235,12 @@ final class Exchange implements Rows
                 } else {
                     /** @var array{1: int} $read */
                     $read = unpack('N', $messages, $at);
-                    $text = substr($messages, $at + 4, $read[1]);
+                    $bytes = substr($messages, $at + 4, $read[1]);
                     $at += 4 + $read[1];
                     $row[$key] = match ($kind) {
-                        Types::TEXT, Columns::BYTES => $text,
-                        Types::INT => (int) $text,
-                        default => $columns->types->decode($columns->oids[$index], $text),
+                        Columns::BYTES => $bytes,
+                        Types::INT => (int) $bytes,
+                        default => $columns->types->decode($columns->oids[$index], $bytes),
                     };
                 }
             }

@@ -21,6 +21,8 @@ final class MessageReader
     /** What messages other than data may have: the server sends none that is longer. */
     private const LONGEST_OTHER = 0x0010_0000;
 
+    public const PADDING = 12;
+
     /** Messages of data, of errors and notices, notifications, descriptions. */
     private const LONG = 'DdENATVt';
 
@@ -56,7 +58,7 @@ final class MessageReader
 
     /**
      * Reads, if it is here as a whole, what most statements are answered with: BindComplete, rows, CommandComplete, ReadyForQuery. Otherwise
-     * reads nothing. {@see $rows}, {@see $tag} and {@see $status} tell the answer, {@see payload()} gives the messages of its rows.
+     * reads nothing. {@see $rows}, {@see $tag} and {@see $status} tell the answer, {@see rowMessages()} gives its rows.
      *
      * One event of what would be four, for these are half of the time that a short statement takes on this side. Lengths that can't be
      * lead beyond the buffer, so that {@see next()} finds them.
@@ -122,10 +124,22 @@ final class MessageReader
         return $type;
     }
 
-    /** The bytes of the message that was read last, without type and length; of rows all of their messages. */
+    /** The bytes of the message that was read last, without type and length. */
     public function payload(): string
     {
         return substr($this->buffer, $this->start, $this->end - $this->start);
+    }
+
+    /**
+     * The messages of the rows that were read last, and {@see PADDING} bytes more, so that a value of fixed size can be read wherever a
+     * value may begin. What they are is of no concern; those of the next messages are had without another copy.
+     */
+    public function rowMessages(): string
+    {
+        $messages = substr($this->buffer, $this->start, $this->end - $this->start + self::PADDING);
+        $missing = $this->end + self::PADDING - \strlen($this->buffer);
+
+        return $missing > 0 ? $messages . str_repeat("\0", $missing) : $messages;
     }
 
     /** Bytes that are not read yet. */
@@ -142,16 +156,20 @@ final class MessageReader
 
     private function readRows(int $size): void
     {
-        $this->rows = 1;
+        $buffer = $this->buffer;
         $at = $this->next;
-        while ($at + 5 <= $size && $this->buffer[$at] === 'D') {
-            $length = $this->lengthAt($at, 'D');
-            if ($size - $at <= $length) {
+        $last = $size - 5;
+        $rows = 1;
+        for (; $at <= $last && $buffer[$at] === 'D'; ++$rows) {
+            /** @var array{1: int} $length */
+            $length = unpack('N', $buffer, $at + 1);
+            if ($length[1] < 4 || $size - $at <= $length[1]) {
+                // The next event, or none: next() looks whether it can be.
                 break;
             }
-            $at += $length + 1;
-            ++$this->rows;
+            $at += $length[1] + 1;
         }
+        $this->rows = $rows;
         $this->next = $this->end = $at;
     }
 

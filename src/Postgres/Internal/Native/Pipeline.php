@@ -510,9 +510,9 @@ final class Pipeline
         $awake = $conversation->awake;
         $conversation->awake = [];
         foreach ($awake as $exchange) {
-            // What is large is copied once more by whoever takes it: not in the same turn of the loop.
+            // What is large is copied once more by whoever takes it: not before the loop has looked at others.
             if ($conversation->isLarge) {
-                EventLoop::defer($exchange->wake(...));
+                EventLoop::delay(0, $exchange->wake(...));
             } else {
                 $exchange->wake();
             }
