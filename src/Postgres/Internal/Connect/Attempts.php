@@ -47,8 +47,6 @@ final class Attempts
         }
     }
 
-    public function succeeded(Established $session): void {}
-
     /** @return list<Endpoint> that were reached, but are of another kind than was asked for */
     public function unsuitable(): array
     {

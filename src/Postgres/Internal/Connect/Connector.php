@@ -14,7 +14,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Makes connections: hosts in their order, all addresses of each, until one gives a session of the kind asked for. */
+/** Makes connections, to the first server that gives a session of the kind asked for: {@see HostSearch}. */
 final class Connector
 {
     /** Seconds within which a server is expected to take a request to cancel. */
@@ -30,24 +30,13 @@ final class Connector
     /**
      * Suspends until a session stands. Nothing stays open when it fails or is cancelled.
      *
-     * Hosts and addresses that are still to be tried share what is left of the time, so that one that is silent does not take all.
-     *
      * @throws ConnectionFailedException when no host gives one in time
      * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
      * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): Established
     {
-        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
-        $target = $this->options->targetSession;
-        $attempts = new Attempts($this->options->logger);
-        if ($target !== TargetSession::PreferStandby) {
-            return $this->any($target, $deadline, $attempts) ?? throw $attempts->failure();
-        }
-
-        return $this->any(TargetSession::Standby, $deadline->share(2), $attempts)
-            ?? $this->among($attempts->unsuitable(), TargetSession::Any, $deadline, $attempts)
-            ?? throw $attempts->failure();
+        return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
     }
 
     /**
@@ -75,43 +64,6 @@ final class Connector
         } catch (AttemptFailedException|ProtocolException $failure) {
             throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
         }
-    }
-
-    private function any(TargetSession $target, Deadline $deadline, Attempts $attempts): ?Established
-    {
-        $left = \count($this->options->hosts);
-        foreach ($this->options->hosts as $host) {
-            $share = $deadline->share($left--);
-            try {
-                $session = $this->among(Lookup::endpoints($host, $share), $target, $share, $attempts);
-            } catch (AttemptFailedException $failure) {
-                $attempts->add($host, $failure);
-                continue;
-            }
-            if ($session !== null) {
-                return $session;
-            }
-        }
-
-        return null;
-    }
-
-    /** @param list<Endpoint> $endpoints */
-    private function among(array $endpoints, TargetSession $target, Deadline $deadline, Attempts $attempts): ?Established
-    {
-        $left = \count($endpoints);
-        foreach ($endpoints as $endpoint) {
-            try {
-                $session = $this->attempt($endpoint, $target, $deadline->share($left--));
-                $attempts->succeeded($session);
-
-                return $session;
-            } catch (AttemptFailedException|ProtocolException $failure) {
-                $attempts->add($endpoint, $failure);
-            }
-        }
-
-        return null;
     }
 
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Established

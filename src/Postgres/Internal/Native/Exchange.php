@@ -4,9 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Types\Types;
@@ -15,6 +14,8 @@ use Spindle\Postgres\ProtocolException;
 /** What was sent up to one Sync, and what came of it: rows as the messages that they came in. */
 final class Exchange implements Rows
 {
+    use OneWaiter;
+
     /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
 
@@ -82,54 +83,8 @@ final class Exchange implements Rows
     /** @var (\Closure(string): void)|null gets each row of a COPY's data */
     public ?\Closure $data = null;
 
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null of who waits */
-    private ?\Fiber $fiber = null;
-
-    /** @var Suspension<null>|null of {main}, if that waits */
-    private ?Suspension $main = null;
-
     /** @param bool $extended whether it ends with a Sync that was sent, rather than by itself */
     public function __construct(public readonly bool $extended = true) {}
-
-    /**
-     * Suspends the caller until {@see wake()} is called.
-     *
-     * A fiber waits without a Suspension of the loop: that one costs as much as all the rest of a short statement.
-     */
-    public function wait(): void
-    {
-        $this->fiber = \Fiber::getCurrent();
-        if ($this->fiber !== null) {
-            \Fiber::suspend();
-
-            return;
-        }
-        $this->main = EventLoop::getSuspension();
-        try {
-            $this->main->suspend();
-        } finally {
-            // Not resumed where the loop was left by an exception.
-            $this->main = null;
-        }
-    }
-
-    /** Whoever waits runs at once, up to where it suspends again. Not for a destructor, in which no fiber can be resumed. */
-    public function wake(): void
-    {
-        if ($this->fiber !== null) {
-            $fiber = $this->fiber;
-            $this->fiber = null;
-            try {
-                $fiber->resume();
-            } catch (\Throwable $failure) {
-                EventLoop::queue(static fn() => throw $failure);
-            }
-        } elseif ($this->main !== null) {
-            $main = $this->main;
-            $this->main = null;
-            $main->resume();
-        }
-    }
 
     /**
      * @param string      $messages padded

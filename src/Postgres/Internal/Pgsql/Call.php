@@ -5,13 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Result;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\ServerError;
 
 /** What was sent at once, and what came of it. */
 final class Call
 {
+    use OneWaiter;
+
     /** Of the last statement that was done. */
     public ?Result $result = null;
 
@@ -43,12 +44,6 @@ final class Call
     /** Whether its caller left, so that the server is to stop it. */
     public bool $cancelled = false;
 
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null of who waits */
-    private ?\Fiber $fiber = null;
-
-    /** @var Suspension<null>|null of {main}, if that waits */
-    private ?Suspension $main = null;
-
     public function affected(): int
     {
         return $this->result === null ? 0 : self::affectedBy($this->result);
@@ -60,39 +55,6 @@ final class Call
         $number = strrchr(pg_result_status($result, \PGSQL_STATUS_STRING), ' ');
 
         return $number === false ? 0 : (int) $number;
-    }
-
-    /** Suspends the caller until {@see wake()} is called. A fiber does without a Suspension of the loop, which costs as much as all the rest. */
-    public function wait(): void
-    {
-        $this->fiber = \Fiber::getCurrent();
-        if ($this->fiber === null) {
-            $this->main = EventLoop::getSuspension();
-        }
-        try {
-            $this->main === null ? \Fiber::suspend() : $this->main->suspend();
-        } finally {
-            // Not resumed where the loop was left by an exception, or the fiber is destroyed.
-            $this->fiber = $this->main = null;
-        }
-    }
-
-    /** Whoever waits runs at once, up to where it suspends again. Not for a destructor, in which no fiber can be resumed. */
-    public function wake(): void
-    {
-        if ($this->fiber !== null) {
-            $fiber = $this->fiber;
-            $this->fiber = null;
-            try {
-                $fiber->resume();
-            } catch (\Throwable $failure) {
-                EventLoop::queue(static fn() => throw $failure);
-            }
-        } elseif ($this->main !== null) {
-            $main = $this->main;
-            $this->main = null;
-            $main->resume();
-        }
     }
 
     /** @return array<string, mixed> neither values nor rows */

@@ -10,10 +10,9 @@ use PgSql\Connection;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
-use Spindle\Postgres\Internal\Connect\Attempts;
 use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\Connect\Endpoint;
-use Spindle\Postgres\Internal\Connect\Lookup;
+use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Warnings;
 use Spindle\Postgres\Internal\Session;
@@ -25,7 +24,7 @@ use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
-/** Makes connections by ext-pgsql: hosts in their order, all addresses of each, until one gives a session of the kind asked for. */
+/** Makes connections by ext-pgsql, to the first server that gives a session of the kind asked for: {@see HostSearch}. */
 final class PgsqlConnector
 {
     /** What of a server's parameters matters here, of those that it reports by itself. */
@@ -52,50 +51,8 @@ final class PgsqlConnector
                 throw UnsupportedException::with('A connection', "ext-{$extension} is not loaded");
             }
         }
-        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
-        $target = $this->options->targetSession;
-        $attempts = new Attempts($this->options->logger);
-        if ($target !== TargetSession::PreferStandby) {
-            return $this->any($target, $deadline, $attempts) ?? throw $attempts->failure();
-        }
 
-        return $this->any(TargetSession::Standby, $deadline->share(2), $attempts)
-            ?? $this->among($attempts->unsuitable(), TargetSession::Any, $deadline, $attempts)
-            ?? throw $attempts->failure();
-    }
-
-    private function any(TargetSession $target, Deadline $deadline, Attempts $attempts): ?Session
-    {
-        $left = \count($this->options->hosts);
-        foreach ($this->options->hosts as $host) {
-            $share = $deadline->share($left--);
-            try {
-                $session = $this->among(Lookup::endpoints($host, $share), $target, $share, $attempts);
-            } catch (AttemptFailedException $failure) {
-                $attempts->add($host, $failure);
-                continue;
-            }
-            if ($session !== null) {
-                return $session;
-            }
-        }
-
-        return null;
-    }
-
-    /** @param list<Endpoint> $endpoints */
-    private function among(array $endpoints, TargetSession $target, Deadline $deadline, Attempts $attempts): ?Session
-    {
-        $left = \count($endpoints);
-        foreach ($endpoints as $endpoint) {
-            try {
-                return $this->attempt($endpoint, $target, $deadline->share($left--));
-            } catch (AttemptFailedException $failure) {
-                $attempts->add($endpoint, $failure);
-            }
-        }
-
-        return null;
+        return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
     }
 
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Session
