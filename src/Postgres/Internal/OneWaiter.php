@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+
+/**
+ * Suspends one caller at a time. A trait, for another object would be another for each statement.
+ *
+ * A fiber waits without a Suspension of the loop, which costs as much as all the rest of a short statement.
+ */
+trait OneWaiter
+{
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null of who waits */
+    private ?\Fiber $fiber = null;
+
+    /** @var Suspension<null>|null of {main}, if that waits */
+    private ?Suspension $main = null;
+
+    /** Suspends the caller until {@see wake()} is called. */
+    public function wait(): void
+    {
+        $this->fiber = \Fiber::getCurrent();
+        if ($this->fiber === null) {
+            $this->main = EventLoop::getSuspension();
+        }
+        try {
+            $this->main === null ? \Fiber::suspend() : $this->main->suspend();
+        } finally {
+            // Not resumed where the loop was left by an exception, or the fiber is destroyed.
+            $this->fiber = $this->main = null;
+        }
+    }
+
+    /** Whoever waits runs at once, up to where it suspends again. Not for a destructor, in which no fiber can be resumed. */
+    public function wake(): void
+    {
+        if ($this->fiber !== null) {
+            $fiber = $this->fiber;
+            $this->fiber = null;
+            try {
+                $fiber->resume();
+            } catch (\Throwable $failure) {
+                EventLoop::queue(static fn() => throw $failure);
+            }
+        } elseif ($this->main !== null) {
+            $main = $this->main;
+            $this->main = null;
+            $main->resume();
+        }
+    }
+}
