@@ -407,7 +407,8 @@ final class Handle
                 return;
             }
             // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
-            $rest = (float) $self->readTimeout - ($self->paused || $self->call->takesData ? 0.0 : (hrtime(true) - $self->since) / 1e9);
+            $isDue = !$self->paused && (!$self->call->takesData || $self->writing);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->deadline = $self->watch($rest);
             } else {
@@ -437,6 +438,7 @@ final class Handle
     /** The socket has room. */
     private function flush(): void
     {
+        $this->since = hrtime(true);
         if ($this->isForeign() || @pg_flush($this->connection) === 0 || $this->isLost() || $this->ending > 0 && --$this->ending > 0) {
             return;
         }
