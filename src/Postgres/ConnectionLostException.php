@@ -34,8 +34,8 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
     }
 
     /** @internal */
-    final public static function committing(self $loss): CommitUnknownException
+    final public static function committing(self|ConnectionClosedException $loss): CommitUnknownException
     {
-        return new CommitUnknownException("Whether the transaction was committed is not known. {$loss->getMessage()}", $loss->sqlState, $loss);
+        return new CommitUnknownException("Whether the transaction was committed is not known. {$loss->getMessage()}", $loss instanceof self ? $loss->sqlState : null, $loss);
     }
 }

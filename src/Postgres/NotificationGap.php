@@ -8,7 +8,8 @@ namespace Spindle\Postgres;
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since when the connection was found lost
+     * @param \DateTimeImmutable $since when the connection was known to be there last, by this machine's clock: from then on something may
+     *                                   have been missed
      * @param \Throwable         $reason why
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

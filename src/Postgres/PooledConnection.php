@@ -7,6 +7,7 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
+use Spindle\Postgres\Internal\Lease;
 use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Session;
@@ -19,6 +20,8 @@ final class PooledConnection implements PostgresLink
 {
     private ?OnlySession $held;
 
+    private readonly Lease $lease;
+
     /** Where it was borrowed. */
     private readonly string $borrower;
 
@@ -29,9 +32,10 @@ final class PooledConnection implements PostgresLink
      *
      * @param \Closure(string): void $warn
      */
-    public function __construct(private readonly Roster $roster, Session $session, ?float $leakAfter, private readonly \Closure $warn)
+    public function __construct(private readonly Roster $roster, private readonly Session $session, ?float $leakAfter, private readonly \Closure $warn)
     {
-        $this->held = new OnlySession($session);
+        $this->lease = new Lease($session);
+        $this->held = new OnlySession($this->lease);
         $this->borrower = self::stack();
         if ($leakAfter !== null) {
             $this->timer = WeakTimer::after($leakAfter, $this, static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"));
@@ -91,21 +95,22 @@ final class PooledConnection implements PostgresLink
     }
 
     /**
-     * Gives the connection back; a second time does nothing. Before somebody else gets it, statements that still run on it are awaited, and
-     * what it changed of the session is undone.
+     * Gives the connection back; a second time does nothing. Before somebody else gets it, statements that still run on it are awaited, a
+     * COPY is stopped, a transaction rolled back, and what it changed of the session is undone. What was begun on it and kept, such as rows
+     * of a stream, is of no use any more: a \LogicException says so.
      */
     public function release(): void
     {
         if ($this->held === null) {
             return;
         }
-        $session = $this->held->session;
         $this->held = null;
+        $this->lease->end();
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
-        $session->noteChange();
-        $this->roster->give($session);
+        $this->session->noteChange();
+        $this->roster->give($this->session);
     }
 
     private function held(): OnlySession

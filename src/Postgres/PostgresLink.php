@@ -81,10 +81,14 @@ interface PostgresLink
      * @param Isolation|null           $isolation null for the server's default; not to be given within a transaction
      * @param int                      $retries   how often it is called again when the server ended the transaction for a deadlock or a
      *                                            serialization failure (SQLSTATE 40P01, 40001); not to be given within a transaction
+     * @param Cancellation|null        $cancellation ends the wait for a connection, for a pause between tries and for the beginning, and has the
+     *                                            transaction rolled back rather than committed; what the function waits for is to be given it
+     *                                            by the function
      *
      * @return T
      *
-     * @throws CommitUnknownException when the connection is lost while the transaction is being committed
+     * @throws CommitUnknownException when the connection is lost, or closed, while the transaction is being committed
+     * @throws \LogicException        when a statement began a transaction before, or ended this one
      * @throws \Throwable             what the function throws
      */
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed;

@@ -15,8 +15,10 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Connections to a PostgreSQL server that are opened as they are needed and used again.
  *
  * Statements that are known to be short, because they were when they ran before, share connections and round trips with others
- * that fibers send at the same time. Each other statement, each transaction, stream, COPY and script has a connection for itself. Who has
- * to wait for one is served in the order of coming.
+ * that fibers send at the same time. Each other statement, each transaction, stream, COPY and script has a connection for itself.
+ *
+ * Who has to wait is served in the order of coming, but that statements which share may go ahead of who waits for a connection for himself.
+ * For each of these, as far as there are connections, one is kept that no more statements join: 64 at most are ahead of him there.
  *
  * Statements sent through the pool itself may each run on another connection: what is to happen on one belongs in a {@see transaction()},
  * or on a connection that is borrowed by {@see acquire()}. What a borrower changed of the session is undone when it comes back.

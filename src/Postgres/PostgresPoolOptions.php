@@ -12,7 +12,8 @@ final readonly class PostgresPoolOptions
     /**
      * @param int        $minConnections that are kept open once the pool is in use
      * @param float      $acquireTimeout seconds that somebody waits for a connection; INF for no limit
-     * @param int        $maxWaiting     who may wait at the same time; whoever comes then is refused at once
+     * @param int        $maxWaiting     who may wait for others at the same time, beyond those for whom a connection can still be opened; whoever
+     *                                   comes then is refused at once
      * @param float      $idleTimeout    seconds after which a connection that nobody uses is closed; INF for never
      * @param float      $maxLifetime    seconds after which a connection is replaced, a tenth of it at random, so that not all are
      *                                   replaced at once; INF for never

@@ -13,7 +13,7 @@ final readonly class PostgresPoolStatistics
      * @param int $opening   connections that are being opened
      * @param int $waiting   who waits for a connection
      * @param int $maxConnections as many as there may be
-     * @param int $acquired  how often a connection was taken, alone or shared with others
+     * @param int $acquired  how often a connection was given, alone or shared with others
      * @param int $timedOut  how often one was waited for in vain
      * @param int $opened    connections that were opened
      * @param int $lost      connections that ended by themselves

@@ -29,7 +29,8 @@ final class Listening
     /** @var list<Notification> */
     private array $arrived = [];
 
-    private ?\Throwable $loss = null;
+    /** Since the connection was lost. */
+    private ?NotificationGap $gap = null;
 
     /** @var Suspension<null>|null */
     private ?Suspension $waiting = null;
@@ -55,8 +56,8 @@ final class Listening
                 foreach ($self->take() as $notification) {
                     yield $notification;
                 }
-                if ($self->loss !== null) {
-                    yield $self->openAgain($sessions, $channels, $self->loss);
+                if ($self->gap !== null) {
+                    yield $self->openAgain($sessions, $channels, $self->gap);
                 }
             }
         } finally {
@@ -71,16 +72,15 @@ final class Listening
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->arrive($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->lose($session, $reason));
-        $this->loss = null;
+        $this->gap = null;
         foreach ($channels as $channel) {
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
     }
 
     /** @param list<string> $channels */
-    private function openAgain(Sessions $sessions, array $channels, \Throwable $loss): NotificationGap
+    private function openAgain(Sessions $sessions, array $channels, NotificationGap $gap): NotificationGap
     {
-        $gap = new NotificationGap(new \DateTimeImmutable(), $loss);
         $pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
         for ($attempt = 1;; ++$attempt) {
             try {
@@ -99,7 +99,7 @@ final class Listening
     /** @return list<Notification> those that are there, once there are some */
     private function take(): array
     {
-        if ($this->arrived === [] && $this->loss === null) {
+        if ($this->arrived === [] && $this->gap === null) {
             // Nobody else may hold the fiber that waits here.
             self::$held[spl_object_id($this)] = $this;
             $suspension = $this->waiting = EventLoop::getSuspension();
@@ -138,7 +138,10 @@ final class Listening
     private function lose(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            $this->loss = $reason ?? ConnectionLostException::while('it was closed');
+            // Of the last byte that came, rather than of the loss that was noticed: a network may fail without a word.
+            $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
+            $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
+            $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->wake();
         }
     }

@@ -92,7 +92,10 @@ final class OnlySession implements Lender
     {
         $this->share($cancellation);
         $this->shared();
-        yield from $this->session->stream($sql, $parameters, $cancellation);
+        foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
+            yield $index => $row;
+            $this->ensureNotOver();
+        }
     }
 
     public function take(?Cancellation $cancellation): Session

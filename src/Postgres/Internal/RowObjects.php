@@ -26,6 +26,9 @@ final readonly class RowObjects
      */
     public function of(#[\SensitiveParameter] array $rows): array
     {
+        if (!class_exists($this->class) || !(new \ReflectionClass($this->class))->isInstantiable()) {
+            throw UnexpectedResultException::object($this->class, 'it is no class that can be made by new');
+        }
         $parameters = (new \ReflectionClass($this->class))->getConstructor()?->getParameters() ?? [];
         $enums = $places = [];
         foreach ($this->columns as $index => $column) {
@@ -48,11 +51,20 @@ final readonly class RowObjects
             try {
                 $objects[] = new ($this->class)(...array_combine($places, $row));
             } catch (\TypeError $error) {
+                if (!$this->isOfCall($error)) {
+                    throw $error;
+                }
                 throw UnexpectedResultException::object($this->class, preg_replace('/, called in .*/s', '', $error->getMessage()) ?? '');
             }
         }
 
         return $objects;
+    }
+
+    /** Whether it is an argument that has the wrong type, rather than something in the constructor. */
+    private function isOfCall(\TypeError $error): bool
+    {
+        return str_contains($error->getMessage(), '__construct(): Argument #') && ($error->getTrace()[0]['function'] ?? '') === '__construct' && ($error->getTrace()[1]['class'] ?? '') === self::class;
     }
 
     /** @param array<\ReflectionParameter> $parameters */
@@ -79,6 +91,14 @@ final readonly class RowObjects
     /** @param class-string<\BackedEnum> $enum */
     private function case(string $enum, #[\SensitiveParameter] mixed $value, string $column): \BackedEnum
     {
+        $isOfInts = (string) (new \ReflectionEnum($enum))->getBackingType() === 'int';
+        if ($isOfInts && \is_string($value)) {
+            // A numeric, or a text: whole numbers are what they look like.
+            $value = filter_var($value, \FILTER_VALIDATE_INT, \FILTER_NULL_ON_FAILURE);
+        } elseif (!$isOfInts && \is_int($value)) {
+            $value = (string) $value;
+        }
+
         return (\is_int($value) || \is_string($value) ? $enum::tryFrom($value) : null)
             ?? throw UnexpectedResultException::object($this->class, "a value of the column \"{$column}\" is none of {$enum}");
     }

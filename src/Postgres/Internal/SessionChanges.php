@@ -11,8 +11,13 @@ namespace Spindle\Postgres\Internal;
  */
 final class SessionChanges
 {
-    private const SUSPECT = '~^(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|RESET|LISTEN|DECLARE|LOAD|DO|CALL|PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
-        . '|\b(?:set_config|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b~is';
+    /** What may stand before a statement. */
+    private const BLANK = '(?:[\s;]|--[^\r\n]*+|(?<comment>/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*)|(?&comment))[^*/]*+)*+\*/))*+';
+
+    private const SUSPECT = '~^' . self::BLANK . '(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|RESET|LISTEN|DECLARE|LOAD|DO|CALL|PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
+        . '|\b(?:set_config|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
+
+    private const TRANSACTIONAL = '~^' . self::BLANK . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
 
     private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 
@@ -27,7 +32,13 @@ final class SessionChanges
 
     public static function suspects(string $sql): bool
     {
-        return preg_match(self::SUSPECT, $sql) === 1;
+        return preg_match(self::SUSPECT, $sql) !== 0;
+    }
+
+    /** Whether it begins or ends a transaction, or a part of one. */
+    public static function controlsTransaction(string $sql): bool
+    {
+        return preg_match(self::TRANSACTIONAL, $sql) !== 0;
     }
 
     /** Whether it may prepare or forget statements. */

@@ -30,8 +30,12 @@ final class SqlText
         )*+~xsA
         REGEX;
 
-    /** Spaces and comments. */
-    private const BLANK = '(?:\s|--[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+';
+    /** One or more spaces or comments; how a comment is written that may hold others stands before. Most hold none, which is read at less expense. */
+    private const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
+    private const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
+
+    /** How a statement begins that an error undoes as a whole, outside of a transaction too: what others do may end transactions by itself. */
+    private const REPEATABLE = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when it can't be a statement at all */
     public static function check(string $sql): void
@@ -44,7 +48,13 @@ final class SqlText
     /** Whether it is a COPY whose data go to the client, or come from him. */
     public static function isCopy(string $sql): bool
     {
-        return preg_match('~^' . self::BLANK . 'COPY\b.*\b(?:FROM\s+STDIN|TO\s+STDOUT)\b~is', $sql) === 1;
+        return self::copies($sql, 'FROM STDIN') || self::copies($sql, 'TO STDOUT');
+    }
+
+    /** Whether an error leaves nothing done of it, so that it may be sent again. In doubt it may not. */
+    public static function isRepeatable(string $sql): bool
+    {
+        return preg_match('~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE . ')\b~i', $sql) === 1;
     }
 
     /**
@@ -55,7 +65,7 @@ final class SqlText
     public static function checkCopy(string $sql, string $ends): void
     {
         self::check($sql);
-        if (preg_match('~^' . self::BLANK . 'COPY\b.*\b' . str_replace(' ', '\s+', $ends) . '\b~is', $sql) !== 1) {
+        if (!self::copies($sql, $ends)) {
             throw new \LogicException(($ends === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()') . " takes a COPY … {$ends}");
         }
         $second = self::second($sql);
@@ -90,6 +100,14 @@ final class SqlText
             \strlen($text) > self::EXCERPT ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::EXCERPT)) . '…' : $text,
             self::characters(substr($sql, 0, $start)) + 1,
         ];
+    }
+
+    /** @param string $ends FROM STDIN or TO STDOUT */
+    private static function copies(string $sql, string $ends): bool
+    {
+        $end = str_replace(' ', '\b' . self::BLANK . '++', $ends);
+
+        return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~is", $sql) === 1;
     }
 
     /** Of UTF-8. */

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\TimeoutCancellation;
 use Spindle\Internal\Backoff;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\DeadlockException;
 use Spindle\Postgres\Isolation;
@@ -40,7 +41,7 @@ final class TransactionRun
         }
         $pause = new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
         for ($attempt = 1;; ++$attempt) {
-            $session = $lender->take($cancellation);
+            $session = self::take($lender, $cancellation);
             try {
                 return self::once($session, $work, $isolation, $cancellation);
             } catch (DeadlockException|SerializationFailureException $failure) {
@@ -63,7 +64,7 @@ final class TransactionRun
      */
     public static function stream(Lender $lender, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
     {
-        $session = $lender->take($cancellation);
+        $session = self::take($lender, $cancellation);
         try {
             $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
@@ -152,6 +153,17 @@ final class TransactionRun
         }
     }
 
+    private static function take(Lender $lender, ?Cancellation $cancellation): Session
+    {
+        $session = $lender->take($cancellation);
+        if ($session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
+            $lender->give($session);
+            throw new \LogicException('A transaction is open that a statement began: it would be ended with this one. Use transaction() for that one too, or end it first');
+        }
+
+        return $session;
+    }
+
     private static function finishFailed(OnlySession $held): void
     {
         try {
@@ -218,10 +230,13 @@ final class TransactionRun
         if ($session->transactionStatus() === 'E') {
             throw TransactionAbortedException::atCommit();
         }
+        if ($session->isOpen() && $session->transactionStatus() === 'I') {
+            throw new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
+        }
         $wasOpen = $session->isOpen();
         try {
             $session->query('COMMIT');
-        } catch (ConnectionLostException $loss) {
+        } catch (ConnectionLostException|ConnectionClosedException $loss) {
             throw $wasOpen ? ConnectionLostException::committing($loss) : $loss;
         }
         if ($session->commandTag() !== 'COMMIT') {

@@ -74,12 +74,17 @@ final class TemporaryCluster
      *
      * @throws ClusterException
      * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when a setting is one that the cluster gives itself, such as the port
+     * @throws \ValueError when a setting is one that the cluster gives itself, such as the port, or can't be written in one line
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
         foreach (array_intersect_key($settings, array_flip(self::ITS_OWN)) as $name => $_) {
             throw new \ValueError("A temporary cluster chooses its own {$name}");
+        }
+        foreach ($settings as $name => $value) {
+            if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {
+                throw new \ValueError('The setting ' . strtok($name, "\r\n\0") . ' has a line break or a NUL byte, which postgresql.conf can\'t hold');
+            }
         }
         $options ??= new TemporaryClusterOptions();
         $binaries = Binaries::find($options->version, $options->binaries);
@@ -125,10 +130,17 @@ final class TemporaryCluster
         return $this->server->pid();
     }
 
-    /** All that the server has logged so far. */
+    /**
+     * All that the server has logged so far.
+     *
+     * @throws ClusterException when it can't be read, such as after {@see stop()}, with which it went
+     */
     public function log(): string
     {
-        return (string) file_get_contents($this->server->logFile());
+        error_clear_last();
+        $log = @file_get_contents($this->server->logFile());
+
+        return $log === false ? throw ClusterException::cannotDo('The log of the server can\'t be read', $this->stopped ? 'the cluster was stopped' : error_get_last()['message'] ?? '') : $log;
     }
 
     /**

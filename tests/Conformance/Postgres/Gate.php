@@ -31,7 +31,13 @@ final class Gate
     /** A statement that waits, and then gives one value. */
     public function statement(string $expression = "'passed'"): string
     {
-        return "SELECT {$expression} FROM pg_advisory_xact_lock_shared({$this->key})";
+        return "SELECT {$expression} FROM {$this->call()}";
+    }
+
+    /** What waits in it. */
+    public function call(): string
+    {
+        return "pg_advisory_xact_lock_shared({$this->key})";
     }
 
     /** Turns the event loop until so many statements wait, or none if that is the number. */

@@ -10,6 +10,7 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 
@@ -86,11 +87,7 @@ final class ForkPrograms
                     ];
                 }
                 $calls['acquire'] = static fn() => $pool->acquire();
-                $told = array_map(static function (\Closure $call): string {
-                    $outcome = Outcome::of($call);
-
-                    return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of') ? 'refused' : Outcome::told($outcome);
-                }, $calls);
+                $told = array_map(self::told(...), $calls);
                 foreach ([$connection->close(...), $pool->close(...), $pool->kill(...), $borrowed->release(...)] as $end) {
                     Outcome::of(static function () use ($end): void {
                         $end();
@@ -110,6 +107,20 @@ final class ForkPrograms
             'borrowed' => $borrowed->query('SELECT 5')->value(),
             ...self::asBefore($connection, $pool),
         ];
+    }
+
+    /** @return array<string, mixed> what a statement that shares throws in the fork, time and again, and what is left */
+    public static function refuseAfterIdleness(string $dsn, string $file, float $validateAfter): array
+    {
+        [$connection, $pool] = self::open($dsn, new PostgresPoolOptions(minConnections: 2, validateAfter: $validateAfter));
+        self::fork(static function () use ($pool, $file): void {
+            $told = array_map(static fn(): string => get_debug_type(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())), range(1, 3));
+            file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
+            delay(0.02);
+            exit(7);
+        });
+
+        return ['told' => json_decode((string) file_get_contents($file), true), ...self::asBefore($connection, $pool)];
     }
 
     /** @return array<string, mixed> */
@@ -172,10 +183,18 @@ final class ForkPrograms
         ];
     }
 
-    /** @return array{PostgresConnection, PostgresPool} */
-    private static function open(string $dsn): array
+    /** @param \Closure(): mixed $call */
+    private static function told(\Closure $call): string
     {
-        $pool = new PostgresPool($dsn, 4);
+        $outcome = Outcome::of($call);
+
+        return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of') ? 'refused' : Outcome::told($outcome);
+    }
+
+    /** @return array{PostgresConnection, PostgresPool} */
+    private static function open(string $dsn, ?PostgresPoolOptions $options = null): array
+    {
+        $pool = new PostgresPool($dsn, 4, $options);
         // Known to be short afterwards, so that it shares a connection.
         $pool->query('SELECT 1');
         $pool->query('SELECT 1');

@@ -56,6 +56,16 @@ final class ForkTest extends TestCase
         self::assertSame(['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE], array_diff_key($answer, ['told' => 0]));
     }
 
+    public function testAForkIsRefusedWithTheSameExceptionHoweverLongTheConnectionWasIdle(): void
+    {
+        foreach ([0.0, 1e6] as $validateAfter) {
+            self::assertSame(
+                ['told' => array_fill(0, 3, \LogicException::class), ...self::AS_BEFORE],
+                Host::call(ForkPrograms::class . '::refuseAfterIdleness', [Cluster::shared()->dsn(), $this->path('told'), $validateAfter]),
+            );
+        }
+    }
+
     public function testAForkThatTurnsTheLoopTakesNothingOfWhatComesToItsProcess(): void
     {
         self::assertSame(

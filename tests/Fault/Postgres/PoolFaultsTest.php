@@ -126,6 +126,18 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
+    public function testAServerThatIsNotThereYetIsWaitedForWithoutALimitAlsoWhereNothingElseGoesOn(): void
+    {
+        $cluster = self::$cluster;
+        self::assertNotNull($cluster);
+        $cluster->kill();
+        $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: \INF));
+        EventLoop::unreference(EventLoop::delay(0.2, $cluster->restart(...)));
+
+        self::assertSame(1, $pool->query('SELECT 1')->value());
+        $pool->close();
+    }
+
     public function testAServerWithoutRoomGivesAPlaceAsSoonAsOneIsFree(): void
     {
         $cluster = self::$cluster;
@@ -265,6 +277,23 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
         unset($pool, $connection);
         Cluster::ask("DROP TABLE {$table}");
+    }
+
+    public function testWhoIsWarnedOfATransactionMayUseThePool(): void
+    {
+        $told = [];
+        $pool = null;
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: 2.0, onWarning: static function (string $warning) use (&$pool, &$told): void {
+            $told[] = [$warning, Outcome::of(static fn(): mixed => $pool?->query('SELECT 2')->value())];
+        }));
+        $pool->query('BEGIN');
+        self::assertSame(1, $pool->query('SELECT 1')->value());
+        Eventually::holds(static function () use (&$told): bool {
+            return $told !== [];
+        }, 'it is told', 1.0);
+
+        self::assertSame(2, $told[0][1], Outcome::told($told[0][1]));
+        $pool->close();
     }
 
     public function testAConnectionThatLeaksIsReportedWithWhereItWasBorrowedAndComesBack(): void

@@ -65,6 +65,32 @@ final class TemporaryClusterTest extends TestCase
         TemporaryCluster::start(['port' => 5432]);
     }
 
+    public function testASettingThatDoesNotFitInALineIsRefused(): void
+    {
+        foreach ([['application_name' => "a\nb"], ['application_name' => "a\rb"], ['application_name' => "a\0b"], ["application_name\nport" => 1]] as $settings) {
+            try {
+                TemporaryCluster::start($settings);
+                self::fail('It started');
+            } catch (\ValueError $error) {
+                self::assertStringStartsWith('The setting application_name has a line break or a NUL byte', $error->getMessage());
+            }
+        }
+    }
+
+    public function testASuperuserWhomPostgresqlWouldNotHaveIsRefused(): void
+    {
+        foreach (['', "o'brien", 'a"b', 'a\\b', '$a', "a\nb", 'pg_boss', 'public', 'none', str_repeat('a', 64)] as $user) {
+            try {
+                new TemporaryClusterOptions(user: $user);
+                self::fail("{$user} is taken");
+            } catch (\ValueError $error) {
+                self::assertSame("The superuser of a temporary cluster can't be called \"{$user}\"", $error->getMessage());
+            }
+        }
+        $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(user: 'Ärger mit-Namen'));
+        self::assertSame([['name' => 'Ärger mit-Namen']], Cluster::ask('SELECT current_user AS name', $cluster->dsn()));
+    }
+
     public function testItAsksForPasswordsWhereItIsToldToAndKnowsTheUserThatItIsToldOf(): void
     {
         $cluster = TemporaryCluster::start(['password_encryption' => 'md5'], new TemporaryClusterOptions(
@@ -179,6 +205,12 @@ final class TemporaryClusterTest extends TestCase
         $cluster->stop();
         $cluster->stop();
 
+        try {
+            $cluster->log();
+            self::fail('It was stopped');
+        } catch (ClusterException $stopped) {
+            self::assertSame("The log of the server can't be read: the cluster was stopped", $stopped->getMessage());
+        }
         foreach ([$cluster->kill(...), $cluster->restart(...)] as $call) {
             try {
                 $call();

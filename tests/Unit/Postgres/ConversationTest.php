@@ -145,6 +145,47 @@ final class ConversationTest extends TestCase
         }
     }
 
+    public function testWhatWasBoundIsToldApart(): void
+    {
+        $conversation = new Conversation();
+        [$first, $second, $third] = self::exchanges($conversation, 3);
+        $third->begins = true;
+        $error = Message::errorResponse('26000', 'nowhere') . Message::readyForQuery();
+        $conversation->receive($error . Message::parseComplete() . Message::bindComplete() . $error . Message::bindComplete() . Message::commandComplete('BEGIN') . $error);
+
+        self::assertSame([false, true, false], [$first->bound, $second->bound, $third->bound]);
+    }
+
+    public function testOnlyWhatARequestMayHaveStoppedIsStruck(): void
+    {
+        $stopped = Message::errorResponse('57014', 'canceling statement due to user request') . Message::readyForQuery();
+        $conversation = new Conversation();
+        [$cancelled, $signalledTwice, $stoppedByOthers] = self::exchanges($conversation, 3);
+        $cancelled->cancelled = true;
+        $conversation->suspect();
+        [$sentLater] = self::exchanges($conversation, 1);
+        $conversation->receive($stopped . $stopped);
+        $conversation->striking = false;
+        $conversation->acquit();
+        $conversation->receive($stopped . $stopped);
+
+        self::assertSame([false, true, false, false], [$cancelled->struck, $signalledTwice->struck, $stoppedByOthers->struck, $sentLater->struck]);
+    }
+
+    public function testWhatIsStoppedLateIsStruckAsLongAsARequestHasStoppedNothing(): void
+    {
+        $stopped = Message::errorResponse('57014', 'canceling statement due to user request') . Message::readyForQuery();
+        $conversation = new Conversation();
+        [$cancelled, $next, $last] = self::exchanges($conversation, 3);
+        $cancelled->cancelled = true;
+        $conversation->suspect();
+        $conversation->striking = false;
+        $conversation->acquit();
+        $conversation->receive(Message::bindComplete() . Message::commandComplete('SELECT 1') . Message::readyForQuery() . $stopped . $stopped);
+
+        self::assertSame([true, false], [$next->struck, $last->struck]);
+    }
+
     /** @return list<Exchange> */
     private static function exchanges(Conversation $conversation, int $count): array
     {

@@ -44,6 +44,17 @@ final class PacesTest extends TestCase
         self::assertFalse($paces->isShort('SET a = 1'));
     }
 
+    public function testOneThatConcernsATransactionNeverSharesIt(): void
+    {
+        $paces = new Paces();
+        foreach (['BEGIN', '/* a /* b */ */ start transaction', 'COMMIT', 'ROLLBACK', "PREPARE TRANSACTION 'a'"] as $sql) {
+            for ($i = 0; $i < 20; ++$i) {
+                $paces->learn($sql, 0);
+            }
+            self::assertFalse($paces->isShort($sql), $sql);
+        }
+    }
+
     public function testWhatIsRememberedIsBounded(): void
     {
         $paces = new Paces();

@@ -47,6 +47,10 @@ final class ServerErrorTest extends TestCase
         yield 'a value that looks like a key' => [['C' => '23505', 'D' => 'Key (a)=(b)=(c) already exists.'], 'a'];
         yield 'a value of several lines' => [['C' => '23505', 'D' => "Key (a)=(b\nc) already exists."], 'a'];
         yield 'another language' => [['C' => '23503', 'D' => 'Schlüssel (a)=(1) ist nicht in Tabelle »b« vorhanden.'], 'a'];
+        yield 'a quoted one' => [['C' => '23505', 'D' => 'Key ("created""At")=(1) already exists.'], 'created"At'];
+        yield 'an excluded one' => [['C' => '23P01', 'D' => 'Key (c)=([4,6)) conflicts with existing key (c)=([1,5)).'], 'c'];
+        yield 'a row that looks like a key' => [['C' => '23514', 'D' => 'Failing row contains (secret)=(x, 2).'], null];
+        yield 'a detail that looks like a key' => [['C' => '23505', 'D' => 'What was told of a row (secret)=(x)'], null];
         yield 'no key' => [['C' => '23514', 'D' => 'Failing row contains (1, 2).'], null];
         yield 'no violation' => [['C' => '22P02', 'D' => 'Key (a)=(1) already exists.'], null];
     }
@@ -58,7 +62,7 @@ final class ServerErrorTest extends TestCase
         self::assertSame($column, (new ServerError($fields))->column());
     }
 
-    /** @return iterable<string, array{string, list<string|null>, string}> message, values, what is shown */
+    /** @return iterable<string, array{string, list<string|list<string>|null>, string}> message, values, what is shown */
     public static function messages(): iterable
     {
         yield 'a quoted value' => ['invalid input syntax for type integer: "secret"', ['secret'], 'invalid input syntax for type integer: $1'];
@@ -68,16 +72,31 @@ final class ServerErrorTest extends TestCase
         yield 'several' => ['"abcd" and "efgh", "abcd"', ['abcd', 'efgh'], '$1 and $2, $1'];
         yield 'one within another' => ['cannot take "secret word"', ['secret', 'secret word'], 'cannot take $2'];
         yield 'nothing and null' => ['a "" b', ['', null], 'a "" b'];
+        yield 'parts' => ['bad {"a": "secret", "b": "xyz"}', [['{"a":"secret","b":"xyz"}', 'secret', 'xyz']], 'bad {"a": $1, "b": "xyz"}'];
         yield 'no values' => ['division by zero', [], 'division by zero'];
         yield 'a value that looks like a number' => ['invalid "$2secret" here', ['$2secret', 'other'], 'invalid $1 here'];
     }
 
-    /** @param list<string|null> $values */
+    /** @param list<string|list<string>|null> $values */
     #[DataProvider('messages')]
     public function testValuesAreHiddenInTheMessage(string $message, array $values, string $shown): void
     {
         self::assertSame($shown, (new ServerError(['M' => $message], $values))->message());
         self::assertSame($shown, (new ServerError(['M' => $message]))->hiding($values)->message());
+    }
+
+    public function testWhatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
+    {
+        foreach ([
+            ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad'],
+            ['row (2,"se cret") is bad', "COPY t, line 2: \"2\tse cret\"", 'row (2,"…") is bad'],
+            ['"x" is bad', 'COPY t, line 2, column b: "x"', '"…" is bad'],
+            ['bad: secret and more of it', 'COPY t, line 2: "1,secret an..."', 'bad: …'],
+            ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad'],
+            ['secret', 'a function', 'secret'],
+        ] as [$message, $context, $shown]) {
+            self::assertSame($shown, (new ServerError(['C' => 'P0001', 'M' => $message, 'W' => $context]))->hidingData()->message());
+        }
     }
 
     public function testADumpShowsNoField(): void

@@ -18,7 +18,8 @@ final class SessionChangesTest extends TestCase
             'RESET ALL', 'LISTEN a', 'UNLISTEN *', 'DECLARE c CURSOR FOR SELECT 1', "LOAD 'x'", 'DO $$ BEGIN END $$', 'CALL p()', 'PREPARE a AS SELECT 1', 'DEALLOCATE a', 'DISCARD TEMP',
             'SECURITY LABEL ON TABLE a IS NULL', "SELECT set_config('a', 'b', false)", 'SELECT pg_advisory_lock(1)', 'SELECT pg_try_advisory_lock_shared(1, 2)', 'SELECT pg_catalog.pg_advisory_unlock_all()',
             'CREATE TEMP TABLE a ()', 'CREATE TEMPORARY VIEW a AS SELECT 1', 'CREATE LOCAL TEMPORARY TABLE a ()', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()', "SELECT dblink_connect('x')", "SELECT dblink_connect_u('x')",
-            "-- a comment\nSET a = 1", '/* a */ /* b */ SET a = 1', "  \n SET a = 1", 'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1',
+            "-- a comment\nSET a = 1", '/* a */ /* b */ SET a = 1', "  \n SET a = 1", '/* a /* b */ c */ set a = 1', '/*/* b */*//**/set a = 1', "-- a comment\rset a = 1", "-- a comment\r\n; set a = 1", ';SET a = 1',
+            'SELECT U&"set\005fconfig"(\'a\', \'b\', false)', 'SELECT u&"set!005fconfig" UESCAPE \'!\' (\'a\', \'b\', false)', 'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1',
         ] as $sql) {
             yield $sql => [$sql];
         }
@@ -37,6 +38,7 @@ final class SessionChangesTest extends TestCase
             '', 'SELECT 1', 'INSERT INTO a VALUES (1)', 'UPDATE a SET b = 1', "INSERT INTO a VALUES ('SET')", 'SELECT listen FROM a', 'SET LOCAL a = 1', 'SET TRANSACTION READ ONLY', 'SET CONSTRAINTS ALL DEFERRED',
             "PREPARE TRANSACTION 'x'", 'SELECT pg_advisory_xact_lock(1)', 'SELECT pg_try_advisory_xact_lock(1)', 'SELECT temperature, attempt, contemporary FROM settings', 'BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a',
             'CREATE TABLE a ()', 'DELETE FROM a', 'SHOW a', 'NOTIFY a', 'FETCH 1 FROM c', 'DONE', 'CALLED', 'LOCK TABLE a', 'EXPLAIN SELECT 1', 'COPY a FROM STDIN', 'MERGE INTO a USING b ON true WHEN MATCHED THEN DO NOTHING',
+            "SELECT U&'\\0061'", '/* a /* b */ set a = 1 */ SELECT 1', "-- set a = 1\rSELECT 1", '/* a /* b */ SET a = 1',
         ] as $sql) {
             yield $sql => [$sql];
         }
@@ -48,6 +50,18 @@ final class SessionChangesTest extends TestCase
         self::assertFalse(SessionChanges::suspects($sql));
     }
 
+    public function testStatementsThatConcernTransactionsAreKnown(): void
+    {
+        foreach (['BEGIN', 'begin read only', 'START TRANSACTION', 'COMMIT', 'END', 'ROLLBACK', 'ROLLBACK TO a', 'ABORT', 'SAVEPOINT a', 'RELEASE a', "PREPARE TRANSACTION 'a'", "COMMIT PREPARED 'a'"] as $sql) {
+            foreach (['', "\n ", '/* a /* b */ */', "-- a\r", ';'] as $ahead) {
+                self::assertTrue(SessionChanges::controlsTransaction($ahead . $sql), $ahead . $sql);
+            }
+        }
+        foreach (['SELECT 1', '', 'INSERT INTO a VALUES (1)', 'beginning', '-- BEGIN', '/* /* */ BEGIN */ SELECT 1', 'SELECT 1 AS end', 'SHOW transaction_isolation'] as $sql) {
+            self::assertFalse(SessionChanges::controlsTransaction($sql), $sql);
+        }
+    }
+
     public function testALongStatementIsLookedAtInReasonableTime(): void
     {
         $begun = hrtime(true);
@@ -55,6 +69,10 @@ final class SessionChangesTest extends TestCase
         self::assertFalse(SessionChanges::suspects(str_repeat("-- a\n", 200_000) . 'SELECT 1'));
         self::assertFalse(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SELECT 1'));
         self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' *', 200_000)));
+        self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' * /', 200_000) . '*/ SELECT 1'));
+        self::assertTrue(SessionChanges::suspects(str_repeat('/*', 1_000) . str_repeat('*/', 1_000) . ' SET a = 1'));
+        // Where it can't be told it is suspect.
+        self::assertTrue(SessionChanges::suspects(str_repeat('/*', 500_000) . str_repeat('*/', 500_000) . ' SET a = 1'));
         self::assertTrue(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
 
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);

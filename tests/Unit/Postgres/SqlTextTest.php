@@ -56,6 +56,29 @@ final class SqlTextTest extends TestCase
         self::assertNull(SqlText::second($sql));
     }
 
+    public function testACopyIsKnownWhateverIsBetweenItsWords(): void
+    {
+        foreach (['COPY t FROM STDIN', "copy t from\nstdin", 'COPY t FROM/**/STDIN', "COPY t (a) FROM /* a /* b */ c */ -- d\r STDIN", "/* a /* b */ COPY t TO STDOUT */ copy t to--x\nstdout", "-- x\rCOPY (SELECT 1) TO STDOUT", str_repeat('/* a */ ', 200_000) . 'COPY t TO STDOUT'] as $sql) {
+            self::assertTrue(SqlText::isCopy($sql), substr($sql, 0, 100));
+        }
+        foreach (['SELECT 1', "COPY t FROM '/tmp/stdin'", 'COPY t FROMSTDIN', '/* COPY t FROM STDIN */ SELECT 1', 'COPY /* FROM */ t TO PROGRAM $$x$$', '/* COPY t FROM STDIN'] as $sql) {
+            self::assertFalse(SqlText::isCopy($sql), $sql);
+        }
+        SqlText::checkCopy('COPY t FROM /* x */ STDIN', 'FROM STDIN');
+        $this->expectException(\LogicException::class);
+        SqlText::checkCopy('COPY t TO /* FROM */ STDOUT', 'FROM STDIN');
+    }
+
+    public function testOnlyWhatAnErrorUndoesIsRepeatable(): void
+    {
+        foreach (['SELECT 1', " (( values (1)\n", "/* CALL /* x */ */ -- c\nINSERT INTO t VALUES (1)", 'with a AS (SELECT 1) TABLE a', 'UPDATE t SET a = 1', 'delete from t', 'MERGE INTO t', 'TABLE t', str_repeat("/* a */ -- b\n", 200_000) . 'SELECT 1'] as $sql) {
+            self::assertTrue(SqlText::isRepeatable($sql), substr($sql, 0, 100));
+        }
+        foreach (['', 'CALL p()', 'DO $$SELECT$$', 'COMMIT', 'END', 'PREPARE TRANSACTION \'a\'', 'VACUUM', 'CREATE INDEX CONCURRENTLY i ON t (a)', "-- SELECT\nCALL p()", 'selects', '/* SELECT'] as $sql) {
+            self::assertFalse(SqlText::isRepeatable($sql), $sql);
+        }
+    }
+
     public function testThePositionCountsCharacters(): void
     {
         self::assertSame(['SELECT 2', 14], SqlText::second("SELECT 'ä😀'; SELECT 2"));

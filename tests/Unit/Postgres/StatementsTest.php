@@ -74,6 +74,6 @@ final class StatementsTest extends TestCase
 
     private static function prepared(string $name): Prepared
     {
-        return new Prepared($name, [], null, new Types(), false);
+        return new Prepared($name, [], null, new Types(), false, false);
     }
 }

@@ -39,6 +39,12 @@ final class Conversation
     /** What the server said before it ends the connection. */
     public ?ServerError $end = null;
 
+    /** Requests to stop something that were sent while what is suspect was in flight, and that have stopped nothing yet. */
+    public int $strikes = 0;
+
+    /** Whether the last one was sent but a moment ago: the server sends its signal twice, so that one may stop two of them. */
+    public bool $striking = false;
+
     /** Whether what came has a part that takes its time to copy. */
     public bool $isLarge = false;
 
@@ -93,6 +99,31 @@ final class Conversation
         }
     }
 
+    /** The server is asked to stop the current exchange; it may come to the next ones meanwhile. */
+    public function suspect(): void
+    {
+        $strikes = 1;
+        foreach ($this->exchanges as $exchange) {
+            if ($exchange->suspect) {
+                $strikes = $this->strikes + 1;
+            }
+            $exchange->suspect = true;
+        }
+        $this->strikes = $strikes;
+        $this->striking = true;
+    }
+
+    /** When all requests have stopped something, whoever stops something else means that. */
+    public function acquit(): void
+    {
+        if ($this->strikes > 0 || $this->striking) {
+            return;
+        }
+        foreach ($this->exchanges as $exchange) {
+            $exchange->suspect = false;
+        }
+    }
+
     /** The server has done all of an exchange; the next one is its. */
     private function ready(Exchange $exchange, string $status): ?Exchange
     {
@@ -113,8 +144,10 @@ final class Conversation
     private function readOther(string $type, Exchange $exchange): void
     {
         switch ($type) {
-            case '1': // ParseComplete
             case '2': // BindComplete
+                $exchange->bound = true;
+                break;
+            case '1': // ParseComplete
             case '3': // CloseComplete
             case 'n': // NoData
             case 'c': // CopyDone
@@ -163,7 +196,7 @@ final class Conversation
         }
         $exchange->tag = substr($payload, 0, -1);
         if ($exchange->begins) {
-            $exchange->begins = false;
+            $exchange->begins = $exchange->bound = false;
         } else {
             $exchange->hasOutcome = true;
         }
@@ -190,7 +223,11 @@ final class Conversation
         }
         $exchange->error ??= $error;
         $exchange->hasOutcome = true;
-        $exchange->struck = $exchange->suspect && !$exchange->cancelled && $error->isCancellation();
+        if ($exchange->suspect && $error->isCancellation()) {
+            $exchange->struck = !$exchange->cancelled;
+            --$this->strikes;
+            $this->acquit();
+        }
         if ($exchange->copy !== '') {
             $this->wake($exchange);
         }

@@ -99,7 +99,8 @@ final class Copies
     /** @param (\Closure(string): void)|null $data */
     private function start(string $direction, string $sql, ?\Closure $data, ?Cancellation $cancellation): Exchange
     {
-        $this->pipeline->settle(false, $cancellation);
+        // The data can't be sent again: nothing that may yet be cancelled is ahead of them.
+        $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->data = $data;
         $this->pipeline->send($exchange, Frontend::query($sql));

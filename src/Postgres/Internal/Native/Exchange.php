@@ -74,7 +74,13 @@ final class Exchange implements Rows
     /** Whether its caller left, so that the server is to stop it. */
     public bool $cancelled = false;
 
-    /** Whether it was under way when another was cancelled on the server. */
+    /** Whether what it executes was bound, so that the server had begun to execute it when it failed. */
+    public bool $bound = false;
+
+    /** Whether it may do things that an error does not undo, or is more than one statement: then nothing that may yet be cancelled is ahead of it. */
+    public bool $once = false;
+
+    /** Whether it was under way when the server was asked to stop something, and may have been stopped in its place. */
     public bool $suspect = false;
 
     /** Whether that cancellation stopped this one. */
@@ -90,7 +96,7 @@ final class Exchange implements Rows
      * @param string      $messages padded
      * @param int<1, max> $rows     in these messages
      */
-    public function add(string $messages, int $rows): void
+    public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
         $this->chunks[] = $messages;
         $this->counts[] = $rows;
@@ -141,7 +147,7 @@ final class Exchange implements Rows
      *
      * @throws ProtocolException
      */
-    private function read(string $messages, Columns $columns, array $keys, int $most): array
+    private function read(#[\SensitiveParameter] string $messages, Columns $columns, array $keys, int $most): array
     {
         $kinds = $this->binary ? $columns->binaryKinds : $columns->kinds;
         $end = \strlen($messages) - MessageReader::PADDING;

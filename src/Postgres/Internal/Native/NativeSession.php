@@ -12,6 +12,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
@@ -54,7 +55,7 @@ final class NativeSession implements Session
         // The common case without a detour: a statement that is prepared, on a connection where nothing else is to be minded.
         $statement = $cancellation === null ? $this->statements->find($sql) : null;
         $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $this->pipeline->cancelling->underWay || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
+        if ($statement === null || $request === null || $statement->changesSession || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
         $exchange = new Exchange();
@@ -89,7 +90,11 @@ final class NativeSession implements Session
         if ($statement->changesSession) {
             $this->changes->note($sql);
         }
-        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals, fn(ServerError $error): \Throwable => $this->exception($sql, $error));
+        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals, function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
+            $this->forgetStale($sql, $exchange, 1);
+
+            return $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $statement->parameters, $parameters)));
+        });
         yield from $portal->rows($statement, $sql, $statement->encode($parameters), $cancellation);
     }
 
@@ -143,6 +148,7 @@ final class NativeSession implements Session
         $this->steps->log('Executing a script', $sql);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
+        $exchange->once = true;
         $this->pipeline->submit($exchange, [Frontend::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
@@ -200,7 +206,7 @@ final class NativeSession implements Session
 
     public function accepts(): bool
     {
-        return !$this->pipeline->cancelling->underWay && !$this->pipeline->copy->taken;
+        return !$this->pipeline->cancelling->unsettled && !$this->pipeline->copy->taken;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
@@ -342,6 +348,7 @@ final class NativeSession implements Session
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
         $exchange->binary = true;
+        $exchange->once = $statement->once;
         $this->pipeline->submit($exchange, [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values),
@@ -397,7 +404,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * Throws what failed, unless the statement was not executed at all and may be sent again.
+     * Throws what failed, unless nothing was done of the statement and it may be sent again.
      *
      * @param list<mixed> $parameters
      */
@@ -414,38 +421,28 @@ final class NativeSession implements Session
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
         }
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
-        $stale = $error->isStale();
-        if ($stale) {
-            $isOfAnother = $error->sqlState() === '26000' || $error->sqlState() === '42P05';
-            $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
-            if ($tries > 1 && $isOfAnother) {
-                $this->statements->keepNone();
-            }
-        }
-        if (!($stale || $exchange->struck) || $exchange->status !== 'I' || $tries > self::TRIES) {
-            throw $this->exception($sql, $error->hiding($this->texts($parameters)));
+        $types = $exchange->parameters ?? $this->statements->find($sql)->parameters ?? [];
+        $isStale = $this->forgetStale($sql, $exchange, $tries);
+        $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
+        if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {
+            throw $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters)));
         }
     }
 
-    /**
-     * Of all values, as messages of the server may quote them.
-     *
-     * @param array<mixed> $parameters
-     *
-     * @return list<string|null>
-     */
-    private function texts(#[\SensitiveParameter] array $parameters): array
+    /** @return bool whether it was not executed, because what was prepared does not fit any more */
+    private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $tries): bool
     {
-        $texts = [];
-        foreach (array_values($parameters) as $index => $value) {
-            try {
-                $texts[] = $this->preparation->types->encode(0, $value, $index + 1);
-            } catch (InvalidParameterException) {
-                $texts[] = null;
-            }
+        // What fails later was raised by something that it executes.
+        if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
+            return false;
+        }
+        $isOfAnother = \in_array($exchange->error->sqlState(), ['26000', '42P05'], true);
+        $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
+        if ($tries > 1 && $isOfAnother) {
+            $this->statements->keepNone();
         }
 
-        return $texts;
+        return true;
     }
 
     private function exception(string $sql, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException

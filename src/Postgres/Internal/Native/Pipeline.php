@@ -132,20 +132,26 @@ final class Pipeline
     }
 
     /**
-     * Sends it when it may be sent: no cancel request is under way, and no COPY.
+     * Sends it when it may be sent: nothing is to be stopped, and no COPY is under way. What begins a transaction, or must not be sent twice,
+     * waits for all that is ahead: a request to stop that would come too late for it and hit this.
      *
      * @param non-empty-list<string> $parts of its messages
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
         do {
-            $this->settle(false, $cancellation);
-            if ($this->copy->taken && ($this->copying !== null || !$this->copy->isMine())) {
-                // Whoever gets it next runs only after this has been sent.
+            $alone = $exchange->once || $this->begin !== '';
+            $this->settle($alone && $this->copying === null && $this->copy->isMine(), $cancellation);
+            if ($this->copy->taken ? $this->copying !== null || !$this->copy->isMine() : $alone && $this->conversation->exchanges !== []) {
                 $this->copy->take($cancellation);
-                $this->copy->give();
+                try {
+                    $this->settle($alone, $cancellation);
+                } finally {
+                    // Whoever gets it next runs only after this has been sent.
+                    $this->copy->give();
+                }
             }
-        } while ($this->cancelling->underWay && $this->end === null);
+        } while ($this->cancelling->unsettled && $this->end === null);
         $ahead = $this->closing . $this->begin;
         $exchange->begins = $this->begin !== '';
         $this->closing = $this->begin = '';
@@ -223,12 +229,11 @@ final class Pipeline
         }
         $exchange->cancelled = $exchange->discarded = true;
         $exchange->chunks = [];
+        // Before its caller runs on: what he sends next is to wait for it.
+        $this->cancelling->stop($exchange);
         if ($reason !== null) {
             $exchange->failure = $reason;
             $exchange->wake();
-        }
-        if ($this->conversation->current() === $exchange) {
-            $this->cancelling->request();
         }
     }
 
@@ -246,10 +251,10 @@ final class Pipeline
         }
     }
 
-    /** Suspends until no cancel request is under way, and with $all until nothing is in flight. */
+    /** Suspends until nothing is to be stopped any more, and with $all until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
-        while ($this->end === null && ($this->cancelling->underWay || $all && $this->conversation->exchanges !== [])) {
+        while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
             $this->waiting->wait($cancellation, static function (): void {});
         }
     }
@@ -475,7 +480,9 @@ final class Pipeline
         if ($this->conversation->exchanges === []) {
             unset(self::$busy[spl_object_id($this)]);
         }
-        $this->waiting->wakeAll();
+        if ($this->end !== null || $this->cancelling->settles()) {
+            $this->waiting->wakeAll();
+        }
     }
 
     /** What has come. */
@@ -497,6 +504,9 @@ final class Pipeline
         }
         if ($conversation->head > $head) {
             $this->pace = intdiv($elapsed, $conversation->head - $head);
+        }
+        if ($this->cancelling->unsettled && $this->cancelling->settles()) {
+            $this->waiting->wakeAll();
         }
         if ($conversation->exchanges === []) {
             $this->rest();

@@ -17,8 +17,8 @@ final readonly class Portal
     private const MOST_ROWS = 5_000;
 
     /**
-     * @param string                                $name   of no other portal of the session
-     * @param \Closure(ServerError): \Throwable     $failed makes what is thrown of an error
+     * @param string                                        $name   of no other portal of the session
+     * @param \Closure(Exchange, ServerError): \Throwable   $failed makes what is thrown of an error
      */
     public function __construct(private Pipeline $pipeline, private string $name, private \Closure $failed) {}
 
@@ -42,7 +42,7 @@ final readonly class Portal
                     throw new \LogicException('A COPY is for copyFrom() or copyTo()');
                 }
                 if ($exchange->error !== null) {
-                    throw ($this->failed)($exchange->error->hiding($values));
+                    throw ($this->failed)($exchange, $exchange->error);
                 }
                 // The next ones come while these are taken.
                 $next = $exchange->suspended ? $this->fetchMore($exchange, $cancellation) : null;

@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Native;
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
@@ -15,6 +16,9 @@ use Spindle\Postgres\QueryException;
 /** Has the server prepare statements, and learns the types of their parameters and columns. */
 final readonly class Preparation
 {
+    /** How often types are asked for where the question was stopped for another. */
+    private const TRIES = 3;
+
     /** The OID of text. */
     private const TEXT = 25;
 
@@ -31,10 +35,8 @@ final readonly class Preparation
         $this->steps->log("Preparing {$name}", $sql);
         $exchange = new Exchange();
         $exchange->executes = false;
-        $this->pipeline->submit($exchange, [Frontend::parse($name, $sql) . Frontend::describe($name) . Frontend::SYNC], $cancellation);
-        $this->pipeline->await($exchange, $cancellation);
 
-        return $exchange;
+        return $this->send($exchange, $name, [Frontend::parse($name, $sql) . Frontend::describe($name) . Frontend::SYNC], $cancellation);
     }
 
     /**
@@ -53,16 +55,27 @@ final readonly class Preparation
         return $this->executeTexts($name, $sql, $values, $cancellation);
     }
 
-    /** A statement that was described, so parsed, even where it failed afterwards. */
+    /**
+     * A statement that was described, so parsed, even where it failed afterwards. One that was executed is not kept when its types can't be
+     * learnt: it is done, and values of such types are texts this time.
+     */
     public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): Prepared
     {
         $parameters = $exchange->parameters ?? throw ProtocolException::malformed('a statement was not described');
         [$names, $oids] = $exchange->description ?? [null, []];
-        if ($exchange->error === null) {
-            $this->learn([...$parameters, ...$oids], $cancellation);
+        $isLearnt = false;
+        try {
+            $isLearnt = $this->learn([...$parameters, ...$oids], $exchange, $cancellation);
+        } finally {
+            if (!$isLearnt) {
+                $this->close($name);
+            }
         }
         $columns = $names === null ? null : new Columns($names, $oids, $this->types);
-        $statement = new Prepared($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql));
+        $statement = new Prepared($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql), !SqlText::isRepeatable($sql));
+        if (!$isLearnt) {
+            return $statement;
+        }
         foreach ($this->statements->add($sql, $statement) as $gone) {
             $this->pipeline->closing .= Frontend::closeStatement($gone);
         }
@@ -70,34 +83,77 @@ final readonly class Preparation
         return $statement;
     }
 
-    /** @param list<int> $oids */
-    private function learn(array $oids, ?Cancellation $cancellation): void
+    /**
+     * @param list<int> $oids
+     * @param Exchange  $of   what they are types of
+     *
+     * @return bool false when they could not be learnt, and what they are types of was executed
+     */
+    private function learn(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
         $unknown = $this->types->unknown($oids);
-        if ($unknown === [] || $this->pipeline->conversation->status === 'E') {
-            return;
+        if ($unknown === []) {
+            return true;
         }
-        $exchange = $this->executeTexts('', Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
-        if ($exchange->error !== null) {
-            throw QueryException::of($exchange->error, Types::QUERY);
+        if ($of->error !== null || $this->pipeline->conversation->status === 'E') {
+            return false;
+        }
+        for ($tries = 1;; ++$tries) {
+            $exchange = $this->executeTexts('', Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
+            if ($exchange->error === null) {
+                break;
+            }
+            if ($exchange->status === 'I' && $of->executes) {
+                return false;
+            }
+            if ($exchange->status !== 'I' || !$exchange->struck || $tries === self::TRIES) {
+                throw QueryException::of($exchange->error, Types::QUERY);
+            }
         }
         $names = $exchange->description[0] ?? throw ProtocolException::malformed('a statement was not described');
         /** @var list<list<string|null>> $rows */
         $rows = array_merge(...$exchange->batches(new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types), array_keys($names)));
         $this->types->learn($rows);
+
+        return true;
     }
 
     /** @param list<string|null> $values */
     private function executeTexts(string $name, string $sql, #[\SensitiveParameter] array $values, ?Cancellation $cancellation): Exchange
     {
         $exchange = new Exchange();
-        $this->pipeline->submit($exchange, [
+        $exchange->once = !SqlText::isRepeatable($sql);
+
+        return $this->send($exchange, $name, [
             Frontend::parse($name, $sql) . Frontend::describe($name),
             ...Frontend::bind("\0{$name}\0\0\0", $values, "\0\0"),
             Frontend::EXECUTE . Frontend::SYNC,
         ], $cancellation);
-        $this->pipeline->await($exchange, $cancellation);
+    }
+
+    /** @param non-empty-list<string> $parts */
+    private function send(#[\SensitiveParameter] Exchange $exchange, string $name, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): Exchange
+    {
+        $isDone = false;
+        try {
+            $this->pipeline->submit($exchange, $parts, $cancellation);
+            $this->pipeline->await($exchange, $cancellation);
+            $isDone = true;
+        } finally {
+            // Also where the fiber is destroyed: the server may have parsed it all the same.
+            if (!$isDone) {
+                $this->close($name);
+            }
+        }
 
         return $exchange;
+    }
+
+    /** Has the server forget a statement that is not kept, if it knows it. */
+    private function close(string $name): void
+    {
+        if ($name !== '') {
+            $this->pipeline->closing .= Frontend::closeStatement($name);
+        }
     }
 }

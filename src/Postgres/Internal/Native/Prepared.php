@@ -40,6 +40,7 @@ final class Prepared
      * @param list<int>    $parameters their types' OIDs
      * @param Columns|null $columns    null for a statement without rows
      * @param bool         $changesSession whether it may change the session beyond its transaction
+     * @param bool         $once           whether an error may leave something done of it: {@see Exchange::$once}
      */
     public function __construct(
         public readonly string $name,
@@ -47,6 +48,7 @@ final class Prepared
         public readonly ?Columns $columns,
         private readonly Types $types,
         public readonly bool $changesSession,
+        public readonly bool $once,
     ) {
         $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameters));
         $this->formats = $columns->formats ?? "\0\0";

@@ -37,6 +37,9 @@ final class Cursors
 
     private int $last = 0;
 
+    /** @var array<string, list<int>> by the names of those that are read, the types of their parameters */
+    private array $types = [];
+
     /** @var list<string> names of those that nobody reads any more; they are open as long as the transaction */
     private array $left = [];
 
@@ -61,29 +64,37 @@ final class Cursors
     {
         $name = 'spindle_' . ++$this->last;
         // Prepared though it is not executed, for that tells the types, and errors where they are.
-        $values = $this->preparation->prepared($sql, $parameters, $cancellation)->encode($parameters, $this->preparation->types);
+        $statement = $this->preparation->prepared($sql, $parameters, $cancellation);
+        $values = $statement->encode($parameters, $this->preparation->types);
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values));
 
-        return $call->error === null ? $name : throw Errors::exception($sql, $call->error->hiding($values));
+        if ($call->error !== null) {
+            throw $this->preparation->exception($sql, $statement->parameters ?? [], $parameters, $call->error);
+        }
+        $this->types[$name] = $statement->parameters ?? [];
+
+        return $name;
     }
 
     /**
      * The next rows; fewer than were asked for are the last, and the cursor is closed then.
      *
-     * @param int<1, max> $count
+     * @param int<1, max>  $count
+     * @param array<mixed> $parameters of the statement
      *
      * @return array{Result, int<1, max>} and how many to fetch next
      */
-    public function fetch(string $name, int $count, string $sql, ?Cancellation $cancellation): array
+    public function fetch(string $name, int $count, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): array
     {
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "FETCH {$count} FROM {$name}"));
         if ($call->error !== null || $call->result === null) {
-            throw Errors::exception($sql, $call->error ?? throw Libpq::noResult());
+            throw $this->preparation->exception($sql, $this->types[$name] ?? [], $parameters, $call->error ?? throw Libpq::noResult());
         }
         $columns = $this->preparation->columns($call->result, $cancellation);
         $rows = new ResultRows($call->result);
         if ($rows->count < $count) {
             $this->handle->command("CLOSE {$name}", $cancellation);
+            unset($this->types[$name]);
         }
 
         $next = (int) min(self::MOST, self::BYTES / $rows->averageSize(), self::TIME * $count / max(1, $call->took));
@@ -95,6 +106,7 @@ final class Cursors
     public function leave(string $name): void
     {
         $this->left[] = $name;
+        unset($this->types[$name]);
     }
 
     /** Whether there is something to be done before anything else is. */

@@ -73,7 +73,7 @@ final class PgsqlSession implements Session
         $isOpen = true;
         try {
             while ($isOpen) {
-                [$rows, $next] = $this->alone($cancellation, fn(): array => $this->cursors->fetch($cursor, $count, $sql, $cancellation));
+                [$rows, $next] = $this->alone($cancellation, fn(): array => $this->cursors->fetch($cursor, $count, $sql, $parameters, $cancellation));
                 $isOpen = \count($rows) === $count;
                 foreach ($rows as $row) {
                     yield $index++ => $row;
@@ -281,7 +281,7 @@ final class PgsqlSession implements Session
             if ($call->error === null && $call->copy === '' && $call->result !== null) {
                 return $this->result($sql, $call->result, $statement, $cancellation);
             }
-            $this->preparation->ensureAgain($sql, $parameters, $call, $tries);
+            $this->preparation->ensureAgain($sql, $statement->parameters ?? [], $parameters, $call, $tries);
         }
     }
 
@@ -302,8 +302,10 @@ final class PgsqlSession implements Session
 
     private function result(string $sql, PgsqlResult $result, Prepared $statement, ?Cancellation $cancellation): Result
     {
-        if ($statement->columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
-            $statement->columns = $this->preparation->columns($result, $cancellation);
+        $columns = $statement->columns;
+        if ($columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
+            $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
+            $statement->columns = $columns->types->unknown($columns->oids) === [] ? $columns : null;
         }
         $rows = new ResultRows($result);
         $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
@@ -314,7 +316,7 @@ final class PgsqlSession implements Session
             $this->steps->log("Done: {$this->tag}, {$rows->count} rows", $sql);
         }
 
-        return new Result($statement->columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
+        return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
     }
 
     private function scriptAlone(string $sql, ?Cancellation $cancellation): void

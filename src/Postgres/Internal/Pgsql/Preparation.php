@@ -8,8 +8,11 @@ use Amp\Cancellation;
 use PgSql\Connection;
 use PgSql\Result;
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
@@ -27,7 +30,12 @@ final class Preparation
     /** What a statement is prepared as whose types alone are wanted. */
     private const NAME = 'spindle_types';
 
-    private const PARAMETER_TYPES = 'SELECT unnest(parameter_types::pg_catalog.oid[]) FROM pg_catalog.pg_prepared_statements WHERE name = $1';
+    /** A row without a type tells that there is such a statement, and that it has no parameters. */
+    private const PARAMETER_TYPES = <<<'SQL'
+        SELECT t.oid FROM pg_catalog.pg_prepared_statements s
+        LEFT JOIN LATERAL pg_catalog.unnest(s.parameter_types::pg_catalog.oid[]) WITH ORDINALITY t (oid, position) ON true
+        WHERE s.name = $1 ORDER BY t.position
+        SQL;
 
     /** Whether a transaction may be open that nobody asked for. */
     private bool $stray = false;
@@ -84,40 +92,50 @@ final class Preparation
         }
         if ($statement->name !== '') {
             $types = $this->parameterTypes($statement->name, $cancellation);
-            if ($types === []) {
+            if ($types === null) {
                 // Other servers prepare and execute than are asked.
                 $this->statements->keepNone();
 
                 return $this->prepared($sql, $parameters, $cancellation);
             }
-            $statement->parameters = $types;
         } elseif (array_filter($parameters, Types::needsType(...)) !== []) {
-            $statement->parameters = $this->typesOnce($sql, $cancellation);
+            $types = $this->typesOnce($sql, $cancellation);
+        } else {
+            return $statement;
         }
-        $this->learnTypes($statement->parameters ?? [], $cancellation);
+        $this->learnTypes($types, $cancellation);
+        $statement->parameters = $types;
 
         return $statement;
     }
 
-    /** Of a result's rows. */
+    /** Of a result's rows, once their types are known. */
     public function columns(Result $result, ?Cancellation $cancellation): Columns
     {
-        $names = $oids = [];
-        for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
-            $names[] = pg_field_name($result, $column);
-            $oids[] = (int) pg_field_type_oid($result, $column);
-        }
-        $this->learnTypes($oids, $cancellation);
+        $columns = $this->columnsAsKnown($result);
+        $this->learnTypes($columns->oids, $cancellation);
 
-        return new Columns($names, $oids, $this->types);
+        return $columns;
+    }
+
+    /** Of a statement that was executed, which it remains though its types can't be learnt: values of these are texts then. */
+    public function columnsOfWhatIsDone(Result $result, ?Cancellation $cancellation): Columns
+    {
+        try {
+            return $this->columns($result, $cancellation);
+        } catch (QueryException $failure) {
+            // In a transaction nothing remains.
+            return $this->handle->status === 'I' ? $this->columnsAsKnown($result) : throw $failure;
+        }
     }
 
     /**
      * Throws what failed, unless the statement was not executed at all and may be sent again.
      *
      * @param array<mixed> $parameters
+     * @param list<int>    $types      of the parameters, as far as they are known
      */
-    public function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Call $call, int $tries): void
+    public function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Call $call, int $tries): void
     {
         if ($call->copy !== '') {
             $this->handle->abandon($call, null);
@@ -125,15 +143,16 @@ final class Preparation
         }
         $error = $call->error ?? throw Libpq::noResult();
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
-        if ($error->isStale()) {
-            $isOfAnother = $error->sqlState() === '26000' || $error->sqlState() === '42P05';
+        $isOfAnother = \in_array($error->sqlState(), ['26000', '42P05'], true);
+        $isStale = $error->isStale() && ($isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql) || $error->field('W') === null);
+        if ($isStale) {
             $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
             if ($tries > 1 && $isOfAnother) {
                 $this->statements->keepNone();
             }
         }
-        if (!$error->isStale() || $this->handle->status !== 'I' || $tries > self::TRIES) {
-            throw Errors::exception($sql, $error->hiding($this->texts($parameters)));
+        if (!$isStale || $this->handle->status !== 'I' || $tries > self::TRIES) {
+            throw $this->exception($sql, $types, $parameters, $error);
         }
     }
 
@@ -169,7 +188,7 @@ final class Preparation
             if ($call->error === null) {
                 return $this->statements->add($sql, new Prepared($name, $changes, $parameters));
             }
-            $this->ensureAgain($sql, [], $call, $tries);
+            $this->ensureAgain($sql, [], [], $call, $tries);
         }
 
         return new Prepared('', $changes, $parameters);
@@ -196,10 +215,12 @@ final class Preparation
         return $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql));
     }
 
-    /** @return list<int> none when there is no such statement */
-    private function parameterTypes(string $name, ?Cancellation $cancellation): array
+    /** @return list<int>|null null when there is no such statement */
+    private function parameterTypes(string $name, ?Cancellation $cancellation): ?array
     {
-        return array_map(static fn(array $row): int => (int) ($row[0] ?? 0), $this->handle->ask(self::PARAMETER_TYPES, [$name], $cancellation));
+        $rows = $this->handle->ask(self::PARAMETER_TYPES, [$name], $cancellation);
+
+        return $rows === [] ? null : array_map(intval(...), array_values(array_filter(array_column($rows, 0), is_string(...))));
     }
 
     /**
@@ -216,7 +237,7 @@ final class Preparation
         $error = $this->sendPrepare(self::NAME, $sql, $cancellation)->error;
         $types = [];
         if ($error === null) {
-            $types = $this->parameterTypes(self::NAME, $cancellation);
+            $types = $this->parameterTypes(self::NAME, $cancellation) ?? [];
             $this->handle->command('DEALLOCATE ' . self::NAME, $cancellation);
         }
         if ($alone) {
@@ -225,6 +246,17 @@ final class Preparation
         }
 
         return $error === null ? $types : throw Errors::exception($sql, $error);
+    }
+
+    private function columnsAsKnown(Result $result): Columns
+    {
+        $names = $oids = [];
+        for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
+            $names[] = pg_field_name($result, $column);
+            $oids[] = (int) pg_field_type_oid($result, $column);
+        }
+
+        return new Columns($names, $oids, $this->types);
     }
 
     /** @param list<int> $oids */
@@ -237,23 +269,13 @@ final class Preparation
     }
 
     /**
-     * Of all values, as messages of the server may quote them.
+     * An error that came while something was executed; its message shows no values.
      *
+     * @param list<int>    $types      of the parameters, as far as they are known
      * @param array<mixed> $parameters
-     *
-     * @return list<string|null>
      */
-    private function texts(#[\SensitiveParameter] array $parameters): array
+    public function exception(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
     {
-        $texts = [];
-        foreach (array_values($parameters) as $index => $value) {
-            try {
-                $texts[] = $this->types->encode(0, $value, $index + 1);
-            } catch (InvalidParameterException) {
-                $texts[] = null;
-            }
-        }
-
-        return $texts;
+        return Errors::exception($sql, $error->hiding(QuotedValues::of($this->types, $types, $parameters)));
     }
 }

@@ -52,6 +52,12 @@ final class Statements
         return $this->prefix . ++$this->last;
     }
 
+    /** Whether a message of the server names one of them. */
+    public function areNamedIn(string $message): bool
+    {
+        return str_contains($message, $this->prefix);
+    }
+
     /** Before another is added. */
     public function makeRoom(): void
     {

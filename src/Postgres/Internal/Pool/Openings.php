@@ -58,6 +58,14 @@ final class Openings
         }
     }
 
+    /** Whether somebody waits for one: then the loop runs on until it is tried again. */
+    public function hold(bool $on): void
+    {
+        if ($this->pause !== null) {
+            $on ? EventLoop::reference($this->pause) : EventLoop::unreference($this->pause);
+        }
+    }
+
     public function close(): void
     {
         $this->closed = true;

@@ -31,8 +31,8 @@ final class Paces
 
     public function learn(string $sql, int $nanoseconds): void
     {
-        if (SessionChanges::suspects($sql)) {
-            // What it changes must concern nobody who shares the session.
+        if (SessionChanges::suspects($sql) || SessionChanges::controlsTransaction($sql)) {
+            // What it changes, or the transaction that it opens, must concern nobody who shares the session.
             $this->remember($sql, \PHP_INT_MAX);
         } elseif ($nanoseconds > self::SHORT) {
             $this->remember($sql, self::PROBATION);

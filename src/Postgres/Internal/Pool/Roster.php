@@ -5,8 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
-use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -21,9 +19,9 @@ use function Amp\async;
 /**
  * The sessions of a pool, and who waits for them.
  *
- * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see Paces}). Who waits is served
- * in order. Whoever is to have a session alone while all are shared has one reserved: nobody shares that one any more, and it is his
- * as soon as those who do are done.
+ * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see Paces}). Who waits is in the
+ * {@see Queue}. For whoever is to have a session alone one of those that are shared is reserved: nobody shares that one any more, so that
+ * it is free as soon as those who do are done. No more are reserved than there are who wait so.
  */
 final class Roster implements Lender
 {
@@ -33,21 +31,11 @@ final class Roster implements Lender
     /** Queries that share a session from which on another is opened, where the answer does not come soon. */
     private const CROWDED = 4;
 
-    /** @var list<Member> */
-    private array $members = [];
-
     /** @var array<int, Member> by the session's object id */
     private array $lent = [];
 
-    /** @var array<int, Waiter> in the order of their coming */
-    private array $waiting = [];
-
-    /** Of those who wait, who would share. */
-    private int $sharersWaiting = 0;
-
-    private int $ids = 0;
-
-    private int $turn = 0;
+    /** Members that were idle for a time and are tried now, to be shared. */
+    private int $trying = 0;
 
     private bool $closed = false;
 
@@ -55,7 +43,14 @@ final class Roster implements Lender
 
     private readonly int $process;
 
+    /** Nanoseconds of idleness after which one is tried before it is used. */
+    private readonly float $staleAfter;
+
     public readonly Counts $counts;
+
+    private readonly Members $members;
+
+    private readonly Queue $queue;
 
     private readonly Openings $openings;
 
@@ -74,25 +69,23 @@ final class Roster implements Lender
             static fn() => $weak->get()?->growForWaiting(),
         );
         $this->process = (int) getmypid();
+        $this->staleAfter = $options->validateAfter * 1e9;
         $this->counts = new Counts();
+        $this->members = new Members();
+        $this->queue = new Queue($this->counts, static fn() => $weak->get()?->left(), static fn(Member $member) => $weak->get()?->freed($member));
     }
 
     /** A session for one query that is known to be short. {@see release()} gives it back. */
     public function share(?Cancellation $cancellation): Member
     {
-        ++$this->counts->acquired;
-        $member = $this->sharersWaiting === 0 && !$this->closed ? $this->shareable() : null;
-        if ($member === null) {
-            $this->ensureUsable();
-
-            return $this->await(false, $cancellation);
+        $member = $this->queue->sharers === 0 && !$this->closed ? $this->members->shareable() : null;
+        if ($member === null || $member->queries === 0 && hrtime(true) - $member->session->lastActivity() >= $this->staleAfter) {
+            return $this->obtain(false, $cancellation);
         }
-        if ($member->queries++ === 0 && hrtime(true) - $member->session->lastActivity() > $this->options->validateAfter * 1e9) {
-            return $this->validated($member, false, $cancellation);
-        }
-        if ($member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members) < $this->most && !$member->answersSoon(hrtime(true))) {
+        if (++$member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members->all) < $this->most && !$member->answersSoon(hrtime(true))) {
             $this->grow();
         }
+        ++$this->counts->acquired;
 
         return $member;
     }
@@ -100,28 +93,30 @@ final class Roster implements Lender
     /** A shared query is done. */
     public function release(Member $member): void
     {
-        if (--$member->queries === 0 || $member->reserved || $this->waiting !== []) {
-            $this->freed($member);
+        if (--$member->queries === 0 || $member->reserved || $this->queue->waiting !== []) {
+            $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
         }
     }
 
-    /** A shared query has failed, or was left. */
+    /**
+     * A shared query has failed, or was left.
+     *
+     * @throws \LogicException in a fork, where each does; to look for that in {@see share()} would cost as much again
+     */
     public function releaseFailed(Member $member): void
     {
-        if (--$member->queries === 0 && $member->session->inFlight() > 0) {
+        --$member->queries;
+        $this->ensureOurs();
+        if ($member->queries === 0 && $member->session->inFlight() > 0) {
             $this->lookAfter($member);
         } else {
-            $this->freed($member);
+            $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
         }
     }
 
     public function take(?Cancellation $cancellation): Session
     {
-        $this->ensureUsable();
-        ++$this->counts->acquired;
-        $member = $this->free() ?? $this->await(true, $cancellation);
-        $member->alone = true;
-        $member = $this->validated($member, true, $cancellation);
+        $member = $this->obtain(true, $cancellation);
         $this->lent[spl_object_id($member->session)] = $member;
 
         return $member->session;
@@ -144,9 +139,9 @@ final class Roster implements Lender
     /** @return array{inUse: int, idle: int, opening: int, waiting: int} */
     public function figures(): array
     {
-        $idle = \count(array_filter($this->members, static fn(Member $member): bool => $member->isFree()));
+        $idle = \count(array_filter($this->members->all, static fn(Member $member): bool => $member->isFree()));
 
-        return ['inUse' => \count($this->members) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => \count($this->waiting)];
+        return ['inUse' => \count($this->members->all) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => \count($this->queue->waiting)];
     }
 
     public function isClosed(): bool
@@ -162,13 +157,10 @@ final class Roster implements Lender
         if ($this->sweep !== null) {
             EventLoop::cancel($this->sweep);
         }
-        foreach ($this->waiting as $id => $waiter) {
-            $this->forget($id);
-            $waiter->suspension->throw(ConnectionClosedException::pool());
-        }
-        foreach ($this->members as $member) {
+        $this->queue->refuse(ConnectionClosedException::pool());
+        foreach ($this->members->all as $member) {
             if ($member->isFree()) {
-                $this->drop($member);
+                $this->members->drop($member);
             }
         }
     }
@@ -177,7 +169,7 @@ final class Roster implements Lender
     public function kill(): void
     {
         $this->close();
-        foreach ($this->members as $member) {
+        foreach ($this->members->all as $member) {
             $member->session->stop();
             $member->session->close();
         }
@@ -193,124 +185,90 @@ final class Roster implements Lender
         if ($this->closed) {
             throw ConnectionClosedException::pool();
         }
-        if ($this->process !== getmypid()) {
+        $this->ensureOurs();
+    }
+
+    private function ensureOurs(): void
+    {
+        if (!$this->isOurs()) {
             throw new \LogicException('A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another');
         }
     }
 
-    private function free(): ?Member
+    /** A member that is there: one that was idle for a time is tried first. It counts the query, or is the caller's alone. */
+    private function obtain(bool $alone, ?Cancellation $cancellation): Member
     {
-        foreach ($this->members as $member) {
-            if ($member->isFree() && !$member->reserved) {
-                return $member;
+        $start = hrtime(true);
+        do {
+            $this->ensureUsable();
+            $left = $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9;
+            $member = $left > 0 ? $this->lendable($alone) : null;
+            if ($member === null) {
+                $member = $this->await($alone, $left, $cancellation);
+                // It may have ended in the moment since it was given.
+                $isThere = $member->session->isOpen();
+            } else {
+                $isThere = !$this->isStale($member) || $this->answers($member, $alone, $left, $cancellation);
+                $member->alone = $alone;
+                $member->queries += $alone ? 0 : 1;
             }
+        } while (!$isThere);
+        ++$this->counts->acquired;
+        if ($member->queries > 0 && $this->queue->waiting !== []) {
+            // They may have come while it was tried.
+            $this->serve($member);
         }
 
-        return null;
+        return $member;
     }
 
-    /**
-     * The first where a statement is answered soon: those who share it share its round trips too, which for short statements are most of
-     * what they cost on either side, and the server has fewer processes to wake. Where the server takes its time, of two the one with fewer
-     * queries, which is nearly as good as the least busy of all.
-     */
-    private function shareable(): ?Member
+    private function lendable(bool $alone): ?Member
     {
-        $now = hrtime(true);
-        foreach ($this->members as $member) {
-            if ($member->answersSoon($now)) {
-                return $member;
-            }
-        }
-        $best = null;
-        $count = \count($this->members);
-        for ($looks = $count; $looks > 0; --$looks) {
-            $member = $this->members[$this->turn = ($this->turn + 1) % $count];
-            if ($member->isShareable($now)) {
-                if ($best !== null) {
-                    return $member->queries < $best->queries ? $member : $best;
-                }
-                $best = $member;
-            }
-        }
-
-        return $best;
+        return match (true) {
+            $alone => $this->members->free(),
+            $this->queue->sharers > 0 => null,
+            default => $this->members->shareable(),
+        };
     }
 
-    /** @param float|null $seconds that may be waited for; null for as long as anybody may */
-    private function await(bool $alone, ?Cancellation $cancellation, ?float $seconds = null): Member
+    private function await(bool $alone, float $seconds, ?Cancellation $cancellation): Member
     {
-        if (\count($this->waiting) >= $this->options->maxWaiting) {
-            throw PoolTimeoutException::full(\count($this->waiting));
+        $waiting = \count($this->queue->waiting);
+        // Who has a connection opened for him, or shares one that is being tried, takes no place.
+        if ($waiting - ($this->most - \count($this->members->all)) - ($alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
+            throw PoolTimeoutException::full($waiting);
         }
         $cancellation?->throwIfRequested();
-        $id = ++$this->ids;
-        $waiter = $this->waiting[$id] = new Waiter(EventLoop::getSuspension(), $alone, hrtime(true));
-        $this->sharersWaiting += $alone ? 0 : 1;
-        $seconds ??= $this->options->acquireTimeout;
-        if ($seconds < 1e9) {
-            $waiter->timer = EventLoop::delay(max(0.0, $seconds), function () use ($id, $waiter): void {
-                $this->forget($id);
-                ++$this->counts->timedOut;
-                $waiter->suspension->throw(PoolTimeoutException::after($this->options->acquireTimeout, \count($this->members), $this->openings->underWay, \count($this->waiting), $this->openings->failure));
-            });
-        }
-        $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($id, $waiter): void {
-            if (isset($this->waiting[$id])) {
-                $this->forget($id);
-                $waiter->suspension->throw($reason);
-            }
-        });
+        $id = $this->queue->enter($alone);
         $this->grow();
+        $this->openings->hold(true);
         $this->reserve();
-        try {
-            return $waiter->suspension->suspend();
-        } catch (\Throwable $interruption) {
-            if (isset($this->waiting[$id])) {
-                $this->forget($id);
-            } elseif ($waiter->given !== null) {
-                // It came when {main} had been interrupted by an exception out of the loop.
-                $alone ? $waiter->given->alone = false : --$waiter->given->queries;
-                $this->freed($waiter->given);
-            }
-            throw $interruption;
-        } finally {
-            if ($cancellation !== null) {
-                $cancellation->unsubscribe((string) $subscription);
-            }
-        }
+
+        return $this->queue->wait($id, $seconds, $cancellation, fn(): PoolTimeoutException => PoolTimeoutException::after(
+            $this->options->acquireTimeout,
+            \count($this->members->all),
+            $this->openings->underWay,
+            \count($this->queue->waiting) - 1,
+            $this->openings->failure,
+        ));
     }
 
-    private function forget(int $id): void
+    /** Somebody waits no more. */
+    private function left(): void
     {
-        $waiter = $this->waiting[$id];
-        unset($this->waiting[$id]);
-        $this->sharersWaiting -= $waiter->alone ? 0 : 1;
-        if ($waiter->timer !== '') {
-            EventLoop::cancel($waiter->timer);
-        }
-        if ($waiter->alone && $this->waiting === []) {
-            foreach ($this->members as $member) {
-                $member->reserved = false;
-            }
+        $this->reserve();
+        if ($this->queue->waiting === []) {
+            $this->openings->hold(false);
         }
     }
 
-    /** Sees to it that of the sessions that are shared as many run empty as there are borrowers who wait to have one alone. */
+    /** Those who would share are served with what is reserved no more. */
     private function reserve(): void
     {
-        $wanted = \count($this->waiting) - $this->sharersWaiting - $this->openings->underWay;
-        $shared = [];
-        foreach ($this->members as $member) {
-            if ($member->reserved) {
-                --$wanted;
-            } elseif (!$member->alone) {
-                $shared[] = $member;
+        foreach ($this->members->reserve($this->queue->alone()) as $member) {
+            if ($member->isShareable(hrtime(true))) {
+                $this->queue->serve($member);
             }
-        }
-        usort($shared, static fn(Member $a, Member $b): int => $a->queries <=> $b->queries);
-        foreach (\array_slice($shared, 0, max(0, $wanted)) as $member) {
-            $member->reserved = true;
         }
     }
 
@@ -318,35 +276,46 @@ final class Roster implements Lender
     private function freed(Member $member): void
     {
         if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until)) {
-            $this->drop($member);
+            $this->members->drop($member);
             $this->growForWaiting();
 
             return;
         }
-        foreach ($this->waiting as $id => $waiter) {
-            $mayShare = !$member->reserved && $member->queries < Member::MOST_SHARING;
-            if ($member->alone || $member->queries > 0 && (!$mayShare || $this->sharersWaiting === 0)) {
-                break;
-            }
-            if ($waiter->alone ? $member->queries > 0 : !$mayShare) {
-                continue;
-            }
-            $this->forget($id);
-            $this->counts->waited((hrtime(true) - $waiter->since) / 1e9);
-            $member->alone = $waiter->alone;
-            $member->reserved = false;
-            $member->queries += $waiter->alone ? 0 : 1;
-            $waiter->given = $member;
-            $waiter->suspension->resume($member);
-        }
-        if (\count($this->waiting) > $this->sharersWaiting) {
-            $this->reserve();
-        } elseif ($member->isFree()) {
-            $member->reserved = false;
+        if ($this->queue->waiting !== []) {
+            $this->serve($member);
         }
         if ($member->isFree() && $this->sweep === null) {
             $this->sweepLater();
         }
+    }
+
+    private function serve(Member $member): void
+    {
+        $concernsReserved = $this->queue->alone() > 0;
+        $this->queue->serve($member);
+        if ($concernsReserved) {
+            $this->reserve();
+        }
+        if ($this->queue->waiting === []) {
+            $this->openings->hold(false);
+        }
+    }
+
+    /** A query that shared it has begun a transaction, which is no place for others: nobody joins them, and it is looked after. */
+    private function spoiled(Member $member): void
+    {
+        if ($member->queries === 0) {
+            $this->lookAfter($member);
+        } else {
+            $member->alone = true;
+            $member->reserved = false;
+            $this->reserve();
+        }
+    }
+
+    private function isStale(Member $member): bool
+    {
+        return $member->queries === 0 && hrtime(true) - $member->session->lastActivity() >= $this->staleAfter;
     }
 
     private function sinceIdle(Member $member): float
@@ -354,51 +323,69 @@ final class Roster implements Lender
         return (hrtime(true) - $member->session->lastActivity()) / 1e9;
     }
 
-    /** The member, or another when its connection does not answer after a time of idleness. */
-    private function validated(Member $member, bool $alone, ?Cancellation $cancellation): Member
+    /** Whether it is there, and nobody else gets it meanwhile; if not, it is dropped. Who is cancelled leaves it to others. */
+    private function answers(Member $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
     {
-        $start = hrtime(true);
-        while ($this->sinceIdle($member) >= $this->options->validateAfter || !$member->session->isOpen()) {
-            $left = $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9;
-            if ($member->session->isOpen()) {
-                try {
-                    $member->session->ping(new TimeoutCancellation(max(0.0, min($left, self::ANSWERS_WITHIN))));
-                    break;
-                } catch (\Throwable) {
-                    $member->session->close();
-                }
+        $member->alone = true;
+        $shared = $alone ? 0 : 1;
+        $this->trying += $shared;
+        $trial = async(function () use ($member, $shared, $seconds): void {
+            $late = EventLoop::delay(min($seconds, self::ANSWERS_WITHIN), fn() => $this->members->drop($member));
+            try {
+                $member->session->ping();
+            } catch (\Throwable) {
+                $this->members->drop($member);
             }
-            $alone ? $member->alone = false : --$member->queries;
-            $this->drop($member);
-            $member = ($alone ? $this->free() : null) ?? $this->await($alone, $cancellation, $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9);
-            $member->alone = $alone;
+            EventLoop::cancel($late);
+            $this->trying -= $shared;
+        });
+        try {
+            $trial->await($cancellation);
+        } catch (\Throwable $interruption) {
+            $trial->finally(function () use ($member): void {
+                $member->alone = false;
+                $this->freed($member);
+            })->ignore();
+            throw $interruption;
+        }
+        if (!$member->session->isOpen()) {
+            $this->growForWaiting();
+
+            return false;
         }
 
-        return $member;
+        return true;
     }
 
     /** Makes a session that was given back as it was at first, before anybody gets it. */
     private function lookAfter(Member $member): void
     {
         $member->alone = true;
+        $member->reserved = false;
         async(function () use ($member): void {
+            $isLeftOpen = false;
             try {
                 $member->session->settle();
-                if ($member->session->isOpen() && $member->session->transactionStatus() !== 'I') {
-                    ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
-                }
+                $isLeftOpen = $member->session->isOpen() && $member->session->transactionStatus() !== 'I';
                 $member->session->reset();
             } catch (\Throwable) {
                 $member->session->close();
             }
             $member->alone = false;
             $this->freed($member);
+            if ($isLeftOpen) {
+                // Only now, for whoever is told may want a connection himself.
+                ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
+            }
         })->ignore();
     }
 
     private function growForWaiting(): void
     {
-        if ($this->waiting !== [] || \count($this->members) < $this->options->minConnections) {
+        if ($this->queue->waiting !== []) {
+            $this->reserve();
+            $this->grow();
+        } elseif (\count($this->members->all) < $this->options->minConnections) {
             $this->grow();
         }
     }
@@ -406,9 +393,14 @@ final class Roster implements Lender
     /** Opens as many more as are needed and possible. */
     private function grow(): void
     {
+        if (!$this->isOurs()) {
+            return;
+        }
         $underWay = $this->openings->underWay;
-        $open = \count($this->members) + $underWay;
-        $wanted = max(\count($this->waiting) - $underWay, $this->options->minConnections - $open, $this->waiting === [] ? 1 - $underWay : 0);
+        $open = \count($this->members->all) + $underWay;
+        // Who would share waits for those that are being tried, and that is not for long.
+        $waiting = $this->trying > 0 ? $this->queue->alone() : \count($this->queue->waiting);
+        $wanted = max($waiting - $underWay, $this->options->minConnections - $open, $this->queue->waiting === [] ? 1 - $underWay : 0);
         $this->openings->start(min($wanted, $this->most - $open));
     }
 
@@ -417,7 +409,7 @@ final class Roster implements Lender
         ++$this->counts->opened;
         $lifetime = $this->options->maxLifetime * (1 - random_int(0, 100_000) / 1e6);
         $member = new Member($session, (int) min(hrtime(true) + $lifetime * 1e9, \PHP_INT_MAX / 2));
-        $this->members[] = $member;
+        $this->members->all[] = $member;
         $weak = \WeakReference::create($this);
         $session->onClose(static function (?\Throwable $reason) use ($weak, $member): void {
             if ($reason !== null) {
@@ -431,31 +423,18 @@ final class Roster implements Lender
     /** What will not pass by itself, nobody waits for. */
     private function failedToOpen(\Throwable $failure): void
     {
-        if ($this->members !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
+        $this->openings->hold($this->queue->waiting !== []);
+        if ($this->members->all !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
             return;
         }
-        foreach ($this->waiting as $id => $waiter) {
-            $this->forget($id);
-            $waiter->suspension->throw($failure);
-        }
+        $this->queue->refuse($failure);
     }
 
     private function lost(Member $member): void
     {
         ++$this->counts->lost;
-        if ($member->isFree()) {
-            $this->drop($member);
-            $this->growForWaiting();
-        }
-    }
-
-    private function drop(Member $member): void
-    {
-        $index = array_search($member, $this->members, true);
-        if ($index !== false) {
-            array_splice($this->members, $index, 1);
-        }
-        $member->session->close();
+        $this->members->drop($member);
+        $this->growForWaiting();
     }
 
     /** Closes, in time, sessions that nobody uses. */
@@ -466,12 +445,13 @@ final class Roster implements Lender
         }
         $this->sweep = WeakTimer::after(min($this->options->idleTimeout, $this->options->maxLifetime) / 2, $this, static function (self $self): void {
             $self->sweep = null;
-            foreach ($self->members as $member) {
-                if ($member->isFree() && (hrtime(true) > $member->until || $self->sinceIdle($member) >= $self->options->idleTimeout && \count($self->members) > $self->options->minConnections)) {
-                    $self->drop($member);
+            foreach ($self->members->all as $member) {
+                if ($member->isFree() && (hrtime(true) > $member->until || $self->sinceIdle($member) >= $self->options->idleTimeout && \count($self->members->all) > $self->options->minConnections)) {
+                    $self->members->drop($member);
                 }
             }
-            if ($self->members !== []) {
+            $self->growForWaiting();
+            if ($self->members->all !== []) {
                 $self->sweepLater();
             }
         });

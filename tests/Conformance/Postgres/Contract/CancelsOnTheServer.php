@@ -134,6 +134,96 @@ trait CancelsOnTheServer
         }
     }
 
+    public function testACancellationThatComesTooLateDoesNotHitWhatTheSameFiberSendsNext(): void
+    {
+        $table = self::table('i int');
+        $procedure = 'p_' . bin2hex(random_bytes(6));
+        Cluster::ask("CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$");
+        foreach ([
+            static fn(PostgresConnection $connection): mixed => $connection->query('SELECT pg_sleep(0.05)'),
+            static fn(PostgresConnection $connection): mixed => $connection->execute("CALL {$procedure}()"),
+            static fn(PostgresConnection $connection) => $connection->executeScript('SELECT pg_sleep(0.05)'),
+            static fn(PostgresConnection $connection): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.05)')),
+            static fn(PostgresConnection $connection): array => iterator_to_array($connection->stream('SELECT pg_sleep(0.05)')),
+            static fn(PostgresConnection $connection): int => $connection->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
+                yield "2\n";
+                delay(0.05);
+            })()),
+            ...($this->copiesOut() ? [static fn(PostgresConnection $connection): array => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.05)) TO STDOUT'))] : []),
+        ] as $next) {
+            $connection = $this->connect();
+            $gate = new Gate();
+            $statement = $gate->statement();
+            $source = new DeferredCancellation();
+            $future = Async::run(static function () use ($connection, $statement, $source, $next): void {
+                self::thrown(CancelledException::class, static fn() => $connection->query($statement, [], $source->getCancellation()));
+                $next($connection);
+            });
+            $gate->awaitStatements(1);
+            $gate->open();
+            // The answer has come, and nobody has read it.
+            while (self::stateOf($connection->backendPid()) !== 'idle') {
+                continue;
+            }
+            $source->cancel();
+            $future->await();
+            $connection->close();
+        }
+        self::assertSame('(1) (2)', self::committed($table));
+    }
+
+    public function testAScriptBehindACancelledStatementIsDoneOnce(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        for ($round = 0; $round < 20; ++$round) {
+            $gate = new Gate();
+            $statement = $gate->statement();
+            $source = new DeferredCancellation();
+            $before = Async::run(static fn(): mixed => $connection->query($statement));
+            $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep($1)', [0.004 + $round / 5_000], $source->getCancellation()));
+            $script = Async::run(static fn() => $connection->executeScript("INSERT INTO {$table} VALUES ({$round}); COMMIT; SELECT pg_sleep(0.01)"));
+            $gate->awaitStatements(1);
+            $source->cancel();
+            self::thrown(CancelledException::class, $cancelled->await(...));
+            $gate->open();
+            $before->await();
+            $script->await();
+        }
+        self::assertSame(range(0, 19), $connection->query("SELECT i FROM {$table} ORDER BY i")->column());
+    }
+
+    public function testWhatSomebodyElseCancelsIsNotSentAgainForAnEarlierCancellation(): void
+    {
+        $table = self::table('i int');
+        $gate = new Gate();
+        $name = 'p_' . bin2hex(random_bytes(6));
+        Cluster::ask("CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$");
+        Cluster::ask("CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$");
+        $deferred = self::table('i int');
+        Cluster::ask("CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()");
+        foreach (["CALL {$name}()", 'COMMIT'] as $statement) {
+            $connection = $this->connect();
+            if ($statement === 'COMMIT') {
+                $connection->query('BEGIN');
+                $connection->query("INSERT INTO {$deferred} VALUES (1)");
+            }
+            $source = new DeferredCancellation();
+            // Takes no notice of a cancellation but to end.
+            $cancelled = Async::run(static fn(): \Throwable => self::thrown(CancelledException::class, static fn(): mixed => $connection->query('DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$', [], $source->getCancellation())));
+            $behind = Async::run(static fn(): mixed => $connection->query($statement));
+            Eventually::holds(static fn(): bool => self::stateOf($connection->backendPid()) === 'active', 'it runs');
+            $source->cancel();
+            $cancelled->await();
+            $gate->awaitStatements(1);
+            Cluster::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
+
+            self::thrown(QueryCancelledException::class, $behind->await(...));
+            $connection->close();
+        }
+        self::assertSame(['(1)', ''], [self::committed($table), self::committed($deferred)]);
+    }
+
     public function testWhoIsCancelledBySomebodyElseIsToldSo(): void
     {
         $connection = $this->connect();

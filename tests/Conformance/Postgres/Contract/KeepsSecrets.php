@@ -46,4 +46,17 @@ trait KeepsSecrets
             self::assertStringNotContainsString('secret', (string) $exception);
         }
     }
+
+    public function testWhatATriggerSaysOfCopiedDataIsHidden(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int, b text');
+        Cluster::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$");
+        Cluster::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
+        foreach (['secret', "sec\tret", str_repeat('secret', 100)] as $value) {
+            $thrown = self::thrown(QueryException::class, static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1, $value]]));
+            self::assertMatchesRegularExpression('/^row of …( is bad)? \(SQLSTATE P0001\)$/D', $thrown->getMessage());
+            self::assertStringContainsString('line 1: "1', (string) $thrown->context);
+        }
+    }
 }

@@ -154,6 +154,20 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
+    public function testWhereNobodyMayWaitAConnectionIsOpenedNevertheless(): void
+    {
+        $pool = $this->pool(3, maxWaiting: 0);
+        self::assertSame([1, 2, 3], array_map(static fn(Future $future): mixed => $future->await(), array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()), [1, 2, 3])));
+        $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
+        foreach (self::verbs($pool) as $verb) {
+            self::assertStringContainsString('0 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+        }
+        foreach ($borrowed as $connection) {
+            $connection->release();
+        }
+        self::assertSame(6, $pool->stats()->acquired, 'who was refused does not count');
+    }
+
     public function testWhoWaitsMayBeCancelledAndLeavesTheOthersTheirPlaces(): void
     {
         $pool = $this->pool(1);

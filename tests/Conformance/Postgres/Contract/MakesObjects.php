@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Spindle\Postgres\UnexpectedResultException;
+use Spindle\Tests\Conformance\Postgres\Level;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 use Spindle\Tests\Conformance\Postgres\Person;
+use Spindle\Tests\Postgres\Digit;
 use Spindle\Tests\Postgres\Letter;
 
 /**
@@ -52,5 +54,34 @@ trait MakesObjects
             self::assertStringNotContainsString('secret', $message);
         }
         self::assertUsable($link);
+    }
+
+    public function testACaseIsFoundByWhateverTypeItsColumnHas(): void
+    {
+        $link = $this->link();
+        foreach (['1', "'1'", '1::numeric', '1::int8'] as $value) {
+            self::assertEquals([new Level(Digit::from(1), 'x')], $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class), $value);
+        }
+        foreach (["'abc'", '1.5::numeric', '9', 'true', "'secret'"] as $value) {
+            $message = self::thrown(UnexpectedResultException::class, static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class))->getMessage();
+            self::assertStringContainsString('"digit" is none of ' . Digit::class, $message);
+        }
+        self::assertStringContainsString('"kind" is none of ', self::thrown(UnexpectedResultException::class, static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->as(Person::class))->getMessage());
+    }
+
+    public function testAClassThatCanNotBeMadeIsRefused(): void
+    {
+        $result = $this->link()->query('SELECT 1 AS id');
+        foreach ([\Stringable::class, \Closure::class, Digit::class] as $class) {
+            self::assertStringContainsString('no class that can be made', self::thrown(UnexpectedResultException::class, static fn() => $result->as($class))->getMessage());
+        }
+    }
+
+    public function testAnErrorInAConstructorIsItsOwn(): void
+    {
+        $result = $this->link()->query("SELECT 1 AS digit, 'wrong' AS name");
+        $error = self::thrown(\TypeError::class, static fn() => $result->as(Level::class));
+
+        self::assertSame('an error of its own', $error->getMessage());
     }
 }

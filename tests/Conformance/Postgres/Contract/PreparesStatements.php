@@ -4,12 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\Future;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Postgres\Cluster;
+
+use function Amp\delay;
 
 /**
  * Statements that stay prepared, which nobody is to notice.
@@ -32,6 +38,17 @@ trait PreparesStatements
 
         self::assertSame([1, 1], [$prepared['SELECT 1 AS a'] ?? 0, $prepared['SELECT $1::text AS b'] ?? 0]);
         self::assertLessThanOrEqual(1, $prepared['SELECT $1::int AS c'] ?? 0);
+    }
+
+    public function testAStatementWithDollarsAndWithoutParametersHarmsNoOther(): void
+    {
+        $connection = $this->connect();
+        self::assertSame('$1', $connection->query("SELECT '\$1'")->value());
+        self::assertSame('a', $connection->query('SELECT $$a$$')->value());
+        self::assertUsable($connection);
+        self::assertUsable($connection);
+
+        self::assertContains('SELECT $1::int, $2::text', $connection->query(self::PREPARED)->column());
     }
 
     public function testAsManyStatementsStayPreparedAsToldThoseUsedLast(): void
@@ -156,6 +173,95 @@ trait PreparesStatements
             $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
             self::assertSame(range(1, 20), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         }
+    }
+
+    public function testAnErrorOfWhatAStatementExecutesIsNotTakenForOneOfItsPreparation(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        $procedure = 'p_' . bin2hex(random_bytes(6));
+        foreach (['26000', '42P05', 'XX000', '0A000'] as $state) {
+            Cluster::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$");
+            foreach (['at first', 'once it is known'] as $when) {
+                Cluster::ask("TRUNCATE {$table}");
+                self::assertSame($state, self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
+                self::assertSame('(1)', self::committed($table), "{$state} {$when}");
+            }
+        }
+        Cluster::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$");
+        self::assertSame('26000', self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
+        self::assertSame('(1) (2)', self::committed($table));
+    }
+
+    public function testAStatementOfTheUsersOwnThatIsNotThereHarmsNoOther(): void
+    {
+        $connection = $this->connect();
+        foreach ([1, 2, 3] as $_) {
+            self::assertUsable($connection);
+            self::assertSame('26000', self::thrown(QueryException::class, static fn() => $connection->query('EXECUTE nowhere'))->sqlState);
+        }
+        foreach ([1, 2] as $_) {
+            $connection->query('SELECT 1 AS later');
+        }
+
+        self::assertContains('SELECT 1 AS later', $connection->query(self::PREPARED)->column());
+    }
+
+    public function testAStreamFailsOnceAtMostWhenItsTableHasChanged(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a int');
+        $connection->execute("INSERT INTO {$table} VALUES (1)");
+        $look = static fn(): array => iterator_to_array($connection->stream("SELECT * FROM {$table} WHERE a = \$1", [1]));
+        self::assertSame([['a' => 1]], $look());
+        $this->connect()->execute("ALTER TABLE {$table} ADD b int");
+        try {
+            $look();
+        } catch (QueryException $stale) {
+            self::assertSame('0A000', $stale->sqlState);
+        }
+
+        self::assertSame([['a' => 1, 'b' => null]], $look());
+    }
+
+    public function testAStatementThatWasCancelledTheFirstTimeDoesNotStayPreparedForEver(): void
+    {
+        $connection = $this->connect();
+        foreach ([[], ['x']] as $parameters) {
+            for ($i = 0; $i < 10; ++$i) {
+                $source = new DeferredCancellation();
+                $future = Async::run(static fn(): mixed => $connection->query($parameters === [] ? 'SELECT pg_sleep(1000)' : 'SELECT pg_sleep(1000), $1::text', $parameters, $source->getCancellation()));
+                delay(0.001 * $i);
+                $source->cancel();
+                self::thrown(CancelledException::class, $future->await(...));
+            }
+        }
+        self::assertUsable($connection);
+
+        self::assertLessThanOrEqual(2, \count(array_filter($connection->query(self::PREPARED)->column(), static fn(mixed $sql): bool => \is_string($sql) && str_contains($sql, 'pg_sleep'))));
+    }
+
+    public function testWhatWasDoneIsNotToldToHaveFailedBecauseItsTypesAreNotLearnt(): void
+    {
+        $type = 'e_' . bin2hex(random_bytes(6));
+        Cluster::ask("CREATE TYPE {$type} AS ENUM ('a')");
+        $table = self::table("a {$type}, b {$type}[]");
+        $done = 0;
+        for ($i = 0; $i < 20; ++$i) {
+            $connection = $this->connect();
+            $connection->executeScript("SELECT '{a}'::{$type}[]; SET statement_timeout = 1");
+            try {
+                self::assertSame('a', $connection->query("INSERT INTO {$table} VALUES ('a', '{a}') RETURNING a")->value());
+                ++$done;
+            } catch (QueryCancelledException) {
+                // It took longer itself.
+            }
+            $connection->executeScript('SET statement_timeout = 0');
+            self::assertSame([['a', ['a']]], $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists());
+            $connection->close();
+        }
+
+        self::assertSame($done, (int) Cluster::ask("SELECT count(*) FROM {$table}")[0]['count']);
     }
 
     public function testStatementsAreForgottenWithinATransactionWithoutHarm(): void

@@ -12,6 +12,7 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Range;
 use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
@@ -148,6 +149,29 @@ trait TellsErrors
                 self::assertStringNotContainsString('secret', $thrown->getMessage(), "{$sql} {$when}");
                 self::assertStringContainsString($message, $thrown->getMessage(), $when);
                 self::assertSame($sql, $thrown->sql);
+            }
+        }
+    }
+
+    public function testWhatAFunctionSaysOfItsParametersIsHiddenInWhateverFormItIs(): void
+    {
+        $link = $this->link();
+        $function = 'f_' . bin2hex(random_bytes(6));
+        $link->execute("CREATE FUNCTION {$function}(a anyelement) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad %', a; END $$");
+        foreach ([
+            ['text', 'secret', 'bad $1'],
+            ['text[]', ['a', 'secret', 'se"cr\et'], 'bad {a,$1,$1}'],
+            ['text[]', '{"a",secret}', 'bad {a,$1}'],
+            ['jsonb', ['password' => 'secret', 'list' => [[1, "sec\"ret\u{e4}"]]], 'bad {"list": [[1, $1]], "password": $1}'],
+            ['jsonb', '{"password":"secret"}', 'bad {"password": $1}'],
+            ['bytea', 'secret', 'bad $1'],
+            ['tstzrange', new Range(new \DateTimeImmutable('1980-02-03 04:05:06 UTC')), 'bad ["$1+00",)'],
+            ['timestamptz', new \DateTimeImmutable('1980-02-03 04:05:06 UTC'), 'bad $1+00'],
+            ['date', new \DateTimeImmutable('1980-02-03'), 'bad $1'],
+        ] as [$type, $value, $message]) {
+            foreach (['query', 'stream'] as $verb) {
+                $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link): mixed => $verb === 'query' ? $link->query("SELECT {$function}(\$1::{$type})", [$value]) : iterator_to_array($link->stream("SELECT {$function}(\$1::{$type})", [$value])));
+                self::assertSame("{$message} (SQLSTATE P0001)", $thrown->getMessage(), "{$type} {$verb}");
             }
         }
     }

@@ -129,6 +129,22 @@ trait UndoesChanges
         self::assertSame(1, $pool->stats()->opened);
     }
 
+    public function testATransactionThatAStatementOfThePoolBeginsTakesInNobody(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('i int');
+        foreach (['BEGIN', 'START TRANSACTION READ WRITE', '/* a /* b */ */ begin', '; BEGIN'] as $number => $begin) {
+            for ($i = 0; $i < 4; ++$i) {
+                $pool->query($begin);
+                $pool->execute("INSERT INTO {$table} VALUES (\$1)", [$number * 4 + $i + 10]);
+            }
+        }
+
+        self::assertSame(implode(' ', array_map(static fn(int $i): string => "({$i})", range(10, 25))), self::committed($table));
+        self::assertCount(16, $this->warnings());
+        self::assertSame(1, $pool->stats()->opened);
+    }
+
     public function testATransactionThatFailedAndWasLeftIsRolledBack(): void
     {
         $pool = $this->pool(1);

@@ -1,0 +1,266 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\CommitUnknownException;
+use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\delay;
+
+/** What somebody kept of a connection or a transaction that is no longer his concerns nobody who has it now. */
+final class OutlivesTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    private string $table;
+
+    /** @var list<string> */
+    private array $warnings = [];
+
+    protected function setUp(): void
+    {
+        $this->table = 'outlives_' . bin2hex(random_bytes(4));
+        Cluster::ask(<<<SQL
+            CREATE TABLE {$this->table} (id int, seconds float NOT NULL DEFAULT 0);
+            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
+            SQL);
+    }
+
+    protected function tearDown(): void
+    {
+        Cluster::ask("DROP TABLE {$this->table}; DROP FUNCTION {$this->table}()");
+    }
+
+    /** @return iterable<string, array{PostgresDriver}> */
+    public static function drivers(): iterable
+    {
+        foreach (PostgresDriver::cases() as $driver) {
+            yield $driver->name => [$driver];
+        }
+    }
+
+    #[DataProvider('drivers')]
+    public function testAStreamThatOutlivesItsLoanIsNothingToTheNextBorrower(PostgresDriver $driver): void
+    {
+        foreach (['read on', 'let go', 'let go before the first statement'] as $how) {
+            $pool = $this->pool($driver);
+            $borrowed = $pool->acquire();
+            $rows = $borrowed->stream('SELECT generate_series(1, 10000) AS i');
+            self::assertSame(['i' => 1], $rows->current());
+            $borrowed->release();
+            $ended = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction) use (&$rows, $how): void {
+                if ($how !== 'let go before the first statement') {
+                    $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+                }
+                if ($how === 'read on') {
+                    self::assertInstanceOf(\LogicException::class, Outcome::of(static fn(): int => self::rest($rows)));
+                }
+                $rows = null;
+                gc_collect_cycles();
+                delay(0.01);
+                $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
+                throw new \DomainException('undone');
+            }));
+
+            self::assertInstanceOf(\DomainException::class, $ended, "{$how}: " . Outcome::told($ended));
+            self::assertSame([], $this->ids(), $how);
+            $pool->close();
+        }
+    }
+
+    #[DataProvider('drivers')]
+    public function testATransactionWhoseConnectionIsGivenBackMeanwhileIsUndoneAndToldSo(PostgresDriver $driver): void
+    {
+        $pool = $this->pool($driver);
+        $borrowed = $pool->acquire();
+        $transaction = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $borrowed->transaction(function (Transaction $transaction): string {
+            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+            delay(0.05);
+            $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
+
+            return 'done';
+        })));
+        delay(0.02);
+        $borrowed->release();
+        $other = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction): void {
+            $transaction->execute("INSERT INTO {$this->table} VALUES (3)");
+            delay(0.1);
+            $transaction->execute("INSERT INTO {$this->table} VALUES (4)");
+            throw new \DomainException('undone');
+        }));
+
+        self::assertInstanceOf(\LogicException::class, $transaction->await());
+        self::assertInstanceOf(\DomainException::class, $other, Outcome::told($other));
+        self::assertSame([], $this->ids());
+        self::assertStringContainsString('A transaction was left open', implode($this->warnings));
+        $pool->close();
+    }
+
+    public function testACopyThatOutlivesItsLoanIsStopped(): void
+    {
+        $pool = $this->pool(PostgresDriver::Native);
+        $borrowed = $pool->acquire();
+        $rows = $borrowed->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 1000000)) TO STDOUT");
+        $rows->current();
+        $borrowed->release();
+
+        self::assertSame(5, $pool->query('SELECT 5')->value());
+        self::assertInstanceOf(\LogicException::class, Outcome::of(static fn(): int => self::rest($rows)));
+        self::assertSame(6, $pool->query('SELECT 6')->value());
+        $pool->close();
+    }
+
+    #[DataProvider('drivers')]
+    public function testAStreamThatOutlivesItsTransactionIsNothingToTheNext(PostgresDriver $driver): void
+    {
+        $pool = $this->pool($driver);
+        $rows = $pool->transaction(static function (Transaction $transaction): \Generator {
+            $rows = $transaction->stream('SELECT generate_series(1, 10000) AS i');
+            $rows->current();
+
+            return $rows;
+        });
+        $pool->transaction(function (Transaction $transaction) use ($rows): void {
+            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+            self::assertInstanceOf(\LogicException::class, Outcome::of(static fn(): int => self::rest($rows)));
+            $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
+        });
+
+        self::assertSame([1, 2], $this->ids());
+        $pool->close();
+    }
+
+    #[DataProvider('drivers')]
+    public function testATransactionThatAStatementBeganIsNotEndedByAnother(PostgresDriver $driver): void
+    {
+        $connection = $this->connection($driver);
+        $connection->query('BEGIN');
+        $connection->execute("INSERT INTO {$this->table} VALUES (1)");
+        foreach ([
+            static fn(): int => iterator_count($connection->stream('SELECT 1')),
+            static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()),
+        ] as $work) {
+            $told = Outcome::of($work);
+            self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
+            self::assertStringContainsString('A transaction is open that a statement began', $told->getMessage());
+        }
+        $connection->query('ROLLBACK');
+
+        self::assertSame([], $this->ids());
+        self::assertSame(1, $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+    }
+
+    #[DataProvider('drivers')]
+    public function testATransactionThatAStatementEndsIsNotTakenForOneThatIsDone(PostgresDriver $driver): void
+    {
+        foreach ([$this->connection($driver), $pool = $this->pool($driver)] as $link) {
+            $told = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): int {
+                $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+
+                return $transaction->execute('ROLLBACK');
+            }));
+
+            self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
+            self::assertStringContainsString('ended by a statement', $told->getMessage());
+            self::assertSame([], $this->ids());
+            self::assertSame(1, $link->query('SELECT 1')->value());
+        }
+        $pool->close();
+    }
+
+    #[DataProvider('drivers')]
+    public function testWhatIsClosedWhileItCommitsLeavesItUnknown(PostgresDriver $driver): void
+    {
+        foreach ([$this->connection($driver), $this->pool($driver)] as $link) {
+            $committing = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"))));
+            Eventually::holds(self::commits(...), 'it commits');
+            $link instanceof PostgresPool ? $link->kill() : $link->close();
+            $told = $committing->await();
+
+            self::assertInstanceOf(CommitUnknownException::class, $told, Outcome::told($told));
+            Eventually::holds(static fn(): bool => !self::commits(), 'the server has stopped');
+            self::assertSame([], $this->ids());
+        }
+    }
+
+    public function testAGapBeginsWhereTheConnectionWasKnownToBeThereAndNotWhenSomebodyLooks(): void
+    {
+        $name = $this->table;
+        $listener = (new PostgresPool(PostgresOptions::of(Cluster::shared()->dsn(application_name: $name))))->listen($name);
+        Cluster::ask("SELECT pg_notify('{$name}', 'first') FROM pg_sleep(0)");
+        $heard = Async::run(static fn(): mixed => $listener->current());
+        Eventually::holds(static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE application_name = '{$name}' AND query LIKE 'LISTEN%'") !== [], 'it listens');
+        Cluster::ask("SELECT pg_notify('{$name}', 'second')");
+        $heard->await();
+        $before = new \DateTimeImmutable();
+        Cluster::ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{$name}'");
+        delay(0.2);
+        $after = new \DateTimeImmutable();
+        usleep(300_000);
+        $listener->next();
+        $gap = $listener->current();
+
+        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertLessThan($after, $gap->since);
+        self::assertLessThan(1.0, (float) $before->format('U.u') - (float) $gap->since->format('U.u'));
+    }
+
+    private function pool(PostgresDriver $driver): PostgresPool
+    {
+        return new PostgresPool(self::options($driver), 1, new PostgresPoolOptions(onWarning: function (string $warning): void {
+            $this->warnings[] = $warning;
+        }));
+    }
+
+    private function connection(PostgresDriver $driver): PostgresConnection
+    {
+        return PostgresConnection::connect(self::options($driver));
+    }
+
+    private static function options(PostgresDriver $driver): PostgresOptions
+    {
+        return PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => $driver]);
+    }
+
+    /** @param \Generator<mixed>|null $rows begun */
+    private static function rest(?\Generator $rows): int
+    {
+        $count = 0;
+        for (; $rows?->valid() === true; $rows->next()) {
+            ++$count;
+        }
+
+        return $count;
+    }
+
+    private static function commits(): bool
+    {
+        return Cluster::ask("SELECT FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'") !== [];
+    }
+
+    /** @return list<int> */
+    private function ids(): array
+    {
+        return array_map(intval(...), array_column(Cluster::ask("SELECT id FROM {$this->table} ORDER BY id"), 'id'));
+    }
+}

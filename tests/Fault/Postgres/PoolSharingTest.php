@@ -1,0 +1,263 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** Short statements that share the connections of a pool, where something holds these up or ends them. */
+final class PoolSharingTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    /** Short, unless it is told to take long. */
+    private const QUERY = 'SELECT 1 AS n, pg_sleep($1::float8)';
+
+    public function testWhoWaitedForAConnectionOfHisOwnAndLeftHoldsUpNobody(): void
+    {
+        $pool = $this->pool(1);
+        $slow = Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.3]));
+        $source = new DeferredCancellation();
+        $alone = Async::run(static fn(): mixed => $pool->acquire($source->getCancellation()));
+        self::awaitWaiting($pool, 1);
+        $sharing = self::shared($pool, 3);
+        self::awaitWaiting($pool, 4);
+        $source->cancel();
+
+        await([$slow, ...$sharing], new TimeoutCancellation(3));
+        self::assertInstanceOf(CancelledException::class, Outcome::of(static fn(): mixed => $alone->await()));
+        $pool->close();
+    }
+
+    public function testWhoGotAnotherConnectionThanTheOneThatWasKeptForHimHoldsUpNobody(): void
+    {
+        $pool = $this->pool(2);
+        $borrowed = $pool->acquire();
+        $slow = Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.3]));
+        Eventually::holds(static fn(): bool => $pool->stats()->inUse === 2, 'it is under way');
+        $alone = Async::run(static fn(): mixed => $pool->acquire());
+        self::awaitWaiting($pool, 1);
+        $sharing = self::shared($pool, 3);
+        self::awaitWaiting($pool, 4);
+        $borrowed->release();
+        $other = $alone->await(new TimeoutCancellation(3));
+
+        await([$slow, ...$sharing], new TimeoutCancellation(3));
+        $other->release();
+        $pool->close();
+    }
+
+    public function testWhoWantsAConnectionOfHisOwnHasItAlsoWhileAnotherCanNotBeOpened(): void
+    {
+        $server = FakeServer::start(self::serving(static fn() => delay(0.001)), static fn(FakeConnection $client) => $client->stall());
+        $pool = new PostgresPool(Answers::options($server), 2);
+        $pool->query('SELECT');
+        $pool->query('SELECT');
+        $stop = new DeferredCancellation();
+        $flood = array_map(static fn(): Future => Async::run(static function () use ($pool, $stop): void {
+            while (!$stop->isCancelled()) {
+                $pool->query('SELECT');
+            }
+        }), range(1, 10));
+        Eventually::holds(static fn(): bool => $pool->stats()->opening === 1, 'another is being opened');
+
+        $alone = Async::run(static fn(): mixed => $pool->acquire());
+        $alone->await(new TimeoutCancellation(2))->release();
+        $stop->cancel();
+        await($flood);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testNobodyJoinsAConnectionThatIsTriedAndTurnsOutToBeDead(): void
+    {
+        /** @var \ArrayObject<string, bool> $is */
+        $is = new \ArrayObject();
+        $server = FakeServer::start(self::serving(static function () use ($is): void {
+            if (isset($is['dead'])) {
+                delay(3);
+            }
+        }), self::serving(static fn() => null));
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(validateAfter: 0.05));
+        $pool->query('SELECT');
+        $pool->query('SELECT');
+        $is['dead'] = true;
+        delay(0.06); // idle
+
+        self::assertSame(array_fill(0, 10, 'here'), Outcome::ofAll(array_fill(0, 10, static fn(): mixed => $pool->query('SELECT')->value())));
+        self::assertSame([2, 0], [$pool->stats()->opened, $pool->stats()->waiting]);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testThoseWhoComeWhileAConnectionIsTriedShareItAfterwards(): void
+    {
+        $server = FakeServer::start(self::serving(static fn() => null));
+        $pool = new PostgresPool(Answers::options($server), 5, new PostgresPoolOptions(maxWaiting: 0, validateAfter: 0.05));
+        $pool->query('SELECT');
+        $pool->query('SELECT');
+        delay(0.06); // idle
+
+        self::assertSame(array_fill(0, 40, 'here'), Outcome::ofAll(array_fill(0, 40, static fn(): mixed => $pool->query('SELECT')->value())));
+        self::assertSame(1, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testWhoIsCancelledWhileAConnectionIsTriedIsFreeAtOnceAndLosesNone(): void
+    {
+        /** @var \ArrayObject<int, DeferredFuture<null>> $held */
+        $held = new \ArrayObject();
+        $server = FakeServer::start(self::serving(static function () use ($held): void {
+            ($held[0] ?? null)?->getFuture()->await();
+        }));
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(validateAfter: 0.05));
+        $pool->query('SELECT');
+        $pool->query('SELECT');
+        foreach ([static fn(DeferredCancellation $source): mixed => $pool->acquire($source->getCancellation()), static fn(DeferredCancellation $source): mixed => $pool->query('SELECT', [], $source->getCancellation())] as $ask) {
+            /** @var DeferredFuture<null> $deferred */
+            $deferred = new DeferredFuture();
+            $held[0] = $deferred;
+            delay(0.06); // idle
+            $source = new DeferredCancellation();
+            $asking = Async::run(static fn(): mixed => $ask($source));
+            Eventually::holds(static fn(): bool => $pool->stats()->inUse === 1, 'it is tried');
+            $source->cancel($reason = new \DomainException('enough'));
+            $outcome = Outcome::of(static fn(): mixed => $asking->await(new TimeoutCancellation(0.5)));
+            self::assertInstanceOf(CancelledException::class, $outcome);
+            self::assertSame($reason, $outcome->getPrevious());
+            $deferred->complete();
+
+            self::assertSame('here', $pool->query('SELECT')->value());
+        }
+        self::assertSame([1, 0], [$server->connections, $pool->stats()->lost]);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testNothingIsSentOnAConnectionThatIsKnownToBeLost(): void
+    {
+        /** @var \ArrayObject<string, bool> $is */
+        $is = new \ArrayObject();
+        $server = FakeServer::start(self::serving(static function (FakeConnection $client, FakeSession $session) use ($is): void {
+            if (isset($is['ending'])) {
+                $client->write($session->head(['a' => Message::TEXT]), Answers::rows(['the last']), Message::commandComplete('SELECT 1'), $session->end(), Message::errorResponse('57P01', 'ends', severity: 'FATAL'));
+                $client->close();
+            }
+        }), self::serving(static fn() => null));
+        $pool = new PostgresPool(Answers::options($server), 1);
+        $pool->query('SELECT');
+        $pool->query('SELECT');
+        $is['ending'] = true;
+        $ask = static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT')->value());
+        $outcomes = Outcome::ofAll(array_fill(0, 10, static fn(): array => [$ask(), $ask()]));
+
+        self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');
+        foreach ($outcomes as $outcome) {
+            self::assertIsArray($outcome);
+            self::assertInstanceOf(ConnectionLostException::class, $outcome[0], 'it was under way');
+            self::assertSame('here', $outcome[1], Outcome::told($outcome[1]));
+        }
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testATransactionThatNoTextTellsOfIsRolledBackBeforeTheNextStatement(): void
+    {
+        $asked = [];
+        $server = FakeServer::start(self::serving(static function (FakeConnection $client, FakeSession $session, string $sql) use (&$asked): void {
+            $asked[] = $sql;
+            $session->status = $sql === 'SELECT begun()' && \count($asked) > 2 ? 'T' : ($sql === 'ROLLBACK' ? 'I' : $session->status);
+        }));
+        $warnings = [];
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(onWarning: static function (string $warning) use (&$warnings): void {
+            $warnings[] = $warning;
+        }));
+        $pool->query('SELECT');
+        $pool->query('SELECT begun()');
+        await(array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT begun()')), [1, 2]));
+
+        self::assertSame('here', $pool->query('SELECT')->value());
+        self::assertSame(['SELECT', 'SELECT begun()', 'SELECT begun()', 'SELECT begun()', 'ROLLBACK', 'SELECT'], $asked);
+        self::assertCount(1, $warnings);
+        self::assertStringContainsString('A transaction was left open', $warnings[0]);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    /**
+     * @param \Closure(FakeConnection, FakeSession, string): mixed $before called with each request, before it is answered
+     *
+     * @return \Closure(FakeConnection): void a server that answers everything
+     */
+    private static function serving(\Closure $before): \Closure
+    {
+        return static function (FakeConnection $client) use ($before): void {
+            $client->readStartup();
+            $client->write(Answers::welcome());
+            $session = new FakeSession($client);
+            for (; ;) {
+                $sql = $session->next();
+                $before($client, $session, $sql);
+                if ($session->types === 'S') {
+                    $client->write($session->end());
+                } elseif ($sql === 'ROLLBACK') {
+                    $session->complete('ROLLBACK');
+                } else {
+                    $session->complete('SELECT 1', ['a' => Message::TEXT], ['here']);
+                }
+            }
+        };
+    }
+
+    /** @return list<Future<mixed>> of statements that are short */
+    private static function shared(PostgresPool $pool, int $count): array
+    {
+        return array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.0])), range(1, $count));
+    }
+
+    private static function awaitWaiting(PostgresPool $pool, int $count): void
+    {
+        Eventually::holds(static fn(): bool => $pool->stats()->waiting === $count, "{$count} wait");
+    }
+
+    /** It knows that the query is short. */
+    private function pool(int $connections): PostgresPool
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), $connections);
+        $pool->query(self::QUERY, [0.0]);
+        $pool->query(self::QUERY, [0.0]);
+
+        return $pool;
+    }
+}
