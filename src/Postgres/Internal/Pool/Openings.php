@@ -19,7 +19,7 @@ final class Openings
     private const SIDE_BY_SIDE = 8;
 
     /** Seconds after one that failed. */
-    private const PAUSE = 0.5;
+    private const PAUSE = 0.2;
 
     public int $underWay = 0;
 
