@@ -251,6 +251,10 @@ final class TransactionRun
             $session->settle();
             if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK');
+                if ($session->transactionStatus() !== 'I') {
+                    // Whatever answers so knows nothing of transactions.
+                    $session->close();
+                }
             }
         } catch (\Throwable) {
             $session->close();

@@ -98,7 +98,7 @@ final class FloodTest extends TestCase
             $other = $this->connect(null);
             // It listens by now: {main} waits for the first.
             delay(0.1);
-            $other->query("SELECT pg_notify('flood', i || ' ' || repeat('x', 500)) FROM generate_series(1, {$count}) AS i");
+            $other->query("SELECT count(pg_notify('flood', i || ' ' || repeat('x', 500))) FROM generate_series(1, {$count}) AS i");
         });
         $this->lookAtMemory();
         for ($number = 1; $number <= $count; ++$number) {
