@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost while a commit was under way: the transaction is either done as a whole or not at all, look which. */
+/** The connection was lost, or closed, while a commit was under way: the transaction is either done as a whole or not at all, look which. */
 final class CommitUnknownException extends ConnectionLostException {}

@@ -117,12 +117,17 @@ final readonly class ServerError
     /** Whether a statement that was prepared earlier does not fit any more, unless the error comes out of what it executes. */
     public function isStale(): bool
     {
-        return match ($this->sqlState()) {
-            '26000', '42P05' => true,
+        return $this->concernsName() || match ($this->sqlState()) {
             '0A000' => $this->field('R') === 'RevalidateCachedQuery',
             'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // it was dropped
             default => false,
         };
+    }
+
+    /** Whether there is no prepared statement of a name, or another: somebody else has to do with them. */
+    public function concernsName(): bool
+    {
+        return \in_array($this->sqlState(), ['26000', '42P05'], true);
     }
 
     /** Whether the server stopped a statement because a client asked it to, rather than for its time. */

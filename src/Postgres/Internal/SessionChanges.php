@@ -11,13 +11,13 @@ namespace Spindle\Postgres\Internal;
  */
 final class SessionChanges
 {
-    /** What may stand before a statement. */
-    private const BLANK = '(?:[\s;]|--[^\r\n]*+|(?<comment>/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*)|(?&comment))[^*/]*+)*+\*/))*+';
+    /** Where a statement begins. */
+    private const BEGINNING = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    private const SUSPECT = '~^' . self::BLANK . '(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|RESET|LISTEN|DECLARE|LOAD|DO|CALL|PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
+    private const SUSPECT = '~' . self::BEGINNING . '(?:SET(?!\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\b)|RESET|LISTEN|DECLARE|LOAD|DO|CALL|PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
         . '|\b(?:set_config|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
 
-    private const TRANSACTIONAL = '~^' . self::BLANK . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
+    private const TRANSACTIONAL = '~' . self::BEGINNING . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
 
     private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 

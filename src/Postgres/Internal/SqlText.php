@@ -31,8 +31,8 @@ final class SqlText
         REGEX;
 
     /** One or more spaces or comments; how a comment is written that may hold others stands before. Most hold none, which is read at less expense. */
-    private const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
-    private const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
+    public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
+    public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
     /** How a statement begins that an error undoes as a whole, outside of a transaction too: what others do may end transactions by itself. */
     private const REPEATABLE = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';

@@ -436,7 +436,7 @@ final class NativeSession implements Session
         if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
             return false;
         }
-        $isOfAnother = \in_array($exchange->error->sqlState(), ['26000', '42P05'], true);
+        $isOfAnother = $exchange->error->concernsName();
         $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
         if ($tries > 1 && $isOfAnother) {
             $this->statements->keepNone();

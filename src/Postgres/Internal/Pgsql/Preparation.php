@@ -143,7 +143,7 @@ final class Preparation
         }
         $error = $call->error ?? throw Libpq::noResult();
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
-        $isOfAnother = \in_array($error->sqlState(), ['26000', '42P05'], true);
+        $isOfAnother = $error->concernsName();
         $isStale = $error->isStale() && ($isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql) || $error->field('W') === null);
         if ($isStale) {
             $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);

@@ -43,9 +43,6 @@ final class Roster implements Lender
 
     private readonly int $process;
 
-    /** Nanoseconds of idleness after which one is tried before it is used. */
-    private readonly float $staleAfter;
-
     public readonly Counts $counts;
 
     private readonly Members $members;
@@ -69,7 +66,6 @@ final class Roster implements Lender
             static fn() => $weak->get()?->growForWaiting(),
         );
         $this->process = (int) getmypid();
-        $this->staleAfter = $options->validateAfter * 1e9;
         $this->counts = new Counts();
         $this->members = new Members();
         $this->queue = new Queue($this->counts, static fn() => $weak->get()?->left(), static fn(Member $member) => $weak->get()?->freed($member));
@@ -79,7 +75,7 @@ final class Roster implements Lender
     public function share(?Cancellation $cancellation): Member
     {
         $member = $this->queue->sharers === 0 && !$this->closed ? $this->members->shareable() : null;
-        if ($member === null || $member->queries === 0 && hrtime(true) - $member->session->lastActivity() >= $this->staleAfter) {
+        if ($member === null || $this->isStale($member)) {
             return $this->obtain(false, $cancellation);
         }
         if (++$member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members->all) < $this->most && !$member->answersSoon(hrtime(true))) {
@@ -94,7 +90,7 @@ final class Roster implements Lender
     public function release(Member $member): void
     {
         if (--$member->queries === 0 || $member->reserved || $this->queue->waiting !== []) {
-            $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
+            $this->leftBySharer($member);
         }
     }
 
@@ -110,7 +106,7 @@ final class Roster implements Lender
         if ($member->queries === 0 && $member->session->inFlight() > 0) {
             $this->lookAfter($member);
         } else {
-            $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
+            $this->leftBySharer($member);
         }
     }
 
@@ -301,6 +297,11 @@ final class Roster implements Lender
         }
     }
 
+    private function leftBySharer(Member $member): void
+    {
+        $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
+    }
+
     /** A query that shared it has begun a transaction, which is no place for others: nobody joins them, and it is looked after. */
     private function spoiled(Member $member): void
     {
@@ -315,7 +316,7 @@ final class Roster implements Lender
 
     private function isStale(Member $member): bool
     {
-        return $member->queries === 0 && hrtime(true) - $member->session->lastActivity() >= $this->staleAfter;
+        return $member->queries === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
     }
 
     private function sinceIdle(Member $member): float
