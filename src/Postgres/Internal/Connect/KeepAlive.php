@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Warnings;
+
 /** Has the kernel notice that the other side is gone, where nothing is sent for long; takes ext-sockets. */
 final class KeepAlive
 {

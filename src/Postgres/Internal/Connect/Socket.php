@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Warnings;
 use Spindle\Postgres\ProtocolException;
 
 /** A stream to one endpoint until the connection stands; closed when it is let go, unless {@see release()} gave it away. */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Connection;
-use Spindle\Postgres\Internal\Connect\Warnings;
+use Spindle\Internal\Warnings;
 
 /**
  * A connection that PHP keeps for whoever connects with the same string. As long as somebody has it nobody else in this process gets

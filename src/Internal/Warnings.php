@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal;
 
 /** PHP's stream functions tell why they fail only by warnings. */
 final class Warnings

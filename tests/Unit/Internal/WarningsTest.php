@@ -2,11 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Tests\Unit\Postgres\Connect;
+namespace Spindle\Tests\Unit\Internal;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Connect\Warnings;
+use Spindle\Internal\Warnings;
 
 final class WarningsTest extends TestCase
 {

@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/**
+ * The limit: a loop that reads what is there, looks for the end of the request, and writes the answer at once.
+ *
+ * It takes every request for the one that it is asked here, and has no limits and no deadlines.
+ */
+final class BareServer
+{
+    public static function serve(Site $site): never
+    {
+        $options = ['backlog' => Site::BACKLOG, 'tcp_nodelay' => true];
+        $listener = stream_socket_server("tcp://{$site->address()}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => $options]));
+        \assert($listener !== false);
+        stream_set_blocking($listener, false);
+        $answer = self::answer($site->work);
+        [$streams, $parts, $second, $date] = [[(int) $listener => $listener], [], 0, ''];
+        for (;;) {
+            [$readable, $writable, $exceptional] = [$streams, null, null];
+            stream_select($readable, $writable, $exceptional, null);
+            if (time() !== $second) {
+                $second = time();
+                $date = gmdate('D, d M Y H:i:s', $second);
+            }
+            foreach ($readable as $id => $stream) {
+                if ($stream === $listener) {
+                    $client = @stream_socket_accept($listener, 0);
+                    if ($client !== false) {
+                        stream_set_blocking($client, false);
+                        stream_set_read_buffer($client, 0);
+                        $streams[(int) $client] = $client;
+                    }
+                    continue;
+                }
+                $data = ($parts[$id] ?? '') . fread($stream, 65_536);
+                unset($parts[$id]);
+                $response = $answer($data, $date);
+                if ($response !== null) {
+                    fwrite($stream, $response);
+                } elseif (feof($stream)) {
+                    unset($streams[$id]);
+                    fclose($stream);
+                } else {
+                    $parts[$id] = $data;
+                }
+            }
+        }
+    }
+
+    /** @return \Closure(string, string): ?string the answer to a request at a date; null while the request is not whole */
+    private static function answer(Work $work): \Closure
+    {
+        return match ($work) {
+            Work::Text => static fn(string $request, string $date): ?string => str_ends_with($request, "\r\n\r\n")
+                ? "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\n" . Work::TEXT
+                : null,
+            Work::Json => static function (string $request, string $date): ?string {
+                if (!str_ends_with($request, "\r\n\r\n")) {
+                    return null;
+                }
+                $json = json_encode(Work::JSON, \JSON_THROW_ON_ERROR);
+
+                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/json\r\nContent-Length: " . \strlen($json) . "\r\n\r\n{$json}";
+            },
+            Work::Echo => static function (string $request, string $date): ?string {
+                $end = strpos($request, "\r\n\r\n");
+                if ($end === false || preg_match('/\r\nContent-Length: *(\d+)\r\n/i', $request, $match) !== 1 || \strlen($request) < $end + 4 + (int) $match[1]) {
+                    return null;
+                }
+
+                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/octet-stream\r\nContent-Length: {$match[1]}\r\n\r\n" . substr($request, $end + 4);
+            },
+            Work::Wait, Work::Burn => throw new \LogicException('The bare loop takes no part in this'),
+        };
+    }
+}

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** A process that serves; it ends with this object at the latest, and with it all that it has started. */
+final class Child
+{
+    /** Seconds from SIGTERM to SIGKILL. */
+    private const GRACE = 5.0;
+
+    private const LOOK = 0.005;
+
+    public readonly ProcessTree $tree;
+
+    /** @var resource|null */
+    private $process;
+
+    /**
+     * @param non-empty-list<string> $command
+     * @param string                 $log     file that gets what it prints
+     * @param string                 $folder  that it runs in
+     *
+     * @throws \RuntimeException
+     */
+    public function __construct(array $command, string $log, string $folder)
+    {
+        $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', $log, 'a'], ['file', $log, 'a']], $pipes, $folder);
+        if ($process === false) {
+            throw new \RuntimeException("{$command[0]} could not be started");
+        }
+        $this->process = $process;
+        $this->tree = new ProcessTree(proc_get_status($process)['pid']);
+    }
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    public function isRunning(): bool
+    {
+        return $this->process !== null && proc_get_status($this->process)['running'];
+    }
+
+    public function stop(): void
+    {
+        if ($this->process === null) {
+            return;
+        }
+        $pids = $this->tree->pids();
+        proc_terminate($this->process, \SIGTERM);
+        for ($end = hrtime(true) + self::GRACE * 1e9; $this->isRunning() && hrtime(true) < $end;) {
+            usleep((int) (self::LOOK * 1e6));
+        }
+        foreach ($pids as $pid) {
+            posix_kill($pid, \SIGKILL);
+        }
+        proc_close($this->process);
+        $this->process = null;
+    }
+}

@@ -1,0 +1,295 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+use Spindle\Bench\Support\Statistics;
+
+/** Each measurement with its contestants, in alternating rounds, as a table. */
+final readonly class Comparison
+{
+    /** Of {@see Measurement::Connections}. */
+    private const CONNECTIONS = [32, 256];
+
+    /** Who wait at once. */
+    private const WAITING = 256;
+
+    /** Connections of {@see Measurement::Idle} and {@see Measurement::Slow}. */
+    private const MANY = 500;
+
+    private const PROCESSES = [1, 2];
+
+    private Wrk $wrk;
+    private Throughput $throughput;
+    private Servers $servers;
+    private Report $report;
+
+    /** @var list<Contestant> who is there */
+    private array $contestants;
+
+    public function __construct(private ComparisonOptions $options)
+    {
+        $this->wrk = new Wrk();
+        $this->throughput = new Throughput($this->wrk, $options->seconds);
+        $this->servers = new Servers($options->autoloaders, $options->deadline, \in_array(Measurement::Tls, $options->only, true) && self::hasTls());
+        foreach ($options->contestants() as $one) {
+            $one->find($options->autoloaders);
+        }
+        $this->contestants = array_values(array_filter($options->contestants(), static fn(Contestant $one): bool => $one->missing() === null));
+        $description = $this->describe();
+        $this->report = new Report($options->toArray() + $description);
+        foreach ($description as $name => $text) {
+            printf("%-8s %s\n", $name, $text);
+        }
+    }
+
+    /** Measures, prints, and writes the raw data into a file when one is named. */
+    public function run(string $json = ''): void
+    {
+        $this->tellWhoIsMissing();
+        foreach ($this->options->only as $what) {
+            match ($what) {
+                Measurement::One => $this->latency(),
+                Measurement::Connections => array_map(fn(int $connections) => $this->rates($what, $connections), self::CONNECTIONS),
+                Measurement::Wait => $this->rates($what, self::WAITING),
+                Measurement::Two => $this->processes(),
+                Measurement::Idle => $this->idle(),
+                Measurement::Soak => $this->soak(),
+                Measurement::Slow => $this->slow(),
+                Measurement::Tls => self::hasTls() ? $this->rates($what, $this->options->connections) : print("\nOver TLS: not available: ext-openssl is not loaded\n"),
+                default => $this->rates($what, $this->options->connections),
+            };
+        }
+        $this->report->finish($json);
+    }
+
+    private function rates(Measurement $what, int $connections): void
+    {
+        $load = new Load($what->work(), $connections, isIdentical: $what === Measurement::TextSame);
+        $series = $this->series($what, fn(Server $server): Outcome => $this->throughput->rate($server, $load), "{$what->value}, {$connections} connections");
+        $this->table($series, "{$what->title()}, {$connections} connections", [
+            Column::median('requests/s'),
+            Column::range(),
+            Column::ratioOf('Spindle ÷ it', $series[0]),
+            ...self::costs($series[0]),
+            self::figure('p50 ms', 'p50', 2),
+            self::figure('p99 ms', 'p99', 2),
+            ...self::memoryAndClient(),
+        ]);
+    }
+
+    private function latency(): void
+    {
+        $what = Measurement::One;
+        $load = new Load($what->work(), 1);
+        $series = $this->series($what, fn(Server $server): Outcome => $this->throughput->latency($server, $load), $what->value);
+        $this->table($series, $what->title(), [
+            Column::median('p50 ms', 3),
+            Column::range(3),
+            self::figure('p99 ms', 'p99', 3),
+            self::figure('requests/s', 'rate', 0),
+            ...self::costs($series[0]),
+            ...self::memoryAndClient(),
+        ]);
+    }
+
+    private function processes(): void
+    {
+        $what = Measurement::Two;
+        // What it needs is told by its own help, wherever it is.
+        if (!class_exists('Spindle\Cli\ServeCommand')) {
+            echo "\n{$what->title()}: not available: there is no spindle serve\n";
+
+            return;
+        }
+        $load = new Load($what->work(), $this->options->connections);
+        $series = array_map(
+            fn(int $processes): Series => $this->one(
+                $processes === 1 ? '1 process' : "{$processes} processes",
+                fn(): Server => $this->servers->startProcesses($processes),
+                fn(Server $server): Outcome => $this->throughput->rate($server, $load),
+                $what->value,
+            ),
+            self::PROCESSES,
+        );
+        $this->table($series, "{$what->title()}, {$load->connections} connections", [
+            Column::median('requests/s'),
+            Column::range(),
+            Column::ratioTo('÷ one process', $series[0]),
+            self::figure('CPU µs each', 'cpu', 1),
+            self::figure('p50 ms', 'p50', 2),
+            self::figure('p99 ms', 'p99', 2),
+            ...self::memoryAndClient(),
+        ]);
+    }
+
+    private function idle(): void
+    {
+        $what = Measurement::Idle;
+        $idle = new Idle($this->throughput, self::MANY);
+        $this->table($this->series($what, $idle->measure(...), $what->value), "{$what->title()}: " . self::MANY, [
+            Column::median('KB each', 2),
+            Column::range(2),
+            self::megabytes('MB before', 'before'),
+            self::megabytes('MB with them', 'after'),
+        ]);
+    }
+
+    private function soak(): void
+    {
+        $what = Measurement::Soak;
+        $soak = new Soak($this->wrk, $this->options->count);
+        $connections = $this->options->connections;
+        $series = $this->one(
+            Contestant::Spindle->label(),
+            fn(): Server => $this->servers->start(Contestant::Spindle, $what->work()),
+            static fn(Server $server): Outcome => $soak->measure($server, $connections),
+            $what->value,
+        );
+        $this->report->table(\sprintf('%s, %d connections: %s requests', $what->title(), $connections, number_format($this->options->count)), Rounds::run([$series], 1), [
+            Column::median('growth, %', 2),
+            self::megabytes('MB after a tenth', 'tenth', 2),
+            self::megabytes('at the end', 'end', 2),
+            self::megabytes('at most', 'most', 2),
+            self::figure('requests', 'requests', 0),
+            self::figure('requests/s', 'rate', 0),
+        ]);
+    }
+
+    private function slow(): void
+    {
+        $what = Measurement::Slow;
+        $load = new Load($what->work(), $this->options->connections);
+        $slow = new Slow($this->throughput, $this->wrk, $this->options->seconds, self::MANY);
+        $series = $this->series($what, static fn(Server $server): Outcome => $slow->measure($server, $load), $what->value);
+        $this->table($series, \sprintf('%s: %d and %d, a deadline of %d s', $what->title(), $load->connections, self::MANY, $this->options->deadline), [
+            Column::median('p99 ÷ without them', 2),
+            Column::range(2),
+            self::figure('p99 ms without', 'before', 2),
+            self::figure('with them', 'during', 2),
+            self::figure('closed', 'closed', 0),
+            self::figure('the last after s', 'last', 1),
+        ]);
+    }
+
+    /**
+     * @param \Closure(Server): Outcome $measure
+     *
+     * @return non-empty-list<Series> Spindle's is the first
+     */
+    private function series(Measurement $what, \Closure $measure, string $context): array
+    {
+        $series = [];
+        foreach ($this->contestants as $contestant) {
+            if ($contestant->takesPart($what)) {
+                $start = fn(): Server => $this->servers->start($contestant, $what->work(), $what === Measurement::Tls);
+                $series[] = $this->one($contestant->label(), $start, $measure, $context);
+            }
+        }
+        \assert($series !== []);
+
+        return $series;
+    }
+
+    /**
+     * @param \Closure(): Server        $start
+     * @param \Closure(Server): Outcome $measure
+     */
+    private function one(string $label, \Closure $start, \Closure $measure, string $context): Series
+    {
+        return new Series($label, static function (Series $series) use ($start, $measure): float {
+            $server = $start();
+            try {
+                $outcome = $measure($server);
+            } finally {
+                $server->stop();
+            }
+            $series->record(['figure' => $outcome->figure, 'right' => $outcome->problem === ''] + $outcome->raw);
+            if ($outcome->problem !== '') {
+                $series->note("not all right: {$outcome->problem}");
+            }
+
+            return $outcome->figure;
+        }, $context);
+    }
+
+    /**
+     * @param list<Series> $series
+     * @param list<Column> $columns
+     */
+    private function table(array $series, string $title, array $columns): void
+    {
+        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns);
+    }
+
+    /** @return list<Column> what a request costs the server, and how much of that Spindle's takes */
+    private static function costs(Series $spindle): array
+    {
+        return [
+            self::figure('CPU µs each', 'cpu', 1),
+            Column::figure('CPU, Spindle ÷ it', static fn(Series $one): ?float => Statistics::ofRatios(self::byRound($spindle, 'cpu'), self::byRound($one, 'cpu'))?->median, 2),
+        ];
+    }
+
+    /** @return list<Column> of all processes of the server under load, and the share of a core that the client takes */
+    private static function memoryAndClient(): array
+    {
+        return [
+            self::megabytes('MB', 'memory'),
+            Column::figure('client, % of a core', static fn(Series $one): ?float => self::scaled($one->medianOf('client'), 100.0), 0),
+        ];
+    }
+
+    private static function megabytes(string $title, string $name, int $decimals = 1): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), 1 / (1 << 20)), $decimals);
+    }
+
+    /** A figure of the raw data. */
+    private static function figure(string $title, string $name, int $decimals): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => $one->medianOf($name), $decimals);
+    }
+
+    /** @return array<int, float> a figure of the raw data; there is one for each round that succeeded */
+    private static function byRound(Series $series, string $name): array
+    {
+        ['values' => $values, 'raw' => $raw] = $series->toArray();
+
+        return array_combine(array_keys($values), array_map(static fn(array $one): float => is_numeric($one[$name] ?? null) ? (float) $one[$name] : 0.0, $raw));
+    }
+
+    private static function scaled(?float $value, float $factor): ?float
+    {
+        return $value === null ? null : $value * $factor;
+    }
+
+    /** @return array<string, string> who asks, and what matters of who answers */
+    private function describe(): array
+    {
+        return [
+            'Client' => $this->wrk->describe() . ', 1 thread, on the same machine',
+        ] + (\in_array(Contestant::Fpm, $this->contestants, true) ? ['FPM' => Fpm::describe()] : []);
+    }
+
+    private function tellWhoIsMissing(): void
+    {
+        $reasons = [];
+        foreach ($this->options->contestants() as $one) {
+            if ($one->missing() !== null) {
+                $reasons[] = "{$one->label()}: not available: {$one->missing()}\n";
+            }
+        }
+        echo $reasons === [] ? '' : "\n" . implode('', $reasons);
+    }
+
+    private static function hasTls(): bool
+    {
+        return \extension_loaded('openssl');
+    }
+}

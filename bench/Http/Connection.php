@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** A connection that is kept from one request to the next, and waits for each answer. */
+final readonly class Connection
+{
+    /** Seconds for a connection, and for whatever is waited for of an answer. */
+    private const PATIENCE = 10;
+
+    /** @var resource */
+    private mixed $stream;
+
+    /** @throws \RuntimeException when there is nobody who listens */
+    public function __construct(private Site $site)
+    {
+        $tls = ['cafile' => $site->certificate, 'peer_name' => Site::HOST];
+        $context = stream_context_create($site->isTls() ? ['ssl' => $tls] : []);
+        $stream = @stream_socket_client(($site->isTls() ? 'tls' : 'tcp') . "://{$site->address()}", $code, $message, self::PATIENCE, \STREAM_CLIENT_CONNECT, $context);
+        $this->stream = $stream !== false ? $stream : throw new \RuntimeException("It can't be connected to: {$message}");
+        stream_set_timeout($stream, self::PATIENCE);
+    }
+
+    /** Whether the answer is a success and has the body that it has to have. */
+    public function isAnswered(int $number): bool
+    {
+        $request = str_replace(Work::NUMBER, (string) $number, $this->site->work->request($this->site->address()));
+        if (@fwrite($this->stream, $request) !== \strlen($request)) {
+            return false;
+        }
+
+        return str_starts_with($this->line(), 'HTTP/1.1 200') && $this->body() === $this->site->work->answer($number);
+    }
+
+    private function body(): string
+    {
+        $length = null;
+        while (($line = $this->line()) !== '') {
+            $length = preg_match('/^Content-Length: *(\d+)$/i', $line, $match) === 1 ? (int) $match[1] : $length;
+        }
+        if ($length !== null) {
+            return (string) stream_get_contents($this->stream, $length);
+        }
+        $body = '';
+        while (($size = (int) hexdec($this->line())) > 0) {
+            $body .= stream_get_contents($this->stream, $size);
+            $this->line();
+        }
+        $this->line();
+
+        return $body;
+    }
+
+    private function line(): string
+    {
+        return rtrim((string) fgets($this->stream), "\r\n");
+    }
+}

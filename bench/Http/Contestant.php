@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Support\Package;
+
+/** Who takes part. */
+enum Contestant: string
+{
+    case Spindle = 'spindle';
+    case Bare = 'bare';
+    case Fpm = 'fpm';
+    case Workerman = 'workerman';
+    case React = 'react';
+    case Amp = 'amp';
+
+    /** What tables call it. */
+    public function label(): string
+    {
+        return match ($this) {
+            self::Spindle => 'Spindle',
+            self::Bare => 'bare stream_select loop',
+            self::Fpm => \sprintf('nginx + PHP-FPM, %d workers', Fpm::WORKERS),
+            self::Workerman => WorkermanServer::label(),
+            self::React => Package::label('react/http'),
+            self::Amp => Package::label('amphp/http-server'),
+        };
+    }
+
+    /** Why it can't take part here; null when it can. */
+    public function missing(): ?string
+    {
+        return match ($this) {
+            self::Spindle, self::Bare => null,
+            self::Fpm => Fpm::missing(),
+            self::Workerman => Package::missing('workerman/workerman', WorkermanServer::SERVER),
+            self::React => Package::missing('react/http', ReactServer::SERVER),
+            self::Amp => Package::missing('amphp/http-server', AmpServer::SERVER),
+        };
+    }
+
+    /** Of the bare loop only the limit is of interest: it has no timers, no deadlines and no TLS. */
+    public function takesPart(Measurement $what): bool
+    {
+        return $this !== self::Bare || !\in_array($what, [Measurement::Wait, Measurement::Slow, Measurement::Tls], true);
+    }
+
+    /**
+     * Makes its package loadable by the first of these autoloaders that knows it, if none does already.
+     *
+     * @param list<string> $autoloaders files
+     */
+    public function find(array $autoloaders): void
+    {
+        while ($autoloaders !== [] && $this !== self::Fpm && $this->missing() !== null) {
+            require_once array_shift($autoloaders);
+        }
+    }
+
+    /**
+     * Serves in this process until a signal ends it.
+     *
+     * @throws \LogicException when it is none that PHP serves by itself
+     */
+    public function serve(Site $site): void
+    {
+        match ($this) {
+            self::Spindle => SpindleServer::serve($site),
+            self::Bare => BareServer::serve($site),
+            self::Workerman => WorkermanServer::serve($site),
+            self::React => ReactServer::serve($site),
+            self::Amp => AmpServer::serve($site),
+            self::Fpm => throw new \LogicException('nginx and PHP-FPM are programs of their own'),
+        };
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** What clients send, each the next request when it has its answer, as a script for wrk. */
+final readonly class Load
+{
+    /** What {@see WrkRun::awaitMark()} waits for. */
+    public const MARK = 'mark';
+
+    private const DONE = <<<'LUA'
+        done = function(summary, latency)
+            local errors = summary.errors
+            io.write(string.format(
+                '{"requests":%d,"us":%d,"p50":%d,"p99":%d,"connect":%d,"read":%d,"write":%d,"timeout":%d,"status":%d}\n',
+                summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+                errors.connect, errors.read, errors.write, errors.timeout, errors.status
+            ))
+        end
+
+        LUA;
+
+    /**
+     * @param bool     $isIdentical whether all requests are the same one; else each has its own number
+     * @param int|null $mark        requests after which wrk tells that so many more were sent
+     */
+    public function __construct(
+        public Work $work,
+        public int $connections,
+        private bool $isIdentical = false,
+        private ?int $mark = null,
+    ) {}
+
+    public function script(string $host): string
+    {
+        $number = random_int(Work::FIRST_NUMBER, 5 * Work::FIRST_NUMBER);
+        $request = '"' . strtr($this->work->request($host), ["\r" => '\r', "\n" => '\n', Work::NUMBER => $this->isIdentical ? (string) $number : '" .. n .. "']) . '"';
+        $told = $this->mark === null ? '' : \sprintf('if n %% %d == 0 then io.write("%s\n") io.flush() end ', $this->mark, self::MARK);
+
+        return ($this->isIdentical
+            ? "local same = {$request}\nrequest = function() return same end\n"
+            : "local n = {$number}\nrequest = function() n = n + 1 {$told}return {$request} end\n") . self::DONE;
+    }
+}

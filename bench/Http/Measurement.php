@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** What there is to measure. */
+enum Measurement: string
+{
+    case Text = 'text';
+    case TextSame = 'text-same';
+    case Json = 'json';
+    case Echo = 'echo';
+    case One = 'one';
+    case Connections = 'connections';
+    case Two = 'two';
+    case Wait = 'wait';
+    case Idle = 'idle';
+    case Soak = 'soak';
+    case Slow = 'slow';
+    case Tls = 'tls';
+
+    /** What the server does. */
+    public function work(): Work
+    {
+        return match ($this) {
+            self::Json => Work::Json,
+            self::Echo => Work::Echo,
+            self::Wait => Work::Wait,
+            self::Two => Work::Burn,
+            default => Work::Text,
+        };
+    }
+
+    public function title(): string
+    {
+        return match ($this) {
+            self::Text, self::Connections => 'Plain text, each request with a URL and a cookie of its own',
+            self::TextSame => 'Plain text, identical requests: what a cache of requests gains',
+            self::Json => 'JSON, each request with a URL and a cookie of its own',
+            self::Echo => 'A POST of 1 KB there and back, each with a URL, a cookie and a body of its own',
+            self::One => 'Plain text for one client on one kept connection, each request with a URL and a cookie of its own',
+            self::Two => 'Work for the processor, so that the client leaves the cores free: spindle serve with one and with two processes',
+            self::Wait => 'A handler that waits for 10 ms, each request with a URL and a cookie of its own',
+            self::Idle => 'Connections that are kept and idle',
+            self::Soak => 'Plain text on kept connections for long, each request with a URL and a cookie of its own',
+            self::Slow => 'Healthy clients of plain text while others send a byte of a header a second',
+            self::Tls => 'Plain text over TLS on kept connections, each request with a URL and a cookie of its own',
+        };
+    }
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Support\ProcessStatus;
+
+/** A process and all that descend from it, as /proc tells. */
+final readonly class ProcessTree
+{
+    /** Of /proc/PID/stat, counted from behind the name. */
+    private const PARENT = 2;
+
+    public function __construct(private int $root) {}
+
+    /** @return list<int> the first is the process itself; none when it is not there */
+    public function pids(): array
+    {
+        $children = $pids = [];
+        foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
+            // The name in parentheses may hold anything; what follows it does not.
+            $stat = (string) @file_get_contents((string) $file);
+            $parent = (int) (explode(' ', substr($stat, (int) strrpos($stat, ')')))[self::PARENT] ?? 0);
+            $children[$parent][] = (int) basename(\dirname((string) $file));
+        }
+        for ($next = is_dir("/proc/{$this->root}") ? [$this->root] : []; $next !== [];) {
+            $pids[] = $pid = array_shift($next);
+            $next = [...$next, ...$children[$pid] ?? []];
+        }
+
+        return $pids;
+    }
+
+    /** @return float seconds, user and system, of those that are there */
+    public function cpu(): float
+    {
+        return array_sum(array_map(static fn(int $pid): float => (new ProcessStatus($pid))->cpu(), $this->pids()));
+    }
+
+    /** @return int bytes, what several share divided among them */
+    public function memory(): int
+    {
+        $kilobytes = 0;
+        foreach ($this->pids() as $pid) {
+            $kilobytes += preg_match('/^Pss:\s*(\d+) kB$/m', (string) @file_get_contents("/proc/{$pid}/smaps_rollup"), $match) === 1 ? (int) $match[1] : 0;
+        }
+
+        return 1024 * $kilobytes;
+    }
+}

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Psr\Http\Message\ServerRequestInterface;
+
+/** ReactPHP's HTTP server, where its packages are found. */
+final class ReactServer
+{
+    public const SERVER = 'React\Http\HttpServer';
+    private const SOCKET = 'React\Socket\SocketServer';
+    private const RESPONSE = 'React\Http\Message\Response';
+    private const PROMISE = 'React\Promise\Promise';
+    private const LOOP = 'React\EventLoop\Loop';
+
+    public static function serve(Site $site): void
+    {
+        $socket = self::make(self::SOCKET, ($site->isTls() ? 'tls://' : 'tcp://') . $site->address(), [
+            'tcp' => ['backlog' => Site::BACKLOG, 'tcp_nodelay' => true],
+            'tls' => ['local_cert' => $site->certificate, 'local_pk' => $site->key],
+        ]);
+        $listen = [self::make(self::SERVER, self::handler($site->work)), 'listen'];
+        \assert(\is_callable($listen));
+        $listen($socket);
+        // Its loop runs at the end of the script.
+    }
+
+    private static function handler(Work $work): \Closure
+    {
+        $response = self::RESPONSE;
+        \assert(class_exists($response));
+        $text = ['Content-Type' => 'text/plain; charset=utf-8'];
+
+        return match ($work) {
+            Work::Text => static fn(): object => new $response(200, $text, Work::TEXT),
+            Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
+            Work::Echo => static fn(ServerRequestInterface $request): object => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
+            Work::Wait => self::later(static fn(): object => new $response(200, $text, Work::TEXT)),
+            Work::Burn => throw new \LogicException('ReactPHP takes no part in this'),
+        };
+    }
+
+    /** @param \Closure(): object $response */
+    private static function later(\Closure $response): \Closure
+    {
+        $after = [self::LOOP, 'addTimer'];
+        \assert(\is_callable($after));
+
+        return static fn(): object => self::make(self::PROMISE, static function (callable $resolve) use ($after, $response): void {
+            $after(Work::WAIT, static function () use ($resolve, $response): void {
+                $resolve($response());
+            });
+        });
+    }
+
+    private static function make(string $class, mixed ...$arguments): object
+    {
+        \assert(class_exists($class));
+
+        return new $class(...$arguments);
+    }
+}

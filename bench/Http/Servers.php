@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Postgres\Certificate;
+use Spindle\Bench\Support\Program;
+
+/** Starts servers, each in fresh processes on a port of its own. */
+final readonly class Servers
+{
+    /** Assertions are off, as they are where anything is served. */
+    private const PHP_OPTIONS = [...Program::PHP_OPTIONS, '-d', 'zend.assertions=-1'];
+
+    private ?Certificate $certificate;
+
+    /**
+     * @param list<string> $autoloaders files that peers may be found by
+     * @param int          $deadline    seconds for the head of a request
+     * @param bool         $withTls     whether some are to speak it
+     */
+    public function __construct(private array $autoloaders, private int $deadline, bool $withTls)
+    {
+        $this->certificate = $withTls ? Certificate::make() : null;
+    }
+
+    /** @throws \RuntimeException when it does not come up */
+    public function start(Contestant $contestant, Work $work, bool $withTls = false): Server
+    {
+        $site = $this->site($work, $withTls ? $this->certificate : null);
+        $directory = new PrivateDirectory();
+
+        return new Server($site, $directory, $contestant === Contestant::Fpm ? Fpm::commands($site, $directory) : [[
+            ...self::php(), self::folder() . '/http-contestant.php', $contestant->value, $work->value, ...$site->arguments(),
+            ...array_map(static fn(string $file): string => "--autoload={$file}", $this->autoloaders),
+        ]]);
+    }
+
+    /**
+     * Spindle's own command, with so many processes that share the work of {@see Measurement::Two}.
+     *
+     * @throws \RuntimeException when it does not come up
+     */
+    public function startProcesses(int $processes): Server
+    {
+        $site = $this->site(Measurement::Two->work(), null);
+
+        return new Server($site, new PrivateDirectory(), [[
+            ...self::php(), \dirname(self::folder()) . '/bin/spindle', 'serve', self::folder() . '/http-app.php',
+            '--listen', $site->address(), '--processes', (string) $processes,
+        ]]);
+    }
+
+    private function site(Work $work, ?Certificate $certificate): Site
+    {
+        return new Site($work, Site::freePort(), $this->deadline, $certificate?->file, $certificate?->keyFile);
+    }
+
+    /** @return non-empty-list<string> */
+    private static function php(): array
+    {
+        return [\PHP_BINARY, ...self::PHP_OPTIONS];
+    }
+
+    private static function folder(): string
+    {
+        return \dirname(__DIR__);
+    }
+}

@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+
+use function Amp\delay;
+
+/** Spindle's own, with its usual limits but for the requests of a connection: as those of the others, it is kept. */
+final class SpindleServer
+{
+    public static function serve(Site $site): void
+    {
+        $options = new HttpServerOptions(
+            certificate: $site->certificate,
+            key: $site->key,
+            headTimeout: (float) $site->deadline,
+            maxRequests: \PHP_INT_MAX,
+        );
+        (new HttpServer(self::handler($site->work), $options))->listen(($site->isTls() ? 'tls://' : '') . $site->address());
+    }
+
+    /** @return \Closure(ServerRequestInterface): ResponseInterface */
+    public static function handler(Work $work): \Closure
+    {
+        return match ($work) {
+            Work::Text => static fn(): Response => Response::text(Work::TEXT),
+            Work::Json => static fn(): Response => Response::json(Work::JSON),
+            Work::Echo => static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
+            Work::Wait => static function (): Response {
+                delay(Work::WAIT);
+
+                return Response::text(Work::TEXT);
+            },
+            Work::Burn => static function (): Response {
+                Work::burn();
+
+                return Response::text(Work::TEXT);
+            },
+        };
+    }
+}

@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** What a server does for a request, and what it is asked. */
+enum Work: string
+{
+    case Text = 'text';
+    case Json = 'json';
+    case Echo = 'echo';
+    case Wait = 'wait';
+    case Burn = 'burn';
+
+    /** What stands for a request's number, which always has nine digits. */
+    public const NUMBER = '{n}';
+
+    public const FIRST_NUMBER = 100_000_000;
+
+    public const TEXT = 'Hello, world';
+
+    public const JSON = ['message' => self::TEXT];
+
+    /** Seconds. */
+    public const WAIT = 0.01;
+
+    /** Bytes that are echoed. */
+    private const ECHOED = 1024;
+
+    /** Bytes that are hashed: about a quarter of a millisecond, always the same work, however often it is interrupted. */
+    private const HASHED = 65_536;
+
+    /** @return string the whole request, with {@see NUMBER} in its target, its cookie, and its body if it has one */
+    public function request(string $host): string
+    {
+        $fields = "Host: {$host}\r\nCookie: id=" . self::NUMBER . "\r\n";
+        $target = "/{$this->value}/" . self::NUMBER . '?q=' . self::NUMBER;
+        if ($this !== self::Echo) {
+            return "GET {$target} HTTP/1.1\r\n{$fields}\r\n";
+        }
+        $fields .= "Content-Type: application/octet-stream\r\nContent-Length: " . self::ECHOED . "\r\n";
+
+        return "POST {$target} HTTP/1.1\r\n{$fields}\r\n{$this->body(self::NUMBER)}";
+    }
+
+    /** @return string the body of the answer to the request of this number */
+    public function answer(int $number): string
+    {
+        return match ($this) {
+            self::Json => json_encode(self::JSON, \JSON_THROW_ON_ERROR),
+            self::Echo => $this->body((string) $number),
+            default => self::TEXT,
+        };
+    }
+
+    /** Uses the processor. */
+    public static function burn(): void
+    {
+        hash('sha256', str_repeat('x', self::HASHED));
+    }
+
+    private function body(string $number): string
+    {
+        return $number . str_repeat('x', self::ECHOED - \strlen((string) self::FIRST_NUMBER));
+    }
+}

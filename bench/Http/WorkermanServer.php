@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+/** Workerman, where its source is found: one worker process below its master, with the event loop that it chooses itself. */
+final class WorkermanServer
+{
+    public const SERVER = 'Workerman\Worker';
+    private const TIMER = 'Workerman\Timer';
+    private const RESPONSE = 'Workerman\Protocols\Http\Response';
+
+    /** It knows its version itself, also where Composer does not. */
+    public static function label(): string
+    {
+        $version = \defined(self::SERVER . '::VERSION') ? \constant(self::SERVER . '::VERSION') : null;
+
+        return \is_string($version) ? "workerman/workerman {$version}" : 'workerman/workerman';
+    }
+
+    public static function serve(Site $site): void
+    {
+        $class = self::SERVER;
+        \assert(class_exists($class));
+        $worker = new $class("http://{$site->address()}", [
+            'socket' => ['backlog' => Site::BACKLOG],
+            'ssl' => ['local_cert' => $site->certificate, 'local_pk' => $site->key, 'verify_peer' => false],
+        ]);
+        \assert(property_exists($worker, 'count') && property_exists($worker, 'transport') && property_exists($worker, 'onMessage'));
+        $worker->count = 1;
+        $worker->transport = $site->isTls() ? 'ssl' : 'tcp';
+        $worker->onMessage = self::handler($site->work);
+        $settings = new \ReflectionClass($class);
+        $settings->setStaticPropertyValue('pidFile', getcwd() . '/workerman.pid');
+        $settings->setStaticPropertyValue('logFile', getcwd() . '/workerman.log');
+        // It reads its command from there.
+        $GLOBALS['argv'] = ['http-contestant.php', 'start'];
+        $run = [$class, 'runAll'];
+        \assert(\is_callable($run));
+        $run();
+    }
+
+    /** @return \Closure(mixed, mixed): void */
+    private static function handler(Work $work): \Closure
+    {
+        [$timer, $response] = [self::TIMER, self::RESPONSE];
+        \assert(class_exists($timer) && class_exists($response));
+        $after = [$timer, 'add'];
+        \assert(\is_callable($after));
+
+        return match ($work) {
+            Work::Text => static function (mixed $connection): void {
+                \assert(\is_object($connection) && method_exists($connection, 'send'));
+                $connection->send(Work::TEXT);
+            },
+            Work::Json => static function (mixed $connection) use ($response): void {
+                \assert(\is_object($connection) && method_exists($connection, 'send'));
+                $connection->send(new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)));
+            },
+            Work::Echo => static function (mixed $connection, mixed $request): void {
+                \assert(\is_object($connection) && method_exists($connection, 'send') && \is_object($request) && method_exists($request, 'rawBody'));
+                $connection->send($request->rawBody());
+            },
+            Work::Wait => static function (mixed $connection) use ($after): void {
+                $after(Work::WAIT, static function () use ($connection): void {
+                    \assert(\is_object($connection) && method_exists($connection, 'send'));
+                    $connection->send(Work::TEXT);
+                }, [], false);
+            },
+            Work::Burn => throw new \LogicException('Workerman takes no part in this'),
+        };
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\UsageException;
+
+/** The client: wrk, with one thread. */
+final readonly class Wrk
+{
+    private const NAME = 'wrk';
+
+    private const SCRIPT = 'load.lua';
+
+    /** Seconds after which an answer is an error. */
+    private const TIMEOUT = 10;
+
+    /** Seconds after which it ends even if nobody stops it. */
+    private const SPARE = 60;
+
+    private string $program;
+
+    /** @throws UsageException when it is not there */
+    public function __construct()
+    {
+        $this->program = Program::find(self::NAME) ?? throw new UsageException('wrk is not on PATH; it is the client of these benchmarks, and packaged as "wrk"');
+    }
+
+    /** @return string its version */
+    public function describe(): string
+    {
+        // It tells its version with its usage, and an exit code of 1.
+        $output = Program::run([$this->program, '-v'])[1];
+
+        return trim(preg_match('/^wrk \S+/', $output, $match) === 1 ? $match[0] : self::NAME);
+    }
+
+    /** @param float $seconds at most */
+    public function start(Server $server, Load $load, float $seconds): WrkRun
+    {
+        $script = $server->directory->write(self::SCRIPT, $load->script($server->site->address()));
+
+        return new WrkRun([
+            $this->program, '-t1', "-c{$load->connections}", '-d' . ((int) ceil($seconds) + self::SPARE), '--timeout', self::TIMEOUT . 's',
+            '-s', $script, $server->site->url(),
+        ]);
+    }
+
+    /** @param float $seconds for which it sends */
+    public function run(Server $server, Load $load, float $seconds): WrkResult
+    {
+        $run = $this->start($server, $load, $seconds);
+        $run->last($seconds);
+
+        return $run->stop();
+    }
+}

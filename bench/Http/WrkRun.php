@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Http;
+
+use Spindle\Bench\Support\Usage;
+
+/** wrk while it sends; it ends with this object at the latest. */
+final class WrkRun
+{
+    private const LOOK = 0.2;
+
+    /** @var resource|null */
+    private $process;
+
+    /** @var resource */
+    private $output;
+
+    private string $said = '';
+
+    /** CPU seconds of this process and its children that have ended, at the start. */
+    private readonly float $before;
+
+    /**
+     * @param non-empty-list<string> $command
+     *
+     * @throws \RuntimeException
+     */
+    public function __construct(array $command)
+    {
+        $this->before = Usage::now()->cpu;
+        $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
+        if ($process === false || !isset($pipes[1])) {
+            throw new \RuntimeException('wrk could not be started');
+        }
+        [$this->process, $this->output] = [$process, $pipes[1]];
+        stream_set_blocking($this->output, false);
+    }
+
+    public function __destruct()
+    {
+        $this->end();
+    }
+
+    /** Lets it send for so many seconds. */
+    public function last(float $seconds): void
+    {
+        for ($end = hrtime(true) + $seconds * 1e9; ($left = $end - hrtime(true)) > 0;) {
+            usleep((int) ceil($left / 1e3));
+        }
+    }
+
+    /** @return bool whether another mark of its script has come; false when it has ended */
+    public function awaitMark(): bool
+    {
+        $mark = Load::MARK . "\n";
+        while (($position = strpos($this->said, $mark)) === false) {
+            if (!$this->read()) {
+                return false;
+            }
+        }
+        $this->said = substr_replace($this->said, '', $position, \strlen($mark));
+
+        return true;
+    }
+
+    /** @throws \RuntimeException when it said no figures */
+    public function stop(): WrkResult
+    {
+        $this->interrupt();
+        while ($this->read());
+        $this->end();
+
+        return WrkResult::of($this->said);
+    }
+
+    /** @return float CPU seconds that it has used, once it has ended */
+    public function cpu(): float
+    {
+        return Usage::now()->cpu - $this->before;
+    }
+
+    /** Waits for what it says next; false at its end. */
+    private function read(): bool
+    {
+        [$read, $write, $except] = [[$this->output], null, null];
+        if (@stream_select($read, $write, $except, 0, (int) (self::LOOK * 1e6)) === 1) {
+            $this->said .= fread($this->output, 65_536);
+        }
+
+        return !feof($this->output);
+    }
+
+    private function interrupt(): void
+    {
+        if ($this->process !== null) {
+            proc_terminate($this->process, \SIGINT);
+        }
+    }
+
+    private function end(): void
+    {
+        if ($this->process !== null) {
+            proc_terminate($this->process, \SIGKILL);
+            proc_close($this->process);
+            $this->process = null;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Measures the HTTP server: plain text, JSON, a body there and back, waiting, many connections, slow clients, memory, beside
+ * nginx with PHP-FPM, a bare stream_select loop as the limit, and Workerman, ReactPHP and amphp/http-server where they are
+ * found.
+ */
+
+use Spindle\Bench\Http\Comparison;
+use Spindle\Bench\Http\ComparisonOptions;
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\UsageException;
+
+require __DIR__ . '/bootstrap.php';
+
+/** @var non-empty-list<string> $argv */
+$options = Options::read(
+    $argv,
+    ['only' => 'all', 'n' => '1000000', 'connections' => '50', 'rounds' => '5', 'seconds' => '3', 'peers' => 'all', 'autoload' => [], 'deadline' => '10', 'json' => ''],
+    <<<'TEXT'
+        Usage: php bench/http.php [options]
+          --only LIST         between commas, of: text, text-same, json, echo, one, connections, two, wait, idle, soak, slow,
+                              tls (all)
+          -n N                requests of soak (1000000)
+          --connections N     of the client, but for one, connections (32 and 256) and wait (256) (50)
+          --rounds N          measurements of each contestant, in turn (5)
+          --seconds S         of load for each measurement, after a second that does not count (3)
+          --peers LIST        between commas, of: bare, fpm, workerman, react, amp; all is those that are there, none is none
+          --autoload FILE     by which PHP finds workerman, react or amp; may be given several times
+          --deadline SECONDS  for the head of a request, which slow clients do not keep (10)
+          --json FILE         where the raw data goes
+
+        TEXT,
+);
+if (!extension_loaded('posix') || !is_dir('/proc/self')) {
+    throw new UsageException('the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them');
+}
+if (extension_loaded('pcntl')) {
+    pcntl_async_signals(true);
+    foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
+        // Whatever was started ends with the objects that hold it.
+        pcntl_signal($signal, static fn() => exit(128 + $signal));
+    }
+}
+
+$comparisonOptions = ComparisonOptions::of($options);
+$json = $options->output('json');
+(new Comparison($comparisonOptions))->run($json);

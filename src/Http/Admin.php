@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Amp\Cancellation;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Spindle\Http\Internal\Admin\Health;
+use Spindle\Http\Internal\Admin\Ledger;
+use Spindle\Http\Internal\Admin\Metrics;
+use Spindle\Http\Internal\Admin\ServersHere;
+use Spindle\Http\Internal\Admin\Snapshots;
+use Spindle\Http\Internal\Admin\Source;
+use Spindle\Http\Internal\Admin\StatusPage;
+
+/**
+ * What operators ask of servers: `/metrics` for Prometheus, `/healthz` (whether requests should be sent there), `/livez`
+ * (whether the event loop turns), and if wanted a status page at `/`.
+ *
+ * It asks nobody who he is: serve it at an address of its own that only operators reach, never at a public one.
+ *
+ *     $server = new HttpServer($application);
+ *     $admin = new HttpServer(Admin::of($server)->withStatusPage());
+ *     $admin->start('127.0.0.1:9085');
+ *     $server->listen('0.0.0.0:8080');
+ *     $admin->stop();
+ *
+ * Nothing is computed while nobody asks. An open status page asks once a second.
+ */
+final readonly class Admin implements RequestHandlerInterface
+{
+    private Ledger $ledger;
+
+    private Health $health;
+
+    private function __construct(
+        private Source $source,
+        private ?StatusPage $page = null,
+        private LoggerInterface $logger = new NullLogger(),
+    ) {
+        $this->ledger = new Ledger();
+        $this->health = new Health($source, $logger);
+    }
+
+    /** Speaks for servers of this process. */
+    public static function of(HttpServer $server, HttpServer ...$more): self
+    {
+        return new self(new ServersHere([$server, ...array_values($more)]));
+    }
+
+    /** @internal */
+    public static function from(Source $source): self
+    {
+        return new self($source);
+    }
+
+    public function withStatusPage(): self
+    {
+        return new self($this->source, new StatusPage(), $this->logger);
+    }
+
+    /** @param LoggerInterface $logger is told why checks fail, which nobody else is */
+    public function withLogger(LoggerInterface $logger): self
+    {
+        return new self($this->source, $this->page, $logger);
+    }
+
+    public function handle(ServerRequestInterface $request): Response
+    {
+        $answer = $this->answerTo($request->getUri()->getPath());
+        if ($answer === null) {
+            return Response::text("Not Found\n", 404);
+        }
+        if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
+            return Response::text("Method Not Allowed\n", 405, ['Allow' => 'GET, HEAD']);
+        }
+
+        return $answer($request);
+    }
+
+    /** @return (\Closure(ServerRequestInterface): Response)|null */
+    private function answerTo(string $path): ?\Closure
+    {
+        return match ($path) {
+            '/metrics' => $this->metrics(...),
+            '/healthz' => $this->health->answer(...),
+            '/livez' => static fn(): Response => Response::text("ok\n", headers: ['Cache-Control' => 'no-store']),
+            '/' => $this->page === null ? null : $this->page->answer(...),
+            '/events' => $this->page === null ? null : $this->events(...),
+            default => null,
+        };
+    }
+
+    private function metrics(): Response
+    {
+        $processes = $this->source->statistics();
+
+        return Response::binary(Metrics::of($this->ledger->sum($processes), $processes), Metrics::TYPE, headers: ['Cache-Control' => 'no-store']);
+    }
+
+    private function events(ServerRequestInterface $request): Response
+    {
+        $leaving = $request->getAttribute(Cancellation::class);
+        $snapshots = (new Snapshots($this->source, $this->ledger))->follow($leaving instanceof Cancellation ? $leaving : null);
+
+        return Response::stream((static function () use ($snapshots): \Generator {
+            yield "retry: 1000\n\n";
+            foreach ($snapshots as $snapshot) {
+                yield "data: {$snapshot}\n\n";
+            }
+        })(), 'text/event-stream', headers: ['Cache-Control' => 'no-store', 'X-Accel-Buffering' => 'no']);
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/** A file that should return an application does not. */
+final class AppException extends \RuntimeException implements SpindleException
+{
+    private const WANTED = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
+        . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
+
+    private function __construct(public readonly string $app, string $message, ?\Throwable $previous = null)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /** @internal */
+    public static function missing(string $app): self
+    {
+        return new self($app, "{$app} is not a file that can be read");
+    }
+
+    /** @internal */
+    public static function malformed(string $app, \ParseError $error): self
+    {
+        return new self($app, "{$error->getFile()} does not parse: {$error->getMessage()} on line {$error->getLine()}", $error);
+    }
+
+    /** @internal */
+    public static function threw(string $app, \Throwable $failure): self
+    {
+        return new self($app, "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})", $failure);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $who "app.php", or what in it returned the value
+     */
+    public static function returned(string $app, string $who, mixed $value): self
+    {
+        $what = match (true) {
+            $value === 1 => '1, as a file without a return statement does',
+            \is_scalar($value) => get_debug_type($value) . ' ' . var_export($value, true),
+            default => get_debug_type($value),
+        };
+
+        return new self($app, "{$who} returned {$what}: " . self::WANTED);
+    }
+}

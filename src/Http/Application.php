@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Spindle\Statistics;
+
+/**
+ * A handler with what belongs to it wherever it runs: what `app.php` may return where a handler alone is not enough.
+ *
+ * Only a server on fibers takes notice of more than the handler.
+ */
+final readonly class Application implements RequestHandlerInterface
+{
+    /**
+     * @internal
+     *
+     * @var \Closure(ServerRequestInterface): ResponseInterface
+     */
+    public \Closure $handler;
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
+     * @param array<string, Statistics>      $statistics pools and other things that the metrics and the status page show, by name
+     * @param array<string, \Closure(): void> $checks    by name; one that throws, or takes longer than a second, has /healthz answer 503
+     * @param HttpServerOptions              $options    limits and deadlines
+     */
+    public function __construct(
+        RequestHandlerInterface|\Closure $handler,
+        public array $statistics = [],
+        public array $checks = [],
+        public HttpServerOptions $options = new HttpServerOptions(),
+        public LoggerInterface $logger = new NullLogger(),
+    ) {
+        $this->handler = $handler instanceof \Closure ? $handler : $handler->handle(...);
+    }
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        return ($this->handler)($request);
+    }
+}

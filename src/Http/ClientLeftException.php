@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/** The client closed its connection, or was too slow, before its request was answered. What a request's cancellation is requested with. */
+final class ClientLeftException extends \RuntimeException implements SpindleException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    public static function closed(): self
+    {
+        return new self('The client closed the connection');
+    }
+
+    /** @internal */
+    public static function bodyIncomplete(): self
+    {
+        return new self('The client closed the connection in the middle of the body');
+    }
+
+    /** @internal */
+    public static function tooSlow(): self
+    {
+        return new self('The client did not take the answer in time');
+    }
+
+    /** @internal */
+    public static function handlerTimeout(float $seconds): self
+    {
+        return new self("The handler did not answer within {$seconds} s");
+    }
+
+    /** @internal */
+    public static function stopped(): self
+    {
+        return new self('The server stopped');
+    }
+}

@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+/**
+ * How much a body may hold that is parsed: a form, the files in it, or JSON. What exceeds a limit is refused with 413 and
+ * never cut. The limit on bodies alone bounds the disk that files take.
+ */
+final readonly class FormLimits
+{
+    /** @var int<1, 10000> */
+    public int $depth;
+
+    /**
+     * @param int $fields that a form has, inputs for files that were left empty among them
+     * @param int $files  that are uploaded at once; each that is large takes a descriptor
+     * @param int $depth  of brackets in a name, and of arrays and objects in JSON
+     * @param int $text   bytes that are kept in memory: a form without files, JSON, or the names and values of all fields
+     *                    beside files together
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public int $fields = 1000,
+        public int $files = 20,
+        int $depth = 64,
+        public int $text = 1_048_576,
+    ) {
+        foreach (['fields' => $fields, 'files' => $files, 'text' => $text] as $name => $number) {
+            if ($number < 0) {
+                throw new \ValueError("The limit {$name} must be 0 or more, not {$number}");
+            }
+        }
+        if ($depth < 1 || $depth > 10_000) {
+            throw new \ValueError("The limit depth must be from 1 to 10000, not {$depth}");
+        }
+        $this->depth = $depth;
+    }
+}

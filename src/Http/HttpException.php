@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/** Thrown by a handler or a middleware to have the request answered with a status of its own. */
+final class HttpException extends \RuntimeException implements SpindleException
+{
+    /**
+     * @param int                   $status  400 to 599
+     * @param string                $message shown to the client
+     * @param array<string, string> $headers of the answer, by name
+     *
+     * @throws \ValueError when the status is none of an error
+     */
+    public function __construct(
+        public readonly int $status,
+        string $message = '',
+        public readonly array $headers = [],
+        ?\Throwable $previous = null,
+    ) {
+        if ($status < 400 || $status > 599) {
+            throw new \ValueError("An exception answers with a status from 400 to 599, not {$status}");
+        }
+        parent::__construct($message, 0, $previous);
+    }
+}

@@ -1,0 +1,222 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Http\Internal\Server\Acceptor;
+use Spindle\Http\Internal\Server\Checks;
+use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\Service;
+use Spindle\Statistics;
+
+/**
+ * An HTTP/1.1 server in this process, on the event loop: handlers are written in a straight line, and while one is
+ * suspended the others go on.
+ */
+final class HttpServer
+{
+    private readonly Application $application;
+    private readonly HttpServerOptions $options;
+    private readonly Service $service;
+
+    /** Unix time. */
+    private readonly float $started;
+
+    /** @var list<string> addresses whose sockets this server has opened */
+    private array $opened = [];
+
+    /** @var array<string, Acceptor> by address */
+    private array $acceptors = [];
+
+    /** @var DeferredFuture<null>|null once it stops; complete when the last connection has ended */
+    private ?DeferredFuture $stopping = null;
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application} brings its own options and logger
+     * @param HttpServerOptions|null $options instead of those
+     * @param LoggerInterface|null   $logger  gets the exceptions of handlers and what an operator should know; not each request
+     */
+    public function __construct(RequestHandlerInterface|\Closure $handler, ?HttpServerOptions $options = null, ?LoggerInterface $logger = null)
+    {
+        $this->application = $handler instanceof Application ? $handler : new Application($handler);
+        $this->options = $options ?? $this->application->options;
+        $this->service = new Service($this->application->handler, $this->options, $logger ?? $this->application->logger);
+        $this->started = microtime(true);
+    }
+
+    /**
+     * Serves until SIGINT or SIGTERM, then answers what has come and returns; a second signal ends it at once. Without
+     * ext-pcntl these signals end the process.
+     *
+     * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
+     *
+     * @throws ListenException when one can't be listened on
+     */
+    public function listen(string ...$addresses): void
+    {
+        $this->start(...$addresses);
+        $suspension = EventLoop::getSuspension();
+        $watchers = [];
+        foreach (\extension_loaded('pcntl') ? [\SIGINT, \SIGTERM] : [] as $signal) {
+            $watchers[] = EventLoop::onSignal($signal, fn() => $this->stopping === null ? $suspension->resume() : $this->kill());
+        }
+        try {
+            $suspension->suspend();
+            $this->stop();
+        } finally {
+            array_map(EventLoop::cancel(...), $watchers);
+        }
+    }
+
+    /**
+     * Begins to listen, and returns; requests are served while the event loop turns.
+     *
+     * @param string ...$addresses as for {@see listen()}
+     *
+     * @return list<string> the addresses, with the port that was found where 0 was given
+     *
+     * @throws ListenException when one can't be listened on; then none is
+     */
+    public function start(string ...$addresses): array
+    {
+        $sockets = Listeners::open(array_values($addresses), $this->options);
+        $this->serve($sockets);
+        $this->opened = array_keys($sockets);
+
+        return $this->opened;
+    }
+
+    /**
+     * Takes no further connection, answers the requests that have come, and returns when the last connection has ended,
+     * after the options' `stopTimeout` at the latest.
+     */
+    public function stop(): void
+    {
+        $this->end(false, $this->options->idleGrace);
+    }
+
+    /** Ends all connections as they are. What handlers passed their request's cancellation to ends too. */
+    public function kill(): void
+    {
+        $this->beginStop(false);
+        foreach ($this->service->connections as $connection) {
+            $connection->close(ClientLeftException::stopped());
+        }
+    }
+
+    public function statistics(): HttpServerStatistics
+    {
+        $counters = $this->service->counters;
+
+        return new HttpServerStatistics(
+            pid: (int) getmypid(),
+            started: $this->started,
+            stopping: $this->stopping !== null,
+            inFlight: $this->service->inFlight,
+            connections: \count($this->service->connections),
+            accepted: $counters->connections,
+            rejected: $counters->rejected,
+            handshakesFailed: $counters->handshakesFailed,
+            answered: $counters->answered,
+            refused: $counters->refused,
+            abandoned: $counters->abandoned,
+            durations: array_values($counters->durations),
+            duration: $counters->duration / 1e9,
+            routes: array_map(static fn(array $route): array => [$route[0], $route[1] / 1e9, $route[2]], $counters->routes),
+            lag: $this->service->lag->last(),
+            maxLag: $this->service->lag->longest(),
+            memory: memory_get_usage(true),
+            pools: array_map(static fn(Statistics $pool): array => $pool->statistics(), $this->application->statistics),
+        );
+    }
+
+    /**
+     * Runs the checks of the application side by side.
+     *
+     * @return array<string, string|null> by name: why it failed, or null
+     */
+    public function check(): array
+    {
+        return Checks::run($this->application->checks);
+    }
+
+    /**
+     * Serves sockets that are not this server's own: when it stops, the file of a Unix socket stays.
+     *
+     * @internal
+     *
+     * @param array<string, resource> $sockets by address
+     */
+    public function serve(array $sockets): void
+    {
+        $service = \WeakReference::create($this->service);
+        register_shutdown_function(static fn() => $service->get()?->abandon());
+        foreach ($sockets as $name => $socket) {
+            $this->acceptors[$name] = new Acceptor($socket, $this->service, str_starts_with($name, 'tls://'));
+        }
+        $this->service->onEnd = function (): void {
+            foreach ($this->acceptors as $acceptor) {
+                $acceptor->resume();
+            }
+        };
+    }
+
+    /**
+     * Stops as other processes go on to serve the same sockets: to them it leaves the connections that it has not taken.
+     *
+     * @internal
+     *
+     * @param float $idleGrace in place of the option; a connection is kept without a request no longer than otherwise
+     */
+    public function leave(float $idleGrace): void
+    {
+        $this->end(true, $idleGrace);
+    }
+
+    private function end(bool $othersServe, float $idleGrace): void
+    {
+        $stopped = $this->beginStop($othersServe)->getFuture();
+        $deadline = (int) hrtime(true) + Service::nanoseconds($idleGrace);
+        foreach ($this->service->connections as $connection) {
+            $connection->stop($deadline);
+        }
+        try {
+            $stopped->await($this->options->stopTimeout === \INF ? null : new TimeoutCancellation($this->options->stopTimeout));
+        } catch (CancelledException) {
+            $this->kill();
+        }
+    }
+
+    /** @return DeferredFuture<null> complete when the last connection has ended */
+    private function beginStop(bool $othersServe): DeferredFuture
+    {
+        if ($this->stopping !== null) {
+            return $this->stopping;
+        }
+        /** @var DeferredFuture<null> $stopping */
+        $stopping = $this->stopping = new DeferredFuture();
+        array_map(Listeners::remove(...), $this->opened);
+        foreach ($this->acceptors as $acceptor) {
+            $othersServe ? $acceptor->leave() : $acceptor->close();
+        }
+        $this->acceptors = [];
+        $this->service->stopping = true;
+        $this->service->onEnd = function () use ($stopping): void {
+            if ($this->service->connections === [] && !$stopping->isComplete()) {
+                $stopping->complete();
+            }
+        };
+        ($this->service->onEnd)();
+
+        return $stopping;
+    }
+}

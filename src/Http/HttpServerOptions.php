@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+/**
+ * What a server can be told beyond its handler and its addresses. The defaults need no thought.
+ *
+ * Times are in seconds; INF is for no limit.
+ */
+final readonly class HttpServerOptions
+{
+    /**
+     * @param string|null $certificate   path of the certificate chain for tls:// addresses, PEM; read anew for each connection, so that it can be replaced
+     * @param string|null $key           path of its private key, PEM; null when the certificate's file has it
+     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client asks for (SNI)
+     * @param int   $maxTarget           bytes of a request target; 414 beyond
+     * @param int   $maxHead             bytes of a request's head, and of its trailers; 431 beyond
+     * @param int   $maxFields           header lines; 431 beyond
+     * @param int   $maxBody             bytes of a body, unless the route raises it ({@see Middleware\BodyLimit}); 413 beyond
+     * @param FormLimits $forms          what a body may hold that is parsed; 413 beyond
+     * @param float $headTimeout         from a connection's or a request's first byte to the end of its head; 408 beyond
+     * @param float $tlsTimeout          from a connection to the end of its handshake
+     * @param float $idleTimeout         for which a connection is kept without a request
+     * @param float $handlerTimeout      in which a handler has to answer; 503 beyond. Time in which it waits for the client's body does not count
+     * @param int   $minRate             bytes a second at which a body has to come and an answer has to be taken, over $rateWindow; 0 for none
+     * @param float $rateWindow          over which that rate is measured
+     * @param int   $maxRequests         served by one connection
+     * @param int   $maxConnections      at once; more wait in the kernel's queue
+     * @param int   $maxConnectionsPerAddress of one client's IP address; more are closed. Clients of a Unix socket are not counted
+     * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
+     * @param float $idleGrace           while stopping, for which a connection without a request is still kept
+     * @param float $stopTimeout         while stopping, after which open requests are given up
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public ?string $certificate = null,
+        public ?string $key = null,
+        public array $certificates = [],
+        public int $maxTarget = 8_192,
+        public int $maxHead = 32_768,
+        public int $maxFields = 100,
+        public int $maxBody = 8_388_608,
+        public FormLimits $forms = new FormLimits(),
+        public float $headTimeout = 10.0,
+        public float $tlsTimeout = 10.0,
+        public float $idleTimeout = 60.0,
+        public float $handlerTimeout = 60.0,
+        public int $minRate = 240,
+        public float $rateWindow = 5.0,
+        public int $maxRequests = 10_000,
+        public int $maxConnections = 10_000,
+        public int $maxConnectionsPerAddress = 1_000,
+        public int $maxInFlight = 1_000,
+        public float $idleGrace = 0.5,
+        public float $stopTimeout = 30.0,
+    ) {
+        $seconds = ['headTimeout' => $headTimeout, 'tlsTimeout' => $tlsTimeout, 'idleTimeout' => $idleTimeout, 'handlerTimeout' => $handlerTimeout,
+            'rateWindow' => $rateWindow, 'idleGrace' => $idleGrace, 'stopTimeout' => $stopTimeout];
+        foreach ($seconds as $name => $number) {
+            if (!($number > 0)) {
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");
+            }
+        }
+        $counts = ['maxTarget' => $maxTarget, 'maxHead' => $maxHead, 'maxFields' => $maxFields, 'maxRequests' => $maxRequests,
+            'maxConnections' => $maxConnections, 'maxConnectionsPerAddress' => $maxConnectionsPerAddress, 'maxInFlight' => $maxInFlight];
+        foreach ($counts as $name => $number) {
+            if ($number < 1) {
+                throw new \ValueError("The option {$name} must be at least 1, not {$number}");
+            }
+        }
+        if ($maxBody < 0 || $minRate < 0) {
+            throw new \ValueError('The options maxBody and minRate must be 0 or more');
+        }
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Internal\Middleware\Body;
+
+/**
+ * What an access log has of one request, whether or not it was one that a handler saw. The strings are as the client sent them.
+ *
+ * @see https://httpd.apache.org/docs/2.4/logs.html#combined
+ */
+final readonly class AccessLine
+{
+    /** Bytes that could end a line or a quoted field, or that a terminal might obey. */
+    private const UNSAFE = '/[^\x20\x21\x23-\x5b\x5d-\x7e]/';
+
+    /** When the request came, in seconds of the Unix epoch. */
+    private float $time;
+
+    /**
+     * @param string     $method  '' where no request line was understood
+     * @param string     $version such as "1.1"
+     * @param int|null   $bytes   of the body; null when nobody knows
+     * @param float      $seconds from the request to the response
+     * @param string     $client  IP address
+     * @param float|null $time    when the request came, in seconds of the Unix epoch; null for $seconds ago
+     */
+    public function __construct(
+        public string $method,
+        public string $target,
+        public string $version,
+        public int $status,
+        public ?int $bytes,
+        public float $seconds,
+        public string $client = '',
+        public string $requestId = '',
+        public string $userAgent = '',
+        public string $referer = '',
+        ?float $time = null,
+    ) {
+        $this->time = $time ?? microtime(true) - $seconds;
+    }
+
+    /** @param ResponseInterface|null $response null where there is none but the status */
+    public static function of(ServerRequestInterface $request, int $status, ?ResponseInterface $response, float $seconds): self
+    {
+        $client = $request->getAttribute('client-ip') ?? $request->getServerParams()['REMOTE_ADDR'] ?? '';
+        $id = $request->getAttribute('request-id');
+        $hasBody = $request->getMethod() !== 'HEAD' && $status !== 204 && $status !== 304;
+
+        return new self(
+            $request->getMethod(),
+            $request->getRequestTarget(),
+            $request->getProtocolVersion(),
+            $status,
+            $response === null ? null : ($hasBody ? Body::size($response) : 0),
+            $seconds,
+            \is_string($client) ? $client : '',
+            \is_string($id) ? $id : '',
+            $request->getHeaderLine('User-Agent'),
+            $request->getHeaderLine('Referer'),
+        );
+    }
+
+    /** In Apache's combined format, without a line's end. */
+    public function combined(): string
+    {
+        $client = $this->client === '' ? '-' : str_replace(' ', '\x20', self::escape($this->client));
+        $time = date('d/M/Y:H:i:s O', (int) $this->time);
+        $request = $this->method === '' ? '-' : self::escape("{$this->method} {$this->target} HTTP/{$this->version}");
+        $bytes = ($this->bytes ?? 0) === 0 ? '-' : $this->bytes;
+
+        return "{$client} - - [{$time}] \"{$request}\" {$this->status} {$bytes} \"" . self::field($this->referer) . '" "' . self::field($this->userAgent) . '"';
+    }
+
+    /**
+     * As the context of a log message.
+     *
+     * @return array{method: string, target: string, status: int, bytes: int|null, duration: float, client_ip: string, request_id: string, user_agent: string, referer: string}
+     */
+    public function context(): array
+    {
+        return [
+            'method' => $this->method,
+            'target' => $this->target,
+            'status' => $this->status,
+            'bytes' => $this->bytes,
+            'duration' => $this->seconds,
+            'client_ip' => $this->client,
+            'request_id' => $this->requestId,
+            'user_agent' => $this->userAgent,
+            'referer' => $this->referer,
+        ];
+    }
+
+    private static function field(string $value): string
+    {
+        return $value === '' ? '-' : self::escape($value);
+    }
+
+    private static function escape(string $text): string
+    {
+        return (string) preg_replace_callback(self::UNSAFE, static fn(array $byte): string => '\x' . bin2hex($byte[0]), $text);
+    }
+}

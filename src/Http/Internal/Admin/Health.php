@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Http\Response;
+
+/** Whether requests should be sent here. Why not is logged, once: an exception's message may tell addresses and names. */
+final class Health
+{
+    /** What {@see Source::checks()} says of a check that has not ended in time. */
+    private const LATE = 'It took longer than 1 s';
+
+    /** @var array<string, string> why checks fail, as far as that was logged */
+    private array $failing = [];
+
+    public function __construct(private readonly Source $source, private readonly LoggerInterface $logger) {}
+
+    public function answer(): Response
+    {
+        if (!$this->source->ready()) {
+            return $this->unavailable('draining', []);
+        }
+        $reasons = $this->source->checks();
+        $failing = array_filter($reasons, \is_string(...));
+        $this->tell($failing);
+
+        return $failing === [] ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store']) : $this->unavailable('failing', $reasons);
+    }
+
+    /** @param array<string, string> $failing why, by name */
+    private function tell(array $failing): void
+    {
+        foreach (array_diff_assoc($failing, $this->failing) as $check => $reason) {
+            $this->logger->warning('The check {check} fails: {reason}', ['check' => $check, 'reason' => $reason]);
+        }
+        foreach (array_keys(array_diff_key($this->failing, $failing)) as $check) {
+            $this->logger->notice('The check {check} succeeds again', ['check' => $check]);
+        }
+        $this->failing = $failing;
+    }
+
+    /** @param array<string, string|null> $reasons */
+    private function unavailable(string $status, array $reasons): Response
+    {
+        $states = array_map(static fn(?string $reason): string => match ($reason) {
+            null => 'ok',
+            self::LATE => 'late',
+            default => 'failed',
+        }, $reasons);
+
+        return Response::json(['status' => $status, 'checks' => (object) $states], 503, ['Cache-Control' => 'no-store']);
+    }
+}

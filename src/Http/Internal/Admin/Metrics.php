@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Spindle\Http\HttpServerStatistics;
+
+/** What Prometheus is told. */
+final class Metrics
+{
+    public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+    private readonly Exposition $text;
+
+    /** @param list<HttpServerStatistics> $processes */
+    public static function of(Totals $totals, array $processes): string
+    {
+        $metrics = new self($totals, $processes);
+        $metrics->requests();
+        $metrics->durations();
+        $metrics->connections();
+        $metrics->routes();
+        $metrics->processes();
+        $metrics->pools();
+
+        return $metrics->text->text();
+    }
+
+    /** @param list<HttpServerStatistics> $processes */
+    private function __construct(private readonly Totals $totals, private readonly array $processes)
+    {
+        $this->text = new Exposition();
+    }
+
+    private function requests(): void
+    {
+        $this->byStatus('spindle_http_requests_total', 'Requests that were answered.', $this->totals->answered);
+        $this->byStatus('spindle_http_requests_refused_total', 'Messages that were refused before a handler saw them.', $this->totals->refused);
+        $this->one('spindle_http_requests_abandoned_total', 'counter', 'Requests whose client left before the answer.', $this->totals->abandoned);
+        $this->one('spindle_http_requests_in_flight', 'gauge', 'Requests whose handler has not returned.', $this->totals->inFlight);
+    }
+
+    private function durations(): void
+    {
+        $name = 'spindle_http_request_duration_seconds';
+        $this->text->metric($name, 'histogram', 'Time from the head of a request to its answer.');
+        $count = 0;
+        foreach ($this->totals->durations as $bucket => $answers) {
+            $count += $answers;
+            $this->text->sample("{$name}_bucket", $count, ['le' => HttpServerStatistics::BOUNDS[$bucket] ?? '+Inf']);
+        }
+        if ($this->totals->durations === []) {
+            $this->text->sample("{$name}_bucket", 0, ['le' => '+Inf']);
+        }
+        $this->text->sample("{$name}_sum", $this->totals->duration);
+        $this->text->sample("{$name}_count", $count);
+    }
+
+    private function connections(): void
+    {
+        $this->one('spindle_http_connections', 'gauge', 'Connections that are open.', $this->totals->connections);
+        $this->one('spindle_http_connections_accepted_total', 'counter', 'Connections that were taken.', $this->totals->accepted);
+        $this->one('spindle_http_connections_rejected_total', 'counter', 'Connections that were closed at once, as their address had too many.', $this->totals->rejected);
+        $this->one('spindle_http_tls_handshakes_failed_total', 'counter', 'TLS handshakes that failed.', $this->totals->handshakesFailed);
+    }
+
+    private function routes(): void
+    {
+        $metrics = [
+            'spindle_http_route_requests_total' => 'Requests of a route that were answered.',
+            'spindle_http_route_duration_seconds_total' => 'Time from the head of a request of a route to its answer, of all together.',
+            'spindle_http_route_errors_total' => 'Requests of a route that were answered with a status of 500 or above.',
+        ];
+        foreach (array_keys($metrics) as $index => $name) {
+            $this->text->metric($name, 'counter', $metrics[$name]);
+            foreach ($this->totals->routes as $route => $figures) {
+                $this->text->sample($name, $figures[$index], ['route' => $route]);
+            }
+        }
+    }
+
+    private function processes(): void
+    {
+        $this->one('spindle_processes', 'gauge', 'Processes that serve.', \count($this->processes));
+        $metrics = [
+            'spindle_process_start_time_seconds' => ['Unix time of the start of a process.', 'started'],
+            'spindle_process_memory_bytes' => ['Memory that PHP uses in a process.', 'memory'],
+            'spindle_event_loop_lag_seconds' => ['Time by which the event loop of a process was late at its last look.', 'lag'],
+            'spindle_event_loop_lag_max_seconds' => ['The most of that in the last minute.', 'maxLag'],
+        ];
+        foreach ($metrics as $name => [$help, $property]) {
+            $this->text->metric($name, 'gauge', $help);
+            foreach (array_column($this->processes, $property, 'pid') as $pid => $value) {
+                $this->text->sample($name, $value, ['pid' => $pid]);
+            }
+        }
+    }
+
+    private function pools(): void
+    {
+        $metrics = [];
+        foreach ($this->totals->pools as $pool => $figures) {
+            foreach ($figures as $figure => $value) {
+                // https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels
+                $metrics['spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', "{$figure}")][$pool] = $value;
+            }
+        }
+        foreach ($metrics as $name => $values) {
+            $this->text->metric($name, str_ends_with($name, '_total') ? 'counter' : 'gauge', 'A figure of what is registered under this name.');
+            foreach ($values as $pool => $value) {
+                $this->text->sample($name, $value, ['pool' => $pool]);
+            }
+        }
+    }
+
+    /** @param array<int, int> $counts */
+    private function byStatus(string $name, string $help, array $counts): void
+    {
+        $this->text->metric($name, 'counter', $help);
+        ksort($counts);
+        foreach ($counts as $status => $count) {
+            $this->text->sample($name, $count, ['status' => $status]);
+        }
+    }
+
+    /** @param 'counter'|'gauge' $type */
+    private function one(string $name, string $type, string $help, int|float $value): void
+    {
+        $this->text->metric($name, $type, $help);
+        $this->text->sample($name, $value);
+    }
+}

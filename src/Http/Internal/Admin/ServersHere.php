@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerStatistics;
+
+/** The servers of this process. They share its memory, its event loop, and what is registered under the same name. */
+final readonly class ServersHere implements Source
+{
+    /** @param non-empty-list<HttpServer> $servers */
+    public function __construct(private array $servers) {}
+
+    public function statistics(): array
+    {
+        $servers = array_map(static fn(HttpServer $server): HttpServerStatistics => $server->statistics(), $this->servers);
+        if (\count($servers) === 1) {
+            return $servers;
+        }
+        $totals = new Totals();
+        array_map($totals->add(...), $servers);
+
+        return [new HttpServerStatistics(
+            pid: $servers[0]->pid,
+            started: min(array_column($servers, 'started')),
+            stopping: \in_array(true, array_column($servers, 'stopping'), true),
+            inFlight: $totals->inFlight,
+            connections: $totals->connections,
+            accepted: $totals->accepted,
+            rejected: $totals->rejected,
+            handshakesFailed: $totals->handshakesFailed,
+            answered: $totals->answered,
+            refused: $totals->refused,
+            abandoned: $totals->abandoned,
+            durations: $totals->durations,
+            duration: $totals->duration,
+            routes: $totals->routes,
+            lag: max(array_column($servers, 'lag')),
+            maxLag: max(array_column($servers, 'maxLag')),
+            memory: max(array_column($servers, 'memory')),
+            pools: array_merge(...array_column($servers, 'pools')),
+        )];
+    }
+
+    public function checks(): array
+    {
+        $reasons = [];
+        foreach ($this->servers as $server) {
+            foreach ($server->check() as $name => $reason) {
+                $reasons[$name] ??= $reason;
+            }
+        }
+
+        return $reasons;
+    }
+
+    public function ready(): bool
+    {
+        foreach ($this->servers as $server) {
+            if ($server->statistics()->stopping) {
+                return false;
+            }
+        }
+
+        return true;
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Spindle\Http\HttpServerStatistics;
+
+use function Amp\delay;
+
+/** What the status page shows, once a second, as JSON. It works out rates by itself. */
+final readonly class Snapshots
+{
+    private const INTERVAL = 1.0;
+
+    public function __construct(private Source $source, private Ledger $ledger) {}
+
+    /**
+     * Ends when the servers stop, so that this does not hold up the one that sends it; who is still there asks again.
+     *
+     * @param Cancellation|null $leaving of who looks
+     *
+     * @return \Generator<int, string>
+     */
+    public function follow(?Cancellation $leaving): \Generator
+    {
+        try {
+            do {
+                $ready = $this->source->ready();
+                yield $this->now($ready);
+                delay($ready ? self::INTERVAL : 0, cancellation: $leaving);
+            } while ($ready);
+        } catch (CancelledException) {
+        }
+    }
+
+    private function now(bool $ready): string
+    {
+        $processes = $this->source->statistics();
+        $totals = $this->ledger->sum($processes);
+
+        return (string) json_encode([
+            'time' => microtime(true),
+            'ready' => $ready,
+            'bounds' => HttpServerStatistics::BOUNDS,
+            'answered' => (object) $totals->answered,
+            'routes' => array_map(null, array_keys($totals->routes), array_values($totals->routes)),
+            'pools' => array_map(null, array_keys($totals->pools), array_values($totals->pools)),
+            'processes' => array_map(self::process(...), $processes),
+        ] + get_object_vars($totals), \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);
+    }
+
+    /** @return array<string, int|float|bool> */
+    private static function process(HttpServerStatistics $process): array
+    {
+        return [
+            'pid' => $process->pid,
+            'started' => $process->started,
+            'stopping' => $process->stopping,
+            'answered' => array_sum($process->answered),
+            'inFlight' => $process->inFlight,
+            'connections' => $process->connections,
+            'lag' => $process->lag,
+            'maxLag' => $process->maxLag,
+            'memory' => $process->memory,
+        ];
+    }
+}

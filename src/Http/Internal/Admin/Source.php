@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Spindle\Http\HttpServerStatistics;
+
+/** Whom an admin address speaks for. Each method may suspend. */
+interface Source
+{
+    /** @return list<HttpServerStatistics> of this moment, one for each process that there is */
+    public function statistics(): array;
+
+    /** @return array<string, string|null> by a check's name: why it failed, in one process at least, or null */
+    public function checks(): array;
+
+    /** Whether requests are taken: not before the first process does so, and not any more when all stop. */
+    public function ready(): bool;
+}

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Spindle\Http\HttpServerStatistics;
+
+/** Figures of several servers together, as {@see HttpServerStatistics} has them of one. */
+final class Totals
+{
+    public int $inFlight = 0;
+    public int $connections = 0;
+    public int $accepted = 0;
+    public int $rejected = 0;
+    public int $handshakesFailed = 0;
+
+    /** @var array<int, int> by status */
+    public array $answered = [];
+
+    /** @var array<int, int> by status */
+    public array $refused = [];
+
+    public int $abandoned = 0;
+
+    /** @var list<int> */
+    public array $durations = [];
+
+    public float $duration = 0.0;
+
+    /** @var array<string, array{int, float, int}> by name */
+    public array $routes = [];
+
+    /** @var array<string, array<string, int|float>> by name */
+    public array $pools = [];
+
+    public function add(HttpServerStatistics $server): void
+    {
+        $this->addCounts($server);
+        $this->inFlight += $server->inFlight;
+        $this->connections += $server->connections;
+        $this->addFigures($server, false);
+    }
+
+    /** What has happened, without what is: of a server that is no more, too. */
+    public function addCounts(HttpServerStatistics $server): void
+    {
+        $this->accepted += $server->accepted;
+        $this->rejected += $server->rejected;
+        $this->handshakesFailed += $server->handshakesFailed;
+        $this->answered = self::sum($this->answered, $server->answered);
+        $this->refused = self::sum($this->refused, $server->refused);
+        $this->abandoned += $server->abandoned;
+        $this->durations = array_values(self::sum($this->durations, $server->durations));
+        $this->duration += $server->duration;
+        foreach ($server->routes as $name => [$answers, $seconds, $failed]) {
+            $before = $this->routes[$name] ?? [0, 0.0, 0];
+            $this->routes[$name] = [$before[0] + $answers, $before[1] + $seconds, $before[2] + $failed];
+        }
+        $this->addFigures($server, true);
+    }
+
+    /** @param bool $growing those that only grow, or those that don't */
+    private function addFigures(HttpServerStatistics $server, bool $growing): void
+    {
+        foreach ($server->pools as $pool => $figures) {
+            foreach ($figures as $name => $figure) {
+                if (str_ends_with("{$name}", '_total') === $growing) {
+                    $this->pools[$pool][$name] = ($this->pools[$pool][$name] ?? 0) + $figure;
+                }
+            }
+        }
+    }
+
+    /**
+     * @param array<int, int> $counts
+     * @param array<int, int> $more
+     *
+     * @return array<int, int>
+     */
+    private static function sum(array $counts, array $more): array
+    {
+        foreach ($more as $key => $count) {
+            $counts[$key] = ($counts[$key] ?? 0) + $count;
+        }
+
+        return $counts;
+    }
+}

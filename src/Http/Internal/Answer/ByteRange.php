@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+/** @see https://www.rfc-editor.org/rfc/rfc9110#section-14 */
+final readonly class ByteRange
+{
+    /** @param int $last the last byte itself, not the one after it */
+    private function __construct(public int $first, public int $last, private int $size) {}
+
+    /**
+     * The ranges of a Range field that are there at all; none when nothing that was asked for is there.
+     *
+     * @param int $size in bytes
+     *
+     * @return list<self>|null null for what is ignored: what is malformed, counts something else than bytes, or asks for parts of nothing
+     */
+    public static function list(string $field, int $size): ?array
+    {
+        if ($size === 0 || preg_match('/^bytes=(.*+)$/Di', $field, $set) !== 1) {
+            return null;
+        }
+        $ranges = [];
+        foreach (explode(',', $set[1]) as $spec) {
+            $spec = trim($spec, " \t");
+            if ($spec === '') {
+                continue;
+            }
+            if (preg_match('/^(\d*+)-(\d*+)$/D', $spec, $ends) !== 1 || !self::areEnds($ends[1], $ends[2])) {
+                return null;
+            }
+            $ranges[] = self::within($ends[1], $ends[2], $size);
+        }
+
+        return $ranges === [] ? null : array_values(array_filter($ranges));
+    }
+
+    public function length(): int
+    {
+        return $this->last - $this->first + 1;
+    }
+
+    public function contentRange(): string
+    {
+        return "bytes {$this->first}-{$this->last}/{$this->size}";
+    }
+
+    private static function areEnds(string $first, string $last): bool
+    {
+        return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
+    }
+
+    /** Numbers that are too large for PHP are its largest one. */
+    private static function within(string $first, string $last, int $size): ?self
+    {
+        if ($first === '') {
+            return (int) $last === 0 ? null : new self(max(0, $size - (int) $last), $size - 1, $size);
+        }
+
+        return (int) $first >= $size ? null : new self((int) $first, min($last === '' ? \PHP_INT_MAX : (int) $last, $size - 1), $size);
+    }
+}

@@ -1,0 +1,176 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\ServerSentEvent;
+
+/**
+ * Events on their way to one client. The iterator runs in fibers of its own, for one event after the other, each when the
+ * one before was read; a reader that waits for longer than the time between heartbeats is given a comment.
+ *
+ * A reader that is suspended when the stream is closed is resumed, and finds the end.
+ *
+ * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+ */
+final class EventStream implements StreamInterface
+{
+    use ForwardOnly;
+
+    private const COMMENT = ":\n\n";
+
+    /** @var \Generator<mixed, ServerSentEvent|string>|null until it has ended or was let go; the only reference to it */
+    private ?\Generator $events;
+
+    private bool $begun = false;
+
+    /** Whether a fiber is under way that runs the iterator, and will wake the reader. */
+    private bool $running = false;
+
+    private bool $closed = false;
+
+    /** What the iterator threw. */
+    private ?\Throwable $failure = null;
+
+    /** What was not read yet. The comment has the client hear at once that the stream is open. */
+    private string $rest = self::COMMENT;
+
+    private int $position = 0;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $reader = null;
+
+    /**
+     * @param iterable<ServerSentEvent|string> $events
+     * @param float                            $heartbeat seconds; INF for none
+     */
+    public function __construct(iterable $events, private readonly float $heartbeat)
+    {
+        $this->events = (static fn(): \Generator => yield from $events)();
+    }
+
+    /** @throws \Throwable what the iterator threw */
+    public function read(int $length): string
+    {
+        if ($this->rest === '' && $this->failure === null && !$this->eof()) {
+            $this->await();
+        }
+        if ($this->rest === '' && $this->failure !== null) {
+            throw $this->failure;
+        }
+        $bytes = substr($this->rest, 0, $length);
+        $this->rest = substr($this->rest, \strlen($bytes));
+        $this->position += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->closed || $this->rest === '' && $this->events === null && $this->failure === null;
+    }
+
+    public function tell(): int
+    {
+        return $this->position;
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        [$this->rest, $this->failure] = ['', null];
+        $this->run();
+        $this->wake();
+    }
+
+    private function await(): void
+    {
+        $this->run();
+        $this->reader = EventLoop::getSuspension();
+        $timer = $this->heartbeat === \INF ? null : EventLoop::delay($this->heartbeat, $this->beat(...));
+        try {
+            $this->reader->suspend();
+        } finally {
+            $this->reader = null;
+            $timer === null ? null : EventLoop::cancel($timer);
+        }
+    }
+
+    private function run(): void
+    {
+        if (!$this->running && $this->events !== null) {
+            $this->running = true;
+            EventLoop::queue($this->advance(...));
+        }
+    }
+
+    private function advance(): void
+    {
+        try {
+            $this->closed ? null : $this->next();
+        } catch (\Throwable $failure) {
+            $this->fail($failure);
+        }
+        if ($this->closed || $this->failure !== null) {
+            $this->letGo($this->failure ?? ClientLeftException::closed());
+        }
+        $this->running = false;
+        $this->wake();
+    }
+
+    private function next(): void
+    {
+        $this->begun ? $this->events?->next() : $this->begun = true;
+        if ($this->events?->valid() !== true) {
+            $this->events = null;
+        } elseif (!$this->closed) {
+            $event = $this->events->current();
+            $this->rest .= $event instanceof ServerSentEvent ? $event : new ServerSentEvent($event);
+        }
+    }
+
+    private function fail(\Throwable $failure): void
+    {
+        if (!$this->closed) {
+            $this->failure = $failure;
+        }
+    }
+
+    /**
+     * Thrown into a generator, what ends it lets its `finally` blocks suspend, which they could not where it is destroyed.
+     * Nobody is there any more for what they throw.
+     */
+    private function letGo(\Throwable $why): void
+    {
+        try {
+            try {
+                $this->begun && $this->events?->valid() === true ? $this->events->throw($why) : null;
+            } finally {
+                $this->events = null;
+            }
+        } catch (\Throwable) {
+        }
+    }
+
+    private function beat(): void
+    {
+        $this->rest .= self::COMMENT;
+        $this->wake();
+    }
+
+    private function wake(): void
+    {
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+}

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Internal\Message\Status;
+use Spindle\Http\Response;
+
+/**
+ * A file, a part of it, or that the client has it already.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-13.2.2
+ */
+final class FileAnswer
+{
+    private function __construct() {}
+
+    /** @param array<string, string|list<string>> $headers that replace those that the file has by itself */
+    public static function of(OpenFile $file, string $type, ServerRequestInterface $request, array $headers): Response
+    {
+        $now = time();
+        $response = self::with(new Response(200, $headers), [
+            'Content-Type' => $type,
+            'Last-Modified' => HttpDate::of(min($file->modified, $now)),
+            'ETag' => $file->tag($now),
+            'Accept-Ranges' => 'bytes',
+        ]);
+        // Conditions are about what GET would give; whatever else is asked for has been done by now.
+        if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
+            return $response->withBody($file->whole());
+        }
+        $validators = new Validators($response->getHeaderLine('ETag'), HttpDate::parse($response->getHeaderLine('Last-Modified'), $now), $now);
+
+        return match ($validators->refusal($request)) {
+            304 => $response->withStatus(304)->withoutHeader('Content-Type')->withoutHeader('Accept-Ranges'),
+            412 => self::error(412, []),
+            null => self::content($response, $file, $validators, $request),
+        };
+    }
+
+    /** The whole file where several parts are asked for: RFC 9110, 14.2, leaves the choice, and a client that follows it takes both. */
+    private static function content(Response $response, OpenFile $file, Validators $validators, ServerRequestInterface $request): Response
+    {
+        $ranges = $request->getMethod() === 'GET' && $validators->allowPart($request) ? ByteRange::list($request->getHeaderLine('Range'), $file->size) : null;
+
+        return match (true) {
+            $ranges === [] => self::error(416, ['Accept-Ranges' => 'bytes', 'Content-Range' => "bytes */{$file->size}"]),
+            $ranges === null || \count($ranges) > 1 => $response->withBody($file->whole()),
+            default => $response->withStatus(206)->withHeader('Content-Range', $ranges[0]->contentRange())->withBody($file->part($ranges[0])),
+        };
+    }
+
+    /** @param array<string, string> $headers */
+    private static function error(int $status, array $headers): Response
+    {
+        return Response::text(Status::reason($status) . "\n", $status, $headers);
+    }
+
+    /** @param array<string, string> $headers */
+    private static function with(Response $response, array $headers): Response
+    {
+        foreach ($headers as $name => $value) {
+            $response = $response->hasHeader($name) ? $response : $response->withHeader($name, $value);
+        }
+
+        return $response;
+    }
+}

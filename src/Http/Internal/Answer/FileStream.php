@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ForwardOnly;
+
+/** A part of an open file as it was when it was opened: nothing of what is appended since; it ends early where the file was cut. */
+final class FileStream implements StreamInterface
+{
+    use ForwardOnly;
+
+    /** @var resource|null */
+    private $file;
+
+    /** From the beginning of the part. */
+    private int $position = 0;
+
+    private bool $wasCut = false;
+
+    /** @param resource $file closed with this stream; nobody else reads from it */
+    public function __construct($file, private readonly int $start, private readonly int $length)
+    {
+        $this->file = $file;
+        stream_set_read_buffer($file, 0); // a large read is one call of the kernel
+        $this->seek(0);
+    }
+
+    public function __toString(): string
+    {
+        $this->rewind();
+
+        return $this->getContents();
+    }
+
+    public function getSize(): int
+    {
+        return $this->length;
+    }
+
+    public function isSeekable(): bool
+    {
+        return true;
+    }
+
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        $offset += match ($whence) {
+            \SEEK_CUR => $this->position,
+            \SEEK_END => $this->length,
+            default => 0,
+        };
+        if ($this->file === null || $offset < 0 || fseek($this->file, $this->start + $offset) !== 0) {
+            throw new \RuntimeException($this->file === null ? 'The file was closed' : "There is no byte {$offset} in this part of the file");
+        }
+        $this->position = $offset;
+        $this->wasCut = false;
+    }
+
+    public function rewind(): void
+    {
+        $this->seek(0);
+    }
+
+    public function read(int $length): string
+    {
+        $length = min($length, $this->length - $this->position);
+        if ($this->file === null || $length < 1) {
+            return '';
+        }
+        $bytes = (string) @fread($this->file, $length);
+        $this->wasCut = $bytes === '';
+        $this->position += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->file === null || $this->wasCut || $this->position >= $this->length;
+    }
+
+    public function tell(): int
+    {
+        return $this->position;
+    }
+
+    public function close(): void
+    {
+        if ($this->file !== null) {
+            fclose($this->file);
+            $this->file = null;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+/** @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7 */
+final class HttpDate
+{
+    private const MONTHS = ['Jan' => 1, 'Feb' => 2, 'Mar' => 3, 'Apr' => 4, 'May' => 5, 'Jun' => 6, 'Jul' => 7, 'Aug' => 8, 'Sep' => 9, 'Oct' => 10, 'Nov' => 11, 'Dec' => 12];
+
+    private const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+    private const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
+    private const MONTH = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+    private const TIME = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
+
+    /** The form that is sent, and the two that are obsolete. */
+    private const FORMS = [
+        '/^' . self::DAY . ', (?<day>\d\d) ' . self::MONTH . ' (?<year>\d{4}) ' . self::TIME . ' GMT$/D',
+        '/^' . self::LONG_DAY . ', (?<day>\d\d)-' . self::MONTH . '-(?<year>\d\d) ' . self::TIME . ' GMT$/D',
+        '/^' . self::DAY . ' ' . self::MONTH . ' (?<day>\d\d| \d) ' . self::TIME . ' (?<year>\d{4})$/D',
+    ];
+
+    private function __construct() {}
+
+    /** @param int $time Unix time */
+    public static function of(int $time): string
+    {
+        return gmdate('D, d M Y H:i:s', $time) . ' GMT';
+    }
+
+    /**
+     * @param int $now Unix time
+     *
+     * @return int|null Unix time; null for what is no date
+     */
+    public static function parse(string $date, int $now): ?int
+    {
+        foreach (self::FORMS as $form) {
+            if (preg_match($form, $date, $part) === 1) {
+                return self::time($part, $now);
+            }
+        }
+
+        return null;
+    }
+
+    /** @param array<string> $part */
+    private static function time(array $part, int $now): ?int
+    {
+        [$month, $day, $year] = [self::MONTHS[$part['month']] ?? 0, (int) $part['day'], (int) $part['year']];
+        if (\strlen($part['year']) === 2) {
+            $year = self::fullYear($year, (int) gmdate('Y', $now));
+        }
+        $time = checkdate($month, $day, $year) ? gmmktime((int) $part['hour'], (int) $part['minute'], (int) $part['second'], $month, $day, $year) : false;
+
+        return $time === false ? null : $time;
+    }
+
+    /** What would be more than 50 years ahead is the last such year that is past. */
+    private static function fullYear(int $year, int $current): int
+    {
+        $year += $current - $current % 100;
+
+        return $year > $current + 50 ? $year - 100 : $year;
+    }
+}

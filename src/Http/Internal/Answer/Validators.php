@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Answer;
+
+use Psr\Http\Message\ServerRequestInterface;
+
+/**
+ * What tells one version of a representation from another, and the conditions of a request that are about it.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-13
+ */
+final readonly class Validators
+{
+    private const TAG = '@(W/)?("[\x21\x23-\x7e\x80-\xff]*+")@';
+
+    /**
+     * @param string   $tag      with its quotes
+     * @param int|null $modified Unix time; null when nobody knows it
+     * @param int      $now      Unix time
+     */
+    public function __construct(private string $tag, private ?int $modified, private int $now) {}
+
+    /**
+     * In the order of section 13.2.2.
+     *
+     * @return 304|412|null the status that a GET or HEAD is answered with instead of the representation
+     */
+    public function refusal(ServerRequestInterface $request): ?int
+    {
+        $holds = $request->hasHeader('If-Match')
+            ? $this->matches($request->getHeaderLine('If-Match'), true)
+            : $this->isAfter($request->getHeaderLine('If-Unmodified-Since')) !== true;
+        if (!$holds) {
+            return 412;
+        }
+        $differs = $request->hasHeader('If-None-Match')
+            ? !$this->matches($request->getHeaderLine('If-None-Match'), false)
+            : $this->isAfter($request->getHeaderLine('If-Modified-Since')) ?? true;
+
+        return $differs ? null : 304;
+    }
+
+    /** Whether a part of this representation fits to the parts that the client has: section 13.1.5. */
+    public function allowPart(ServerRequestInterface $request): bool
+    {
+        $condition = $request->getHeaderLine('If-Range');
+        if ($condition === '' || $condition === $this->tag) {
+            return !str_starts_with($condition, 'W/');
+        }
+
+        // A time can't tell two versions of the same second apart.
+        return $this->modified !== null && $this->modified < $this->now - 1 && HttpDate::parse($condition, $this->now) === $this->modified;
+    }
+
+    private function matches(string $field, bool $strongly): bool
+    {
+        if (trim($field, " \t") === '*') {
+            return true;
+        }
+        preg_match_all(self::TAG, $field, $tags, \PREG_SET_ORDER);
+        foreach ($tags as [, $weak, $tag]) {
+            if ($strongly ? $weak . $tag === $this->tag && $weak === '' : $tag === self::opaque($this->tag)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** Whether it was modified after a time; null when either is not known. */
+    private function isAfter(string $date): ?bool
+    {
+        $time = HttpDate::parse($date, $this->now);
+
+        return $time === null || $this->modified === null ? null : $this->modified > $time;
+    }
+
+    private static function opaque(string $tag): string
+    {
+        return str_starts_with($tag, 'W/') ? substr($tag, 2) : $tag;
+    }
+}

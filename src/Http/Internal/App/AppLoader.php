@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\App;
+
+use Psr\Container\ContainerInterface;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\AppException;
+use Spindle\Http\Application;
+
+/** Finds the application in what a user gives for one. */
+final class AppLoader
+{
+    private function __construct() {}
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app a string is a file's path
+     *
+     * @throws AppException
+     */
+    public static function of(RequestHandlerInterface|\Closure|string $app): Application
+    {
+        return match (true) {
+            \is_string($app) => self::load($app),
+            $app instanceof Application => $app,
+            default => new Application($app),
+        };
+    }
+
+    /** @throws AppException */
+    public static function load(string $file): Application
+    {
+        $path = realpath($file);
+        if ($path === false || !is_file($path) || !is_readable($path)) {
+            throw AppException::missing($file);
+        }
+
+        return self::resolve($file, $file, self::attempt($file, static fn(): mixed => require $path), true);
+    }
+
+    /**
+     * @param bool $mayBeFactory whether a closure without parameters is one
+     *
+     * @throws AppException
+     */
+    private static function resolve(string $file, string $who, mixed $value, bool $mayBeFactory): Application
+    {
+        if ($value instanceof Application) {
+            return $value;
+        }
+        if ($value instanceof RequestHandlerInterface) {
+            return new Application($value);
+        }
+        if ($value instanceof ContainerInterface && $value->has(RequestHandlerInterface::class)) {
+            $entry = self::attempt($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
+
+            return self::resolve($file, "The container that {$file} returned", $entry, false);
+        }
+        if (!$value instanceof \Closure) {
+            throw AppException::returned($file, $who, $value);
+        }
+        if ((new \ReflectionFunction($value))->getNumberOfParameters() > 0) {
+            /** @var \Closure(ServerRequestInterface): ResponseInterface $value */
+            return new Application($value);
+        }
+        if (!$mayBeFactory) {
+            throw AppException::returned($file, $who, $value);
+        }
+
+        return self::resolve($file, "The factory in {$file}", self::attempt($file, $value), false);
+    }
+
+    /**
+     * @param \Closure(): mixed $call
+     *
+     * @throws AppException
+     */
+    private static function attempt(string $file, \Closure $call): mixed
+    {
+        try {
+            return $call();
+        } catch (\ParseError $error) {
+            throw AppException::malformed($file, $error);
+        } catch (\Throwable $failure) {
+            throw AppException::threw($file, $failure);
+        }
+    }
+}

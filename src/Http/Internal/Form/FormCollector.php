@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\FormLimits;
+use Spindle\Http\HttpException;
+
+/** Gathers the parts of a form: fields in memory, files in spools. */
+final class FormCollector implements MultipartSink
+{
+    private readonly NameTree $fields;
+    private readonly NameTree $files;
+    private Part $part;
+    private string $value = '';
+
+    /** Of the file that is coming; null in any other part. */
+    private ?Spool $spool = null;
+
+    /** @var list<Spool> */
+    private array $spools = [];
+
+    private int $fieldCount = 0;
+    private int $fileCount = 0;
+    private int $text = 0;
+
+    /** @param string $directory for temporary files */
+    public function __construct(private readonly FormLimits $limits, private readonly string $directory)
+    {
+        $this->fields = new NameTree($limits->depth);
+        $this->files = new NameTree($limits->depth);
+        $this->part = new Part('', null, null);
+    }
+
+    /** @throws HttpException */
+    public function begin(Part $part): void
+    {
+        $this->part = $part;
+        $this->value = '';
+        $this->spool = null;
+        $this->take(\strlen($part->name));
+        if ($part->filename === null || $part->filename === '') {
+            $this->count('fields', ++$this->fieldCount, $this->limits->fields);
+
+            return;
+        }
+        $this->count('files', ++$this->fileCount, $this->limits->files);
+        // PHP drops such a file and all that follow; of a field it repairs the name.
+        if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
+            throw Refusal::malformed('The name of a file has brackets that do not match');
+        }
+        $this->spools[] = $this->spool = new Spool($this->directory);
+    }
+
+    /** @throws HttpException */
+    public function data(string $bytes): void
+    {
+        $this->spool?->write($bytes);
+        if ($this->part->filename === null) {
+            $this->take(\strlen($bytes));
+            $this->value .= $bytes;
+        }
+    }
+
+    /** @throws HttpException */
+    public function end(): void
+    {
+        if ($this->part->filename === null) {
+            $this->fields->set($this->part->name, $this->value);
+        } elseif ($this->spool !== null) {
+            $this->files->set($this->part->name, new UploadedFile(
+                $this->spool->file(),
+                $this->spool->size(),
+                \UPLOAD_ERR_OK,
+                $this->part->filename,
+                $this->part->type,
+            ));
+        } else {
+            $this->files->set($this->part->name, new UploadedFile(null, 0, \UPLOAD_ERR_NO_FILE));
+        }
+    }
+
+    public function form(): Form
+    {
+        return new Form($this->fields->values(), $this->files->values());
+    }
+
+    /** Nothing of the files remains. */
+    public function discard(): void
+    {
+        foreach ($this->spools as $spool) {
+            $spool->close();
+        }
+        $this->spools = [];
+    }
+
+    /** @throws HttpException */
+    private function count(string $what, int $count, int $limit): void
+    {
+        if ($count > $limit) {
+            throw Refusal::tooMuch("The form has more than {$limit} {$what}");
+        }
+    }
+
+    /** @throws HttpException */
+    private function take(int $bytes): void
+    {
+        $this->text += $bytes;
+        if ($this->text > $this->limits->text) {
+            throw Refusal::tooMuch("The fields of the form are longer than {$this->limits->text} bytes");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\Internal\Message\HeadReader;
+
+/**
+ * The value of Content-Type or Content-Disposition with its parameters.
+ *
+ * In quotes a backslash escapes a quote or a backslash and nothing else, as browsers and PHP have it, for they send
+ * backslashes as they are. For the same reason "%22" is left alone: a browser escapes a quote so, but no percent sign. A
+ * backslash before the last quote is refused, for readers differ in whether that quote is the last.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
+ */
+final readonly class HeaderValue
+{
+    private const PARAMETER = '@\G[ \t]*+;[ \t]*+(' . HeadReader::TOKEN . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|([^\s",;\\\\\'][^\s",;\\\\]*+))@';
+
+    /** @param array<string, string> $parameters by name in small letters */
+    private function __construct(public string $value, public array $parameters) {}
+
+    /** @return self|null null when it is malformed, or has a parameter twice */
+    public static function parse(string $line): ?self
+    {
+        if (preg_match('@^' . HeadReader::TOKEN . '(?:/' . HeadReader::TOKEN . ')?+@', $line, $match) !== 1) {
+            return null;
+        }
+        $value = strtolower($match[0]);
+        $parameters = [];
+        $at = \strlen($value);
+        while (preg_match(self::PARAMETER, $line, $match, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
+            $name = strtolower($match[1]);
+            if (isset($parameters[$name])) {
+                return null;
+            }
+            $parameters[$name] = $match[3] ?? strtr((string) $match[2], ['\\\\' => '\\', '\\"' => '"']);
+            $at += \strlen($match[0]);
+        }
+
+        return preg_match('@\G[ \t]*+;?+[ \t]*+$@D', $line, offset: $at) === 1 ? new self($value, $parameters) : null;
+    }
+}

@@ -1,0 +1,175 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\HttpException;
+
+/**
+ * Takes a body of multipart/form-data apart: bytes in, parts out to a sink. It knows no stream, no loop and no clock.
+ *
+ * The sink is called the same, and the verdict is the same, however the bytes are split; only data may come in other
+ * pieces. What is held back is never more than a boundary or the header of a part. Whatever throws ends the parsing.
+ *
+ * Where two readers might see different parts the body is refused: a boundary behind a bare LF, one that something else
+ * follows, one behind the last.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc7578
+ * @see https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
+ */
+final class MultipartParser
+{
+    /** Bytes before the first and behind the last boundary, which nobody reads. */
+    private const AROUND = 16_384;
+
+    private const AFTER_BOUNDARY = '/^(?:--|[ \t]{0,64}+\r\n)/';
+
+    private const AFTER_BOUNDARY_SO_FAR = '/^(?:-|[ \t]{0,64}+\r?+)$/D';
+
+    private readonly string $boundary;
+
+    /** A boundary needs a line's end before it; the first has none. */
+    private string $buffer = "\r\n";
+
+    /** Where in the buffer that begins which was not taken yet. */
+    private int $offset = 0;
+
+    /** Bytes from there that are none of the data, but may be the line's end before a boundary. */
+    private int $skip = 2;
+
+    private MultipartState $state = MultipartState::Preamble;
+    private PartHeadReader $head;
+    private int $ignored = 0;
+
+    /** @throws HttpException when the boundary is none */
+    public function __construct(string $boundary, private readonly MultipartSink $sink)
+    {
+        if (preg_match('@^[0-9A-Za-z\'()+_,\-./:=? ]{0,69}[0-9A-Za-z\'()+_,\-./:=?]$@D', $boundary) !== 1) {
+            throw Refusal::malformed('The Content-Type has no well-formed boundary');
+        }
+        $this->boundary = "\n--{$boundary}";
+        $this->head = new PartHeadReader();
+    }
+
+    /** @throws HttpException */
+    public function push(string $bytes): void
+    {
+        $this->buffer = substr($this->buffer, $this->offset) . $bytes;
+        $this->offset = 0;
+        do {
+            $more = match ($this->state) {
+                MultipartState::Boundary => $this->afterBoundary(),
+                MultipartState::Head => $this->headLine(),
+                default => $this->upToBoundary(),
+            };
+        } while ($more);
+    }
+
+    /**
+     * Nothing more comes.
+     *
+     * @throws HttpException
+     */
+    public function finish(): void
+    {
+        if ($this->state !== MultipartState::Epilogue) {
+            throw Refusal::malformed('The form ends before its last boundary');
+        }
+    }
+
+    /** @throws HttpException */
+    private function upToBoundary(): bool
+    {
+        $at = strpos($this->buffer, $this->boundary, $this->offset);
+        $end = $at === false ? \strlen($this->buffer) - \strlen($this->boundary) : $at - 1;
+        $this->take(max(0, $end - $this->offset));
+        if ($at === false) {
+            return false;
+        }
+        if ($this->buffer[$at - 1] !== "\r") {
+            throw Refusal::malformed('The line before a boundary ends without CR');
+        }
+        if ($this->state === MultipartState::Epilogue) {
+            throw Refusal::malformed('A boundary follows the last');
+        }
+        if ($this->state === MultipartState::Data) {
+            $this->sink->end();
+        }
+        $this->offset = $at + \strlen($this->boundary);
+        $this->state = MultipartState::Boundary;
+
+        return true;
+    }
+
+    /** @throws HttpException */
+    private function take(int $length): void
+    {
+        $skipped = min($this->skip, $length);
+        $bytes = substr($this->buffer, $this->offset + $skipped, $length - $skipped);
+        $this->skip -= $skipped;
+        $this->offset += $length;
+        if ($bytes === '') {
+            return;
+        }
+        if ($this->state === MultipartState::Data) {
+            $this->sink->data($bytes);
+
+            return;
+        }
+        $this->ignored += \strlen($bytes);
+        if ($this->ignored > self::AROUND) {
+            throw Refusal::tooMuch('There are more than ' . self::AROUND . ' bytes around the parts');
+        }
+    }
+
+    /** @throws HttpException */
+    private function afterBoundary(): bool
+    {
+        $bytes = substr($this->buffer, $this->offset, 80);
+        if (preg_match(self::AFTER_BOUNDARY, $bytes, $match) !== 1) {
+            return preg_match(self::AFTER_BOUNDARY_SO_FAR, $bytes) === 1
+                ? false
+                : throw Refusal::malformed('A boundary is followed by something else than the end of its line');
+        }
+        if ($match[0] === '--') {
+            $this->content(MultipartState::Epilogue);
+        } else {
+            $this->offset += \strlen($match[0]);
+            $this->head = new PartHeadReader();
+            $this->state = MultipartState::Head;
+        }
+
+        return true;
+    }
+
+    /** @throws HttpException */
+    private function headLine(): bool
+    {
+        $end = strpos($this->buffer, "\n", $this->offset);
+        if ($end === false) {
+            $this->head->expect(\strlen($this->buffer) - $this->offset);
+
+            return false;
+        }
+        $part = $this->head->line(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
+        if ($part === null) {
+            $this->offset = $end + 1;
+
+            return true;
+        }
+        // The empty line may be the end of the line before the next boundary as well: a part without data.
+        $this->offset = $end - 1;
+        $this->sink->begin($part);
+        $this->content(MultipartState::Data);
+
+        return true;
+    }
+
+    /** The next two bytes are none of it. */
+    private function content(MultipartState $state): void
+    {
+        $this->state = $state;
+        $this->skip = 2;
+    }
+}

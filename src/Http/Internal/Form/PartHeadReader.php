@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Message\HeadReader;
+
+/**
+ * Reads the header lines of one part. Of them only Content-Disposition and Content-Type mean something, and "filename*"
+ * does not.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.2
+ * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.8
+ */
+final class PartHeadReader
+{
+    /** Room for the longest path, with each byte of it escaped. */
+    private const BYTES = 16_384;
+
+    private const LINES = 20;
+
+    private const FIELD = '@^(' . HeadReader::TOKEN . '):(' . HeadReader::VALUE . ')$@D';
+
+    private int $size = 0;
+    private int $count = 0;
+
+    /** @var array<string, string> by name in small letters */
+    private array $fields = [];
+
+    /**
+     * So many bytes of the next line have come.
+     *
+     * @throws HttpException
+     */
+    public function expect(int $bytes): void
+    {
+        if ($this->size + $bytes > self::BYTES) {
+            throw Refusal::tooMuch('The header of a part is longer than ' . self::BYTES . ' bytes');
+        }
+    }
+
+    /**
+     * @param string $line with its end
+     *
+     * @return Part|null once the line is the empty one that ends the header
+     *
+     * @throws HttpException
+     */
+    public function line(string $line): ?Part
+    {
+        $this->expect(\strlen($line));
+        $this->size += \strlen($line);
+        if (!str_ends_with($line, "\r\n")) {
+            throw Refusal::malformed('A header line of a part ends without CR');
+        }
+        if ($line === "\r\n") {
+            return $this->part();
+        }
+        if (++$this->count > self::LINES) {
+            throw Refusal::tooMuch('A part has more than ' . self::LINES . ' header lines');
+        }
+        $this->field(substr($line, 0, -2));
+
+        return null;
+    }
+
+    /** @throws HttpException */
+    private function field(string $line): void
+    {
+        if (preg_match(self::FIELD, $line, $match) !== 1) {
+            throw Refusal::malformed('A header line of a part is malformed');
+        }
+        $name = strtolower($match[1]);
+        if ($name !== 'content-disposition' && $name !== 'content-type') {
+            return;
+        }
+        if (isset($this->fields[$name])) {
+            throw Refusal::malformed("A part has {$match[1]} twice");
+        }
+        $this->fields[$name] = trim($match[2], " \t");
+    }
+
+    /** @throws HttpException */
+    private function part(): Part
+    {
+        $disposition = HeaderValue::parse($this->fields['content-disposition'] ?? '');
+        $name = $disposition->parameters['name'] ?? null;
+        if ($disposition?->value !== 'form-data' || $name === null) {
+            throw Refusal::malformed('A part has no well-formed Content-Disposition of form-data with a name');
+        }
+        $type = rtrim(explode(';', $this->fields['content-type'] ?? '', 2)[0], " \t");
+
+        return new Part($name, $disposition->parameters['filename'] ?? null, $type === '' ? null : $type);
+    }
+}

@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\HttpException;
+
+/** Why a body is not taken. */
+final class Refusal
+{
+    public static function malformed(string $what, ?\Throwable $previous = null): HttpException
+    {
+        return new HttpException(400, $what, previous: $previous);
+    }
+
+    public static function tooMuch(string $what, ?\Throwable $previous = null): HttpException
+    {
+        return new HttpException(413, $what, previous: $previous);
+    }
+
+    /** The client is not told which directory is full, nor why; the log is, by the exception before. */
+    public static function noSpace(UploadException $exception): HttpException
+    {
+        return new HttpException(507, 'The uploaded file can not be kept', previous: $exception);
+    }
+}

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\SpindleException;
+
+/** A file that was uploaded could not be kept, or is not there any more. */
+final class UploadException extends \RuntimeException implements SpindleException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @param string $warning of PHP's function that failed, '' for none */
+    public static function notKept(string $directory, string $warning): self
+    {
+        return new self("Can't keep an uploaded file in {$directory}: " . self::reason($warning));
+    }
+
+    /** @param string $warning of PHP's function that failed, '' for none */
+    public static function notMoved(string $path, string $warning): self
+    {
+        return new self("Can't move the uploaded file to {$path}: " . self::reason($warning));
+    }
+
+    public static function alreadyMoved(): self
+    {
+        return new self('The uploaded file was moved before');
+    }
+
+    public static function closed(): self
+    {
+        return new self('The stream of the uploaded file was closed');
+    }
+
+    /** @param int $error one of UPLOAD_ERR_* */
+    public static function notUploaded(int $error): self
+    {
+        return new self($error === \UPLOAD_ERR_NO_FILE ? 'No file was chosen' : "The upload failed with error {$error}");
+    }
+
+    private static function reason(string $warning): string
+    {
+        return $warning === ''
+            ? 'unknown error'
+            : preg_replace('/^\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/', '', $warning) ?? $warning;
+    }
+}

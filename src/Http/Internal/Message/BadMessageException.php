@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Spindle\SpindleException;
+
+/** What a client sent is refused; where its next request would begin is not known any more. */
+final class BadMessageException extends \RuntimeException implements SpindleException
+{
+    /** @param int $status to answer with */
+    private function __construct(public readonly int $status, string $message)
+    {
+        parent::__construct($message);
+    }
+
+    public static function malformed(string $what): self
+    {
+        return new self(400, $what);
+    }
+
+    public static function targetTooLong(int $limit): self
+    {
+        return new self(414, "The request target is longer than {$limit} bytes");
+    }
+
+    public static function headTooLarge(string $what): self
+    {
+        return new self(431, $what);
+    }
+
+    public static function expectation(): self
+    {
+        return new self(417, 'Only "100-continue" can be expected');
+    }
+
+    public static function version(): self
+    {
+        return new self(505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here');
+    }
+
+    public static function method(): self
+    {
+        return new self(501, 'No tunnel is opened here');
+    }
+}

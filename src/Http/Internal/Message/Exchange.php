@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Amp\Cancellation;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\Form;
+use Spindle\Http\MatchedRoute;
+
+/** Where one request came from, and where its body comes from. */
+interface Exchange
+{
+    public function peer(): Peer;
+
+    public function body(): StreamInterface;
+
+    /**
+     * What the body holds, parsed once.
+     *
+     * @throws HttpException
+     */
+    public function form(): Form;
+
+    /** Requested when the client leaves. */
+    public function cancellation(): Cancellation;
+
+    public function route(): MatchedRoute;
+
+    /** Unix time at which the head had come. */
+    public function time(): float;
+}

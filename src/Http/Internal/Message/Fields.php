@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+/**
+ * Header fields, by name in lower case: the name as it was given, and its values.
+ *
+ * @phpstan-type FieldMap array<array-key, array{string, list<string>}>
+ */
+final class Fields
+{
+    private function __construct() {}
+
+    /**
+     * @param string $lines each with its CRLF, all valid
+     *
+     * @return FieldMap
+     */
+    public static function parse(string $lines): array
+    {
+        preg_match_all('/^([^:]++):[ \t]*+([^\r\n]*+)\r$/m', $lines, $matches, \PREG_SET_ORDER);
+        $fields = [];
+        foreach ($matches as [, $name, $value]) {
+            $key = strtolower($name);
+            $fields[$key] ??= [$name, []];
+            $fields[$key][1][] = rtrim($value, " \t");
+        }
+
+        return $fields;
+    }
+
+    /**
+     * @param array<array-key, mixed> $headers
+     *
+     * @return FieldMap
+     *
+     * @throws \InvalidArgumentException
+     */
+    public static function of(array $headers): array
+    {
+        $fields = [];
+        foreach ($headers as $name => $values) {
+            $name = self::name($name);
+            $key = strtolower($name);
+            $fields[$key] = [$fields[$key][0] ?? $name, [...$fields[$key][1] ?? [], ...self::values($name, $values)]];
+        }
+
+        return $fields;
+    }
+
+    /**
+     * @throws \InvalidArgumentException when it is no token, by RFC 9110, 5.1
+     */
+    public static function name(int|string $name): string
+    {
+        $name = (string) $name;
+        if (preg_match('@^' . HeadReader::TOKEN . '$@D', $name) !== 1) {
+            throw new \InvalidArgumentException('A header can not have the name ' . self::show($name));
+        }
+
+        return $name;
+    }
+
+    /**
+     * @return non-empty-list<string>
+     *
+     * @throws \InvalidArgumentException when one could not be told from the end of its line, or is no text
+     */
+    public static function values(string $name, mixed $values): array
+    {
+        $checked = [];
+        foreach (\is_array($values) ? $values : [$values] as $value) {
+            if (!\is_string($value) && !\is_int($value) && !\is_float($value)) {
+                throw new \InvalidArgumentException("The header {$name} takes a string or a list of strings, not " . get_debug_type($value));
+            }
+            $value = trim((string) $value, " \t");
+            if (preg_match('@^' . HeadReader::VALUE . '$@D', $value) !== 1) {
+                throw new \InvalidArgumentException("The header {$name} can not have the value " . self::show($value) . ': it has a control character');
+            }
+            $checked[] = $value;
+        }
+
+        return $checked !== [] ? $checked : throw new \InvalidArgumentException("The header {$name} has no value");
+    }
+
+    private static function show(string $text): string
+    {
+        return '"' . addcslashes(substr($text, 0, 80), "\0..\37\"\\\177..\377") . '"';
+    }
+}

@@ -1,0 +1,211 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+/**
+ * Reads one head line by line and refuses what two readers might understand differently.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9112#section-11.2 Request Smuggling
+ */
+final class HeadReader
+{
+    /** RFC 9110, 5.6.2; for a regular expression between "@". */
+    public const TOKEN = '[!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]++';
+
+    /** RFC 9110, 5.5. */
+    public const VALUE = '[\t\x20-\x7e\x80-\xff]*+';
+
+    /** RFC 9112, 2.3. More digits are told from another protocol. */
+    private const REQUEST_LINE = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
+
+    private const FIELD = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
+
+    /** RFC 3986, 3.2.2 and 3.2.3. */
+    private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]++\])(?::\d{0,5}+)?+';
+
+    private string $method = '';
+    private string $target = '';
+    private string $version = '';
+    private string $fields = '';
+    private int $size = 0;
+    private int $count = 0;
+    private ?string $host = null;
+    private ?int $length = null;
+    private bool $chunked = false;
+    private bool $close = false;
+    private bool $keep = false;
+    private bool $continue = false;
+
+    public function __construct(private readonly MessageLimits $limits) {}
+
+    /**
+     * So many bytes of the next line have come, and not its end.
+     *
+     * @throws BadMessageException
+     */
+    public function expect(int $bytes): void
+    {
+        if ($this->method === '') {
+            // What passes both limits has passed the nearer one first.
+            $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
+        }
+        $this->limits->checkSection($this->size + $bytes, 0);
+    }
+
+    /**
+     * @param string $line with its end
+     *
+     * @return Head|null once the line is the one that ends the head
+     *
+     * @throws BadMessageException
+     */
+    public function line(string $line): ?Head
+    {
+        $this->expect(\strlen($line));
+        $this->size += \strlen($line);
+        if (!str_ends_with($line, "\r\n")) {
+            throw BadMessageException::malformed('A line ends without CR');
+        }
+        $line = substr($line, 0, -2);
+        if ($this->method === '') {
+            // RFC 9112, 2.2: an empty line before the request is none of it.
+            if ($line !== '') {
+                $this->requestLine($line);
+            }
+
+            return null;
+        }
+        if ($line === '') {
+            return $this->head();
+        }
+        $this->limits->checkSection($this->size, ++$this->count);
+        $this->field($line);
+
+        return null;
+    }
+
+    /** @throws BadMessageException */
+    private function requestLine(string $line): void
+    {
+        if (preg_match(self::REQUEST_LINE, $line, $match) !== 1) {
+            throw BadMessageException::malformed('The request line is malformed');
+        }
+        [, $method, $target, $major, $minor] = $match;
+        if ($major !== '1') {
+            throw BadMessageException::version();
+        }
+        if (\strlen($target) > $this->limits->target) {
+            throw BadMessageException::targetTooLong($this->limits->target);
+        }
+        if ($method === 'CONNECT') {
+            throw BadMessageException::method();
+        }
+        if (!self::isTarget($method, $target)) {
+            throw BadMessageException::malformed('The request target has none of the forms of HTTP');
+        }
+        [$this->method, $this->target, $this->version] = [$method, $target, $minor === '0' ? '1.0' : '1.1'];
+    }
+
+    /** RFC 9112, 3.2. Whether it is in origin-form, absolute-form or, for OPTIONS, asterisk-form. */
+    private static function isTarget(string $method, string $target): bool
+    {
+        return $target[0] === '/'
+            || $target === '*' && $method === 'OPTIONS'
+            || preg_match('@^https?+://' . self::AUTHORITY . '(?:[/?]|$)@Di', $target) === 1;
+    }
+
+    /** @throws BadMessageException */
+    private function field(string $line): void
+    {
+        if (preg_match(self::FIELD, $line, $match) !== 1) {
+            throw BadMessageException::malformed('A header line is malformed');
+        }
+        $this->fields .= "{$line}\r\n";
+        $value = rtrim($match[2], " \t");
+        match (strtolower($match[1])) {
+            'host' => $this->host($value),
+            'content-length' => $this->length($value),
+            'transfer-encoding' => $this->coding($value),
+            'connection' => $this->connection($value),
+            'expect' => $this->expectation($value),
+            default => null,
+        };
+    }
+
+    /** @throws BadMessageException */
+    private function host(string $value): void
+    {
+        if ($this->host !== null) {
+            throw BadMessageException::malformed('There are two Host fields');
+        }
+        if (preg_match('@^(?:' . self::AUTHORITY . ')?$@D', $value) !== 1) {
+            throw BadMessageException::malformed('The Host field is malformed');
+        }
+        $this->host = $value;
+    }
+
+    /** @throws BadMessageException */
+    private function length(string $value): void
+    {
+        if ($this->length !== null) {
+            throw BadMessageException::malformed('There are two Content-Length fields');
+        }
+        if (preg_match('/^\d{1,18}$/D', $value) !== 1) {
+            throw BadMessageException::malformed('The Content-Length is no number that a body can have');
+        }
+        $this->length = (int) $value;
+    }
+
+    /** @throws BadMessageException */
+    private function coding(string $value): void
+    {
+        if ($this->chunked || strtolower($value) !== 'chunked') {
+            throw BadMessageException::malformed('The only Transfer-Encoding that is understood is "chunked", once');
+        }
+        $this->chunked = true;
+    }
+
+    private function connection(string $value): void
+    {
+        foreach (explode(',', strtolower($value)) as $option) {
+            $option = trim($option, " \t");
+            $this->close = $this->close || $option === 'close';
+            $this->keep = $this->keep || $option === 'keep-alive';
+        }
+    }
+
+    /** @throws BadMessageException */
+    private function expectation(string $value): void
+    {
+        if (strtolower($value) !== '100-continue') {
+            throw BadMessageException::expectation();
+        }
+        $this->continue = true;
+    }
+
+    /** @throws BadMessageException */
+    private function head(): Head
+    {
+        $old = $this->version === '1.0';
+        if ($this->host === null && !$old) {
+            throw BadMessageException::malformed('There is no Host field');
+        }
+        if ($this->chunked && $this->length !== null) {
+            throw BadMessageException::malformed('There are both a Content-Length and a Transfer-Encoding');
+        }
+        if ($this->chunked && $old) {
+            throw BadMessageException::malformed('HTTP/1.0 knows no Transfer-Encoding');
+        }
+
+        $head = new Head();
+        [$head->method, $head->target, $head->version] = [$this->method, $this->target, $this->version];
+        [$head->fields, $head->host] = [$this->fields, $this->host ?? ''];
+        $head->length = $this->chunked ? null : $this->length ?? 0;
+        $head->persistent = !$this->close && (!$old || $this->keep);
+        $head->expectsContinue = $this->continue && !$old;
+
+        return $head;
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+/** How much a parser takes before it refuses a request. */
+final readonly class MessageLimits
+{
+    /** What a request line has beside its target: a method, two blanks, the version, the line's end. */
+    private const BESIDE_TARGET = 64;
+
+    /**
+     * @param int $target bytes of a request's target
+     * @param int $head   bytes of a head, from its first line to its last; of a trailer section too
+     * @param int $fields header lines in a head, and in a trailer section
+     */
+    public function __construct(
+        public int $target = 8192,
+        public int $head = 32_768,
+        public int $fields = 100,
+    ) {}
+
+    /** Bytes up to which every head is within the limits: a header line has four at least. */
+    public function harmless(): int
+    {
+        return min($this->target, $this->head, 4 * $this->fields);
+    }
+
+    public function allow(string $head, string $fields, string $target): bool
+    {
+        return \strlen($head) <= $this->head
+            && \strlen($target) <= $this->target
+            && \strlen($head) - \strlen($fields) <= $this->target + self::BESIDE_TARGET
+            && substr_count($fields, "\n") <= $this->fields;
+    }
+
+    /**
+     * @param int $line bytes of the request line, of which more may come
+     *
+     * @throws BadMessageException
+     */
+    public function checkRequestLine(int $line): void
+    {
+        if ($line > $this->target + self::BESIDE_TARGET + 2) {
+            throw BadMessageException::targetTooLong($this->target);
+        }
+    }
+
+    /**
+     * @param int $bytes  of a head or a trailer section so far
+     * @param int $fields in it so far
+     *
+     * @throws BadMessageException
+     */
+    public function checkSection(int $bytes, int $fields): void
+    {
+        if ($bytes > $this->head) {
+            throw BadMessageException::headTooLarge("The header fields are longer than {$this->head} bytes");
+        }
+        if ($fields > $this->fields) {
+            throw BadMessageException::headTooLarge("There are more than {$this->fields} header fields");
+        }
+    }
+}

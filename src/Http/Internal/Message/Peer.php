@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+/** The two ends of a connection. */
+final readonly class Peer
+{
+    private function __construct(
+        public string $address,
+        public int $port,
+        public string $localAddress,
+        public int $localPort,
+        public bool $secure,
+    ) {}
+
+    /**
+     * @param string $remote as stream_socket_get_name() has it; the other end of a Unix socket has no name
+     * @param string $local  the same
+     */
+    public static function of(string $remote, string $local, bool $secure): self
+    {
+        [$address, $port] = self::split($remote);
+        [$localAddress, $localPort] = self::split($local);
+
+        return new self($address, $port, $localAddress, $localPort, $secure);
+    }
+
+    /** @return array{string, int} */
+    private static function split(string $name): array
+    {
+        $colon = strrpos($name, ':');
+        if ($colon === false || preg_match('/^\d++$/D', substr($name, $colon + 1)) !== 1) {
+            return ['unix:', 0];
+        }
+
+        return [trim(substr($name, 0, $colon), '[]'), (int) substr($name, $colon + 1)];
+    }
+}

@@ -1,0 +1,284 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Amp\Cancellation;
+use Nyholm\Psr7\Uri;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
+use Psr\Http\Message\UriInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\MatchedRoute;
+
+/**
+ * A request as it came: whatever a handler does not ask for is not parsed.
+ *
+ * @phpstan-import-type FieldMap from Fields
+ */
+final class Request implements ServerRequestInterface
+{
+    use HasFields;
+
+    private string $method;
+
+    /** @var FieldMap|null */
+    private ?array $fields = null;
+
+    private ?UriInterface $uri = null;
+
+    /** @var string|null where it differs from what came */
+    private ?string $target = null;
+
+    /** @var array<array-key, mixed>|null */
+    private ?array $query = null;
+
+    /** @var array<array-key, mixed>|null */
+    private ?array $cookies = null;
+
+    private ?StreamInterface $body = null;
+
+    /** @var array{array<array-key, mixed>|object|null}|null in a list, where it is another than came */
+    private ?array $parsed = null;
+
+    /** @var array<array-key, mixed>|null */
+    private ?array $files = null;
+
+    /** @var array<array-key, mixed> */
+    private array $attributes = [];
+
+    public function __construct(private Head $head, private Exchange $exchange)
+    {
+        $this->method = $head->method;
+        $this->version = $head->version;
+    }
+
+    public function getMethod(): string
+    {
+        return $this->method;
+    }
+
+    public function withMethod(string $method): static
+    {
+        $copy = clone $this;
+        $copy->method = Fields::name($method);
+
+        return $copy;
+    }
+
+    public function getRequestTarget(): string
+    {
+        return $this->target ?? $this->head->target;
+    }
+
+    public function withRequestTarget(string $requestTarget): static
+    {
+        if (preg_match('/\s/', $requestTarget) === 1) {
+            throw new \InvalidArgumentException('A request target has no blanks');
+        }
+        $copy = clone $this;
+        $copy->target = $requestTarget;
+
+        return $copy;
+    }
+
+    /** @throws HttpException when what the client asks for is no URI */
+    public function getUri(): UriInterface
+    {
+        return $this->uri ??= $this->effectiveUri();
+    }
+
+    public function withUri(UriInterface $uri, bool $preserveHost = false): static
+    {
+        $copy = clone $this;
+        $copy->uri = $uri;
+        $copy->target = ($uri->getPath() === '' ? '/' : $uri->getPath()) . ($uri->getQuery() === '' ? '' : "?{$uri->getQuery()}");
+        if ($uri->getHost() === '' || $preserveHost && $this->getHeaderLine('Host') !== '') {
+            return $copy;
+        }
+
+        return $copy->withHeader('Host', $uri->getHost() . ($uri->getPort() === null ? '' : ":{$uri->getPort()}"));
+    }
+
+    /**
+     * As $_SERVER has it: the two ends, the method, the target, the protocol, the time; no header and nothing of the environment.
+     *
+     * @return array<string, mixed>
+     */
+    public function getServerParams(): array
+    {
+        $peer = $this->exchange->peer();
+        $time = $this->exchange->time();
+        $query = strpos($this->head->target, '?');
+
+        return [
+            'REQUEST_METHOD' => $this->head->method,
+            'REQUEST_URI' => $this->head->target,
+            'QUERY_STRING' => $query === false ? '' : substr($this->head->target, $query + 1),
+            'SERVER_PROTOCOL' => "HTTP/{$this->head->version}",
+            'REQUEST_SCHEME' => $peer->secure ? 'https' : 'http',
+            'REMOTE_ADDR' => $peer->address,
+            'REMOTE_PORT' => $peer->port,
+            'SERVER_ADDR' => $peer->localAddress,
+            'SERVER_PORT' => $peer->localPort,
+            'REQUEST_TIME' => (int) $time,
+            'REQUEST_TIME_FLOAT' => $time,
+        ] + ($peer->secure ? ['HTTPS' => 'on'] : []);
+    }
+
+    /** @return array<array-key, mixed> */
+    public function getQueryParams(): array
+    {
+        if ($this->query === null) {
+            parse_str($this->getUri()->getQuery(), $this->query);
+        }
+
+        return $this->query;
+    }
+
+    /** @param array<array-key, mixed> $query */
+    public function withQueryParams(array $query): static
+    {
+        $copy = clone $this;
+        $copy->query = $query;
+
+        return $copy;
+    }
+
+    /** @return array<array-key, mixed> */
+    public function getCookieParams(): array
+    {
+        return $this->cookies ??= Cookies::parse($this->getHeader('Cookie'));
+    }
+
+    /** @param array<array-key, mixed> $cookies */
+    public function withCookieParams(array $cookies): static
+    {
+        $copy = clone $this;
+        $copy->cookies = $cookies;
+
+        return $copy;
+    }
+
+    /** Its reads suspend until bytes have come, and throw a {@see HttpException} when they are too many, too slow or wrong. */
+    public function getBody(): StreamInterface
+    {
+        return $this->body ??= $this->exchange->body();
+    }
+
+    public function withBody(StreamInterface $body): static
+    {
+        $copy = clone $this;
+        $copy->body = $body;
+
+        return $copy;
+    }
+
+    /**
+     * A form's fields, or what JSON holds, as an array; null for other types. Reads the body to its end when it is asked for the first time.
+     *
+     * @return array<array-key, mixed>|object|null
+     *
+     * @throws HttpException 400 when it is malformed, 413 when it is too much
+     */
+    public function getParsedBody(): array|object|null
+    {
+        return $this->parsed !== null ? $this->parsed[0] : $this->exchange->form()->fields;
+    }
+
+    /** @param array<array-key, mixed>|object|null $data */
+    public function withParsedBody($data): static
+    {
+        $copy = clone $this;
+        $copy->parsed = [$data];
+
+        return $copy;
+    }
+
+    /**
+     * @return array<array-key, mixed> a tree of UploadedFileInterface
+     *
+     * @throws HttpException as {@see getParsedBody()}
+     */
+    public function getUploadedFiles(): array
+    {
+        return $this->files ?? $this->exchange->form()->files;
+    }
+
+    /** @param array<array-key, mixed> $uploadedFiles */
+    public function withUploadedFiles(array $uploadedFiles): static
+    {
+        $copy = clone $this;
+        $copy->files = $uploadedFiles;
+
+        return $copy;
+    }
+
+    public function getAttribute(string $name, $default = null): mixed
+    {
+        return $this->attributes[$name] ?? match ($name) {
+            Cancellation::class => $this->exchange->cancellation(),
+            MatchedRoute::class => $this->exchange->route(),
+            default => $default,
+        };
+    }
+
+    /** @return array<array-key, mixed> */
+    public function getAttributes(): array
+    {
+        return $this->attributes + [Cancellation::class => $this->exchange->cancellation(), MatchedRoute::class => $this->exchange->route()];
+    }
+
+    public function withAttribute(string $name, $value): static
+    {
+        $copy = clone $this;
+        $copy->attributes[$name] = $value;
+
+        return $copy;
+    }
+
+    public function withoutAttribute(string $name): static
+    {
+        $copy = clone $this;
+        unset($copy->attributes[$name]);
+
+        return $copy;
+    }
+
+    /** @return FieldMap */
+    private function fields(): array
+    {
+        return $this->fields ??= Fields::parse($this->head->fields);
+    }
+
+    /** @param FieldMap $fields */
+    private function withFields(array $fields): static
+    {
+        $copy = clone $this;
+        $copy->fields = $fields;
+
+        return $copy;
+    }
+
+    /**
+     * RFC 9112, 3.3.
+     *
+     * @throws HttpException
+     */
+    private function effectiveUri(): UriInterface
+    {
+        $target = $this->head->target;
+        try {
+            if ($target[0] !== '/' && $target !== '*') {
+                return new Uri($target);
+            }
+            // Without a host, a target that begins with two slashes would be taken for one.
+            $uri = new Uri(($this->exchange->peer()->secure ? 'https' : 'http') . '://' . ($this->head->host === '' ? 'none' : $this->head->host) . ($target === '*' ? '' : $target));
+
+            return $this->head->host === '' ? $uri->withHost('') : $uri;
+        } catch (\InvalidArgumentException $malformed) {
+            throw new HttpException(400, 'The request target is no URI', previous: $malformed);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Middleware;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Response;
+
+/** A response's body, looked at without making a stream of one that is a string: the same response may be sent again. */
+final class Body
+{
+    private function __construct() {}
+
+    public static function of(ResponseInterface $response): string|StreamInterface
+    {
+        return $response instanceof Response ? $response->body() : $response->getBody();
+    }
+
+    /** In bytes; null when nobody knows. */
+    public static function size(ResponseInterface $response): ?int
+    {
+        $length = $response->getHeaderLine('Content-Length');
+        if (preg_match('/^\d{1,18}$/D', $length) === 1) {
+            return (int) $length;
+        }
+        $body = self::of($response);
+
+        return \is_string($body) ? \strlen($body) : $body->getSize();
+    }
+}

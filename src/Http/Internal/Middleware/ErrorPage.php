@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Middleware;
+
+use Nyholm\Psr7\Stream;
+use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\Response;
+
+/** What is told of a request that failed, in the form that the client would rather have. */
+final readonly class ErrorPage
+{
+    public const JSON = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR;
+
+    private const PROBLEM = 'application/problem+json';
+
+    /** Of a trace; an endless recursion has a hundred thousand. */
+    private const FRAMES = 100;
+
+    private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;padding:0 1em;color:#222;background:#fff}'
+        . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
+
+    /**
+     * @param array<string, string> $headers of the answer; those about the body are its own
+     * @param \Throwable|null       $trace   that is shown in full
+     */
+    public function __construct(
+        private int $status,
+        private string $detail = '',
+        private array $headers = [],
+        private ?\Throwable $trace = null,
+    ) {}
+
+    /** @param string $accept the request's field */
+    public function response(string $accept): ResponseInterface
+    {
+        // Whoever takes some JSON understands this one.
+        $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM, $accept);
+        $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
+        $reason = $response->getReasonPhrase();
+        [$type, $body] = match ((new Preferences($accept))->best(['text/plain', 'text/html', self::PROBLEM, 'application/json'])) {
+            'text/html' => ['text/html; charset=utf-8', $this->html(trim("{$this->status} {$reason}"))],
+            self::PROBLEM, 'application/json' => [self::PROBLEM, $this->problem($reason)],
+            default => ['text/plain; charset=utf-8', $this->text(trim("{$this->status} {$reason}"))],
+        };
+
+        return Vary::by($response, 'Accept')
+            ->withHeader('Content-Type', $type)
+            ->withHeader('X-Content-Type-Options', 'nosniff')
+            ->withHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+            ->withBody(Stream::create($body));
+    }
+
+    /** The exception alone, with neither its trace nor what was before it. */
+    public static function line(\Throwable $failure): string
+    {
+        return self::name($failure::class) . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
+    }
+
+    private function html(string $title): string
+    {
+        $trace = self::trace($this->trace);
+
+        return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>' . self::escape($title)
+            . '</title><style>' . self::STYLE . '</style></head><body><h1>' . self::escape($title) . '</h1>'
+            . ($this->detail === '' ? '' : '<p>' . self::escape($this->detail) . '</p>')
+            . ($trace === [] ? '' : '<pre>' . self::escape(implode("\n", $trace)) . '</pre>') . "</body></html>\n";
+    }
+
+    /** @see https://www.rfc-editor.org/rfc/rfc9457 Of the type "about:blank", which is the one without "type". */
+    private function problem(string $reason): string
+    {
+        return json_encode(
+            ($reason === '' ? [] : ['title' => $reason]) + ['status' => $this->status]
+            + ($this->detail === '' ? [] : ['detail' => $this->detail])
+            + ($this->trace === null ? [] : ['trace' => self::trace($this->trace)]),
+            self::JSON,
+        ) . "\n";
+    }
+
+    private function text(string $title): string
+    {
+        $trace = implode("\n", self::trace($this->trace));
+
+        return "{$title}\n" . ($this->detail === '' ? '' : "\n{$this->detail}\n") . ($trace === '' ? '' : "\n{$trace}\n");
+    }
+
+    /** @return list<string> lines, without the calls' arguments */
+    private static function trace(?\Throwable $failure): array
+    {
+        $lines = [];
+        for (; $failure !== null; $failure = $failure->getPrevious()) {
+            $lines[] = ($lines === [] ? '' : 'Caused by ') . self::line($failure);
+            foreach (\array_slice($failure->getTrace(), 0, self::FRAMES) as $at => $frame) {
+                $place = isset($frame['file'], $frame['line']) ? "{$frame['file']}:{$frame['line']}" : '[internal function]';
+                $lines[] = "  #{$at} {$place} " . self::name($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}()";
+            }
+        }
+
+        return $lines;
+    }
+
+    /** An anonymous class has a NUL and a path in it. */
+    private static function name(string $class): string
+    {
+        return explode("\0", $class)[0];
+    }
+
+    private static function escape(string $text): string
+    {
+        return htmlspecialchars($text, \ENT_QUOTES | \ENT_SUBSTITUTE | \ENT_HTML5, 'UTF-8');
+    }
+}

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Middleware;
+
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Internal\Message\HeadReader;
+
+/** @see https://www.rfc-editor.org/rfc/rfc7239 Forwarded */
+final class ForwardedField
+{
+    private const PAIR = '(' . HeadReader::TOKEN . ')=(?|(' . HeadReader::TOKEN . ')|"((?:[^"\\\\]|\\\\.)*+)")';
+
+    /** With blanks around ";", which many send though the RFC has none. */
+    private const ELEMENT = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
+
+    /** Bytes of an element with commas in it, while its beginning is sought. */
+    private const LONGEST = 1024;
+
+    private function __construct() {}
+
+    /**
+     * Reads from the end, so that a quote without its end that a client sent does not swallow what proxies appended: what
+     * lies within quotes is no element by itself, as the quote at its end has no beginning.
+     *
+     * @return iterable<Hop> from the last to the first, up to one that is malformed
+     */
+    public static function hops(ServerRequestInterface $request): iterable
+    {
+        $element = '';
+        foreach (array_reverse(explode(',', $request->getHeaderLine('Forwarded'))) as $part) {
+            $element = $element === '' ? trim($part, " \t") : "{$part},{$element}";
+            if ($element === '') {
+                continue;
+            }
+            $hop = self::hop($element);
+            if ($hop !== null) {
+                yield $hop;
+                $element = '';
+            } elseif (!str_contains($element, '"') || \strlen($element) > self::LONGEST) {
+                return;
+            }
+        }
+    }
+
+    private static function hop(string $element): ?Hop
+    {
+        if (preg_match(self::ELEMENT, $element) !== 1) {
+            return null;
+        }
+        preg_match_all('@' . self::PAIR . '@', $element, $pairs, \PREG_SET_ORDER);
+        $values = [];
+        foreach ($pairs as [, $name, $value]) {
+            $name = strtolower($name);
+            if (isset($values[$name])) {
+                return null;
+            }
+            $values[$name] = (string) preg_replace('/\\\\(.)/s', '$1', $value);
+        }
+
+        return Hop::of($values['for'] ?? 'unknown', $values['proto'] ?? '', $values['host'] ?? '');
+    }
+}

@@ -1,0 +1,95 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Middleware;
+
+/**
+ * What a client would rather have: the members of an Accept or Accept-Encoding field with their weights. A member that is
+ * malformed counts as if it were not there.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2
+ */
+final readonly class Preferences
+{
+    private const MEMBER = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
+    private const WEIGHT = '@;[ \t]*+q=([^;]*+)@i';
+    private const NUMBER = '@^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$@D';
+
+    /** @var array<string, float> by name in lower case, in the client's order */
+    private array $weights;
+
+    public function __construct(string $field)
+    {
+        $weights = [];
+        foreach (explode(',', $field) as $member) {
+            $weight = preg_match(self::MEMBER, $member, $part) === 1 ? self::weight($part[2] ?? '') : null;
+            if ($weight !== null) {
+                $weights[strtolower($part[1])] ??= $weight;
+            }
+        }
+        $this->weights = $weights;
+    }
+
+    /** Whether a content coding is acceptable, and at least as welcome as none at all. RFC 9110, 12.5.3. */
+    public function welcomes(string $coding): bool
+    {
+        $weight = $this->weights[$coding] ?? $this->weights['*'] ?? 0.0;
+
+        return $weight > 0.0 && $weight >= ($this->weights['identity'] ?? 0.0);
+    }
+
+    /**
+     * The media type with the greatest weight; of several the one whose range is the most precise, then the one whose range comes
+     * first in the field, then the one that is offered first. RFC 9110, 12.5.1.
+     *
+     * @param list<string> $offers in lower case
+     *
+     * @return string|null null when none is acceptable
+     */
+    public function best(array $offers): ?string
+    {
+        $best = null;
+        $rank = [0.0, 0, 0];
+        foreach ($offers as $offer) {
+            $range = $this->rangeOf($offer);
+            $candidate = $range === null ? $rank : [$this->weights[$range], self::precision($range), -(int) array_search($range, array_keys($this->weights), true)];
+            if ($candidate[0] > 0.0 && ($candidate <=> $rank) > 0) {
+                [$best, $rank] = [$offer, $candidate];
+            }
+        }
+
+        return $best;
+    }
+
+    private static function weight(string $parameters): ?float
+    {
+        if (preg_match(self::WEIGHT, $parameters, $part) !== 1) {
+            return 1.0;
+        }
+        $number = trim($part[1], " \t");
+
+        return preg_match(self::NUMBER, $number) === 1 ? (float) $number : null;
+    }
+
+    /** The most precise one that the type lies in. */
+    private function rangeOf(string $type): ?string
+    {
+        foreach ([$type, strstr($type, '/', true) . '/*', '*/*'] as $range) {
+            if (isset($this->weights[$range])) {
+                return $range;
+            }
+        }
+
+        return null;
+    }
+
+    private static function precision(string $range): int
+    {
+        return match (true) {
+            $range === '*/*' => 0,
+            str_ends_with($range, '/*') => 1,
+            default => 2,
+        };
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** A process, as the supervisor knows it. */
+final class Child
+{
+    /** When it began to serve, by hrtime(); null before. */
+    public ?int $readyAt = null;
+
+    /** When it is killed unless it serves by then, by hrtime(). */
+    public int $startUntil = \PHP_INT_MAX;
+
+    /** Whether it was told to end. */
+    public bool $ending = false;
+
+    /** Pings since it last answered one. */
+    public int $unanswered = 0;
+
+    /** What it said is wrong with the application. */
+    public ?string $failure = null;
+
+    /** How it ends, as far as that is known: "exited with 1". */
+    public string $end = '';
+
+    /** Whether it may still say something. */
+    public bool $connected = true;
+
+    public function __construct(public readonly Slot $slot, public readonly int $pid, public readonly Channel $channel) {}
+
+    public function __toString(): string
+    {
+        return "{$this->slot->duty->name} (pid {$this->pid})";
+    }
+}

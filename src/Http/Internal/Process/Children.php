@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\MalformedFrameException;
+
+/**
+ * The processes that there are: forks that are connected with the supervisor.
+ *
+ * @implements \IteratorAggregate<int, Child>
+ */
+final class Children implements \IteratorAggregate
+{
+    /** No wait is longer, in nanoseconds: it does not see a signal that came in the instant before it. */
+    private const LONGEST_WAIT = 1_000_000_000;
+
+    private const SIGKILL = 9;
+
+    /** @var array<int, Child> by pid */
+    private array $children = [];
+
+    /** @param \Closure(Child, Message, int, string): void $heard called with each message */
+    public function __construct(private readonly LoggerInterface $logger, private readonly \Closure $heard) {}
+
+    /** @return \ArrayIterator<int, Child> */
+    public function getIterator(): \ArrayIterator
+    {
+        return new \ArrayIterator($this->children);
+    }
+
+    /**
+     * Never returns in the child.
+     *
+     * @throws ForkException
+     */
+    public function fork(Slot $slot): Child
+    {
+        [$ours, $theirs] = Channel::pair();
+        $pid = @pcntl_fork();
+        if ($pid === 0) {
+            $this->disconnect();
+            $ours->close();
+            (new Worker($slot->duty, $theirs, $this->logger))->run();
+        }
+        $theirs->close();
+
+        return $pid > 0 ? $this->children[$pid] = new Child($slot, $pid, $ours) : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
+    }
+
+    /** Waits for signals and messages until something is due, and hands the messages on. */
+    public function listen(SignalInbox $signals, int $due): void
+    {
+        $wait = $signals->isEmpty() ? intdiv(max(0, min($due - (int) hrtime(true), self::LONGEST_WAIT)), 1_000) : 0;
+        $connected = array_filter($this->children, static fn(Child $child): bool => $child->connected);
+        $reads = array_map(static fn(Child $child) => $child->channel->stream(), $connected);
+        $writes = array_map(static fn(Child $child) => $child->channel->stream(), array_filter($connected, static fn(Child $child): bool => !$child->channel->isSent()));
+        if ($reads === []) {
+            usleep($wait);
+
+            return;
+        }
+        $none = null;
+        if ((int) @stream_select($reads, $writes, $none, 0, $wait) > 0) {
+            foreach ($writes as $pid => $_) {
+                $this->children[$pid]->channel->flush();
+            }
+            foreach ($reads as $pid => $_) {
+                $this->hear($this->children[$pid]);
+            }
+        }
+    }
+
+    /** @return list<Child> those that have ended since the last call */
+    public function reap(): array
+    {
+        $ended = [];
+        foreach ($this->children as $pid => $child) {
+            if (pcntl_waitpid($pid, $status, \WNOHANG) === 0) {
+                continue;
+            }
+            $child->connected && $this->hear($child); // its last words
+            /** @var int $status */
+            if ($child->end === '' && pcntl_wifsignaled($status)) {
+                $child->end = 'was killed by signal ' . pcntl_wtermsig($status);
+            } elseif ($child->end === '' && pcntl_wexitstatus($status) !== 0) {
+                $child->end = 'exited with ' . pcntl_wexitstatus($status);
+            }
+            $child->channel->close();
+            unset($this->children[$pid]);
+            $ended[] = $child;
+        }
+
+        return $ended;
+    }
+
+    public function kill(Child $child, string $why): void
+    {
+        $child->end = $child->end === '' ? $why : $child->end;
+        Signals::send($child->pid, self::SIGKILL);
+    }
+
+    /** Ends all as they are, and returns when none is left. */
+    public function killAll(): void
+    {
+        foreach ($this->children as $child) {
+            $this->kill($child, '');
+        }
+        foreach ($this->children as $pid => $child) {
+            while (pcntl_waitpid($pid, $status) === -1 && pcntl_get_last_error() === \PCNTL_EINTR);
+            $child->channel->close();
+        }
+        $this->children = [];
+    }
+
+    private function hear(Child $child): void
+    {
+        try {
+            $messages = $child->channel->receive();
+        } catch (MalformedFrameException|\ValueError) {
+            $this->kill($child, 'was killed, as it wrote something to the supervisor that is no message');
+            $messages = null;
+        }
+        if ($messages === null) {
+            $child->connected = false;
+        }
+        foreach ($messages ?? [] as $message) {
+            ($this->heard)($child, ...$message);
+        }
+    }
+
+    /** In a child, which is not to hold what leads to the others: each has to see that the supervisor is gone. */
+    private function disconnect(): void
+    {
+        foreach ($this->children as $child) {
+            $child->channel->close();
+        }
+        $this->children = [];
+    }
+}

@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** What the supervisor and its processes tell each other; each message carries a number and bytes. */
+enum Message: int
+{
+    /** From a process. It serves; the seconds that it takes to stop at most, as the bytes of a double. */
+    case Ready = 1;
+
+    /** It can't serve: why. It ends. */
+    case Failed = 2;
+
+    /** The answer to {@see Ping}. */
+    case Alive = 3;
+
+    /** It wants to be replaced: why. Until then it goes on. */
+    case Spent = 4;
+
+    /** It ends without having been told to: why. */
+    case Dying = 5;
+
+    /** A question to all processes that serve the application; the number is for the answers. */
+    case Survey = 6;
+
+    /** The answer to {@see Question} of this number. */
+    case Answer = 7;
+
+    /** From the supervisor. Whether the event loop turns. */
+    case Ping = 16;
+
+    case Question = 17;
+
+    /** What the others said to the {@see Survey} of this number, serialized. */
+    case Answers = 18;
+
+    /** Another process has taken over: to end without losing a request; seconds for idle connections, as the bytes of a double. */
+    case Leave = 19;
+
+    /** To take no further connection, and to end. */
+    case Stop = 20;
+}

@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** A place for one process after the other. */
+final class Slot
+{
+    public ?Child $current = null;
+
+    /** Will take over when it serves. */
+    public ?Child $successor = null;
+
+    /** Processes in a row that ended soon. */
+    public int $failures = 0;
+
+    /** When the next process is started, by hrtime(), where there is none. */
+    public int $startAt = 0;
+
+    public function __construct(public readonly Duty $duty) {}
+}

@@ -1,0 +1,168 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Amp\DeferredFuture;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Http\AppException;
+use Spindle\Http\HttpServer;
+use Spindle\Internal\Launcher\Process\Libc;
+use Spindle\Internal\Launcher\Process\Signals;
+
+/** What a fork of the supervisor does: it makes a server, serves, and ends when it is told to or the supervisor is gone. */
+final class Worker
+{
+    /** What it can be asked: {@see HttpServer::statistics()} and {@see HttpServer::check()}; it answers with JSON. */
+    public const STATISTICS = 'statistics';
+    public const CHECKS = 'checks';
+
+    private const SIGKILL = 9;
+
+    /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
+    private const PR_SET_PDEATHSIG = 1;
+
+    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
+
+    private ?Link $link = null;
+    private ?HttpServer $server = null;
+
+    /** @var DeferredFuture<null> complete when all is done */
+    private readonly DeferredFuture $done;
+
+    /** Whether the supervisor knows how this ends. */
+    private bool $told = false;
+
+    public function __construct(private readonly Duty $duty, private readonly Channel $channel, private readonly LoggerInterface $logger)
+    {
+        $this->done = new DeferredFuture();
+    }
+
+    public function run(): never
+    {
+        register_shutdown_function($this->lastWords(...));
+        self::standAlone();
+        try {
+            $this->serve();
+            $this->told = true;
+            exit(0);
+        } catch (AppException $failure) {
+            $this->tell($failure->getMessage());
+        } catch (\Throwable $failure) {
+            $this->tell($failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})");
+        }
+        exit(1);
+    }
+
+    private static function standAlone(): void
+    {
+        pcntl_async_signals(false);
+        foreach ([\SIGTERM, \SIGCHLD] as $signal) {
+            pcntl_signal($signal, \SIG_DFL);
+        }
+        foreach ([\SIGINT, \SIGHUP] as $signal) {
+            pcntl_signal($signal, static fn() => null); // a terminal sends them to all of its processes, and the supervisor knows what to do
+        }
+        mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
+        self::dieWithTheSupervisor();
+        EventLoop::setDriver((new DriverFactory())->create());
+        FreshCode::prepare();
+    }
+
+    /** Even where a handler does not return, so that the end of the channel is not seen. */
+    private static function dieWithTheSupervisor(): void
+    {
+        if (\extension_loaded('FFI')) {
+            try {
+                (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, self::SIGKILL, 0, 0, 0);
+            } catch (\FFI\Exception) {
+                // Not allowed here, or this is not Linux.
+            }
+        }
+    }
+
+    private function serve(): void
+    {
+        $this->link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), self::SIGKILL));
+        $this->server = $server = ($this->duty->server)($this->link);
+        EventLoop::getErrorHandler() ?? EventLoop::setErrorHandler($this->uncaught(...));
+        EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
+            $this->tell('It was sent SIGTERM');
+            $this->finish($server->stop(...));
+        }));
+        $server->serve($this->duty->sockets);
+        $this->link->send(Message::Ready);
+        $this->done->getFuture()->await();
+    }
+
+    private function obey(Message $message, int $number, string $payload): void
+    {
+        \assert($this->link !== null && $this->server !== null);
+        $server = $this->server;
+        match ($message) {
+            Message::Ping => $this->link->send(Message::Alive),
+            Message::Question => $this->link->send(Message::Answer, $number, self::answer($server, $payload)),
+            Message::Leave => $this->finish(static fn() => $server->leave(self::seconds($payload))),
+            Message::Stop => $this->finish($server->stop(...)),
+            default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
+        };
+    }
+
+    private static function answer(HttpServer $server, string $question): string
+    {
+        return match ($question) {
+            self::STATISTICS => $server->statistics()->toJson(),
+            self::CHECKS => json_encode($server->check(), \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE),
+            default => throw new \UnexpectedValueException("The supervisor asks for {$question}"),
+        };
+    }
+
+    private static function seconds(string $payload): float
+    {
+        /** @var array{1: float} $seconds */
+        $seconds = unpack('e', $payload);
+
+        return $seconds[1];
+    }
+
+    /**
+     * What came before goes on, if anything did, and ends with this.
+     *
+     * @param \Closure(): void $end suspends until no connection is left
+     */
+    private function finish(\Closure $end): void
+    {
+        $end();
+        if (!$this->done->isComplete()) {
+            $this->done->complete();
+        }
+    }
+
+    /** What a callback of the application throws concerns no request, and the others go on. */
+    private function uncaught(\Throwable $failure): void
+    {
+        $this->logger->error("Nothing caught {class}: {$failure->getMessage()}", ['class' => $failure::class, 'exception' => $failure]);
+    }
+
+    private function lastWords(): void
+    {
+        if ($this->told) {
+            return;
+        }
+        ini_set('memory_limit', -1); // it may be what ended this
+        $error = error_get_last();
+        $this->tell($error !== null && ($error['type'] & self::FATAL) !== 0
+            ? strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})"
+            : 'exit() was called');
+    }
+
+    private function tell(string $why): void
+    {
+        $this->told = true;
+        $this->channel->send($this->server === null ? Message::Failed : Message::Dying, 0, $why);
+        $this->channel->finish();
+    }
+}

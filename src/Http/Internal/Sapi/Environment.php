@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Sapi;
+
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Http\Internal\Message\Peer;
+
+/** What $_SERVER says of a request. The web server in front has checked it. */
+final class Environment
+{
+    /** Fields that have no HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
+    private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
+
+    /** @param array<mixed> $server as $_SERVER is */
+    public function __construct(private readonly array $server) {}
+
+    public function head(): Head
+    {
+        $length = $this->text('CONTENT_LENGTH');
+        $head = new Head();
+        $head->method = $this->text('REQUEST_METHOD', 'GET');
+        $head->target = $this->text('REQUEST_URI', '/');
+        $head->version = $this->text('SERVER_PROTOCOL') === 'HTTP/1.0' ? '1.0' : '1.1';
+        $head->fields = $this->fields();
+        $head->host = $this->text('HTTP_HOST');
+        $head->length = ctype_digit($length) ? (int) $length : 0;
+
+        return $head;
+    }
+
+    public function peer(): Peer
+    {
+        return Peer::of(
+            $this->address('REMOTE_ADDR', 'REMOTE_PORT'),
+            $this->address('SERVER_ADDR', 'SERVER_PORT'),
+            !\in_array(strtolower($this->text('HTTPS')), ['', 'off'], true),
+        );
+    }
+
+    public function time(): float
+    {
+        $time = $this->server['REQUEST_TIME_FLOAT'] ?? null;
+
+        return \is_float($time) ? $time : microtime(true);
+    }
+
+    private function fields(): string
+    {
+        $fields = [];
+        foreach ($this->server as $key => $value) {
+            if (!\is_string($key) || !\is_string($value) || $value === '') {
+                continue;
+            }
+            if (str_starts_with($key, 'HTTP_') || \in_array($key, self::WITHOUT_PREFIX, true)) {
+                $name = ucwords(strtolower(strtr(str_starts_with($key, 'HTTP_') ? substr($key, 5) : $key, '_', '-')), '-');
+                $fields[$name] = $value;
+            }
+        }
+        $lines = '';
+        foreach ($fields as $name => $value) {
+            $line = "{$name}: {$value}";
+            $lines .= preg_match('@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D', $line) === 1 ? "{$line}\r\n" : '';
+        }
+
+        return $lines;
+    }
+
+    private function address(string $host, string $port): string
+    {
+        $address = $this->text($host);
+
+        return $address === '' || str_starts_with($address, 'unix:') ? '' : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($port, '0');
+    }
+
+    private function text(string $key, string $default = ''): string
+    {
+        $value = $this->server[$key] ?? null;
+
+        return \is_scalar($value) ? (string) $value : $default;
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Sapi;
+
+use Nyholm\Psr7\UploadedFile;
+
+/** PHP's $_FILES, which turns the names of a form inside out, as the tree that PSR-7 wants. */
+final class UploadedFiles
+{
+    private function __construct() {}
+
+    /**
+     * @param array<mixed> $files
+     *
+     * @return array<array-key, mixed> a tree of UploadedFileInterface
+     */
+    public static function of(array $files): array
+    {
+        $tree = [];
+        foreach ($files as $name => $file) {
+            if (\is_array($file)) {
+                $tree[$name] = self::node($file['tmp_name'] ?? null, $file['size'] ?? null, $file['error'] ?? null, $file['name'] ?? null, $file['type'] ?? null);
+            }
+        }
+
+        return $tree;
+    }
+
+    /** @return UploadedFile|array<array-key, mixed> */
+    private static function node(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile|array
+    {
+        if (!\is_array($path)) {
+            return self::file($path, $size, $error, $name, $type);
+        }
+        $tree = [];
+        foreach ($path as $key => $each) {
+            $part = static fn(mixed $of): mixed => \is_array($of) ? $of[$key] ?? null : null;
+            $tree[$key] = self::node($each, $part($size), $part($error), $part($name), $part($type));
+        }
+
+        return $tree;
+    }
+
+    private static function file(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile
+    {
+        $code = \is_int($error) ? $error : \UPLOAD_ERR_NO_FILE;
+
+        return new UploadedFile($code === \UPLOAD_ERR_OK && \is_string($path) ? $path : '', \is_int($size) ? $size : 0, $code, \is_string($name) ? $name : null, \is_string($type) ? $type : null);
+    }
+}

@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Warnings;
+
+/** Takes the connections that come to one socket, as long as there is room. */
+final class Acceptor
+{
+    /** Taken in one turn of the loop, so that those who are served have theirs. */
+    private const AT_ONCE = 64;
+
+    /** Connections with a loop of stream_select(), which knows 1,024 descriptors; the rest is for what handlers open. */
+    private const SELECTABLE = 900;
+
+    /** Seconds until the next look for a free descriptor. */
+    private const PAUSE = 0.5;
+
+    private string $watcher;
+
+    /** @param resource $socket not blocking */
+    public function __construct(private $socket, private readonly Service $service, private readonly bool $secure)
+    {
+        $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
+    }
+
+    /** A connection has ended. */
+    public function resume(): void
+    {
+        if (\is_resource($this->socket)) {
+            EventLoop::enable($this->watcher);
+        }
+    }
+
+    /** Takes what the kernel has, whatever the limits: it may have sent its request. Then nobody can connect any more. */
+    public function close(): void
+    {
+        if (\is_resource($this->socket)) {
+            while ($this->acceptOne() === true);
+            $this->leave();
+        }
+    }
+
+    /** Leaves what the kernel has to the processes that share the socket. */
+    public function leave(): void
+    {
+        if (\is_resource($this->socket)) {
+            EventLoop::cancel($this->watcher);
+            fclose($this->socket);
+        }
+    }
+
+    private function accept(): void
+    {
+        for ($count = 0; $count < self::AT_ONCE; ++$count) {
+            if ($this->isFull()) {
+                EventLoop::disable($this->watcher);
+
+                return;
+            }
+            if (!$this->acceptOne()) {
+                return;
+            }
+        }
+    }
+
+    private function isFull(): bool
+    {
+        $connections = \count($this->service->connections);
+        if (EventLoop::getDriver()->getHandle() === null && $connections >= self::SELECTABLE) {
+            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . self::SELECTABLE
+                . ' connections are taken at once, and further ones wait: one of the extensions ev, event and uv lifts the limit, and so do more processes');
+
+            return true;
+        }
+
+        return $connections >= $this->service->options->maxConnections;
+    }
+
+    /** @return bool whether there may be another */
+    private function acceptOne(): bool
+    {
+        [$stream, $warning] = Warnings::of(fn() => stream_socket_accept($this->socket, 0));
+        if ($stream === false) {
+            if (str_contains($warning, 'Too many open files')) {
+                $this->pause('No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)');
+            }
+
+            return false;
+        }
+        if (!LoopLimit::allows($stream)) {
+            $this->pause('A connection was closed, as its descriptor is above those that the event loop can watch: one of the extensions ev, event and uv lifts the limit, and so do more processes');
+
+            return false;
+        }
+        $peer = Peer::of((string) stream_socket_get_name($stream, true), (string) stream_socket_get_name($stream, false), $this->secure);
+        if ($this->service->admits($peer)) {
+            stream_set_blocking($stream, false);
+            stream_set_read_buffer($stream, 0);
+            new Connection($stream, $this->service, $peer);
+        }
+
+        return true;
+    }
+
+    private function pause(string $why): void
+    {
+        $this->service->tellOnce($why);
+        EventLoop::disable($this->watcher);
+        EventLoop::unreference(EventLoop::delay(self::PAUSE, $this->resume(...)));
+    }
+}

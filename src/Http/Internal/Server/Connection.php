@@ -1,0 +1,600 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Message\BadMessageException;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Message\Request;
+use Spindle\Http\Internal\Message\RequestParser;
+use Spindle\Http\Response;
+
+/**
+ * One client's connection: its requests are handled one after the other, in the order in which they came.
+ *
+ * A handler runs in the callback of the loop that read its request. Only one that suspends costs a fiber, which the loop
+ * makes by itself. The watcher for reading stays while it is suspended, so that the client's leaving is seen.
+ */
+final class Connection
+{
+    /** Bytes read at a time: a request is short, and PHP allocates as much as is asked for. */
+    private const CHUNK = 8_192;
+    private const BODY_CHUNK = 65_536;
+
+    /** Bytes that are read ahead of what is wanted: the requests that a client sends without waiting for answers. */
+    private const AHEAD = 65_536;
+
+    /** Bytes of answers that are gathered before they are sent, when requests came together. */
+    private const GATHER = 65_536;
+
+    /** A body up to here that no handler wanted is read and thrown away; for a longer one the connection is closed. */
+    private const DISCARD = 65_536;
+
+    /** Bytes of a streamed answer that are read at a time, and after which other connections have their turn. */
+    private const PIECE = 262_144;
+    private const TURN = 1_048_576;
+
+    /** Bytes that a client may go on sending to a connection that this side has ended. */
+    private const LINGER = 1_048_576;
+
+    private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    /** By hrtime(); {@see expire()} is called after it. */
+    public int $deadline = \PHP_INT_MAX;
+
+    private Phase $phase;
+
+    private readonly Transport $transport;
+    private readonly RequestParser $parser;
+
+    /** Whether requests are taken from the parser at present, by a fiber that may be suspended. */
+    private bool $serving = false;
+
+    /** The request whose handler or answer is under way. */
+    private ?ServerExchange $exchange = null;
+
+    /** Whether a part of its answer was made. */
+    private bool $answering = false;
+
+    /** Requests that were taken from this connection. */
+    private int $served = 0;
+
+    /** Answers that are gathered, and whether they are sent when a handler suspends. */
+    private string $out = '';
+    private bool $flushQueued = false;
+
+    /** Whether no further request is taken. */
+    private bool $last = false;
+
+    /** Whether the client has ended its side. */
+    private bool $peerEnded = false;
+
+    private bool $closed = false;
+
+    /** When the last answer was made, by hrtime(). */
+    private int $now = 0;
+
+    /** @var Suspension<null>|null who waits for bytes of the body */
+    private ?Suspension $reader = null;
+
+    /** @var Suspension<null>|null who waits for the client to take what was answered */
+    private ?Suspension $writer = null;
+
+    /** Whether the client waits to be told that it may send the body. */
+    private bool $continuePending = false;
+
+    /** Where the transport stood when the window of the rate began, nanoseconds in it for which the client was waited for, and during which request. */
+    private int $moved = 0;
+    private int $waited = 0;
+    private int $windowOf = 0;
+    private int $waitingSince = 0;
+
+    /** @param resource $stream not blocking */
+    public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
+    {
+        $this->parser = new RequestParser($service->limits);
+        $this->transport = new Transport($stream, $peer->secure, $this->readable(...), $this->written(...));
+        $service->began($this);
+        $this->enter($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
+    }
+
+    public function maxBody(): int
+    {
+        return $this->service->options->maxBody;
+    }
+
+    public function forms(): FormReader
+    {
+        return $this->service->forms;
+    }
+
+    /**
+     * Bytes of the body of the request that is being handled; suspends until some have come.
+     *
+     * @return string '' at its end
+     *
+     * @throws HttpException       when they are malformed or too slow
+     * @throws ClientLeftException
+     */
+    public function receiveBody(ServerExchange $exchange): string
+    {
+        if ($exchange !== $this->exchange) {
+            throw $this->closed ? ClientLeftException::bodyIncomplete() : new \LogicException('The request was answered already, and its body is gone');
+        }
+        try {
+            $bytes = $this->parser->body();
+            while ($bytes === '' && !$this->parser->bodyEnded()) {
+                $this->awaitBody($exchange);
+                $bytes = $this->parser->body();
+            }
+
+            return $bytes;
+        } catch (BadMessageException $malformed) {
+            $this->last = true;
+            throw new HttpException($malformed->status, $malformed->getMessage(), previous: $malformed);
+        }
+    }
+
+    public function trailers(ServerExchange $exchange): string
+    {
+        return $exchange === $this->exchange ? $this->parser->trailers() : '';
+    }
+
+    /**
+     * The server stops: a request that may be under way is still taken, and no other.
+     *
+     * @param int $deadline until which one is waited for, by hrtime()
+     */
+    public function stop(int $deadline): void
+    {
+        if (!$this->serving && $this->parser->isIdle() && $this->phase !== Phase::Handshake && $this->phase !== Phase::Linger) {
+            $this->phase = Phase::Idle;
+            $this->deadline = min($this->deadline, $deadline);
+            $this->service->lookAt($this->deadline);
+        }
+    }
+
+    /** The deadline has passed. */
+    public function expire(int $now): void
+    {
+        match ($this->phase) {
+            Phase::Head => $this->parser->isIdle() ? $this->close() : $this->refuse(408, 'The head of the request took too long'),
+            Phase::Handler => $this->handlerTimeout(),
+            Phase::Body, Phase::Write => $this->checkRate($now),
+            Phase::Handshake, Phase::Idle, Phase::Linger => $this->close(),
+            Phase::Stream => null,
+        };
+    }
+
+    /** Ends the connection as it is; a handler goes on until it looks at its cancellation. */
+    public function close(?ClientLeftException $why = null): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = $this->last = true;
+        $this->deadline = \PHP_INT_MAX;
+        $this->out = '';
+        $this->transport->close();
+        $this->service->ended($this);
+        $this->exchange?->cancel($why ?? ClientLeftException::closed());
+        $this->wakeReader();
+        $this->wakeWriter();
+    }
+
+    /** The process is about to end: who waits for an answer is told so, as far as that is possible at once. */
+    public function abandon(): void
+    {
+        if ($this->exchange !== null && !$this->answering) {
+            $this->transport->send($this->out . $this->service->writer->refusal(500, 'Internal Server Error', hrtime(true)));
+        }
+        if (!$this->closed) {
+            $this->transport->end();
+        }
+    }
+
+    private function readable(): void
+    {
+        if ($this->phase === Phase::Handshake) {
+            $this->handshake();
+
+            return;
+        }
+        $bytes = $this->transport->receive($this->reader === null ? self::CHUNK : self::BODY_CHUNK);
+        if ($bytes === null) {
+            return;
+        }
+        if ($bytes === '') {
+            $this->ended();
+        } elseif ($this->phase !== Phase::Linger) {
+            $this->parser->push($bytes);
+            $this->serving ? $this->arrived() : $this->serve();
+        } elseif ($this->transport->moved - $this->moved > self::LINGER) {
+            $this->close();
+        }
+    }
+
+    private function handshake(): void
+    {
+        $done = $this->transport->encrypt();
+        if ($done === false) {
+            ++$this->service->counters->handshakesFailed;
+            $this->close();
+        } elseif ($done === true) {
+            $this->enter(Phase::Head, hrtime(true));
+        }
+    }
+
+    /** Something for the request that is being handled, or further requests. */
+    private function arrived(): void
+    {
+        if ($this->reader !== null) {
+            $this->wakeReader();
+        } elseif ($this->parser->buffered() > self::AHEAD) {
+            $this->transport->pause();
+        }
+    }
+
+    /** The client has closed its connection, or only its side of it: that can't be told before it is sent something. */
+    private function ended(): void
+    {
+        $this->peerEnded = true;
+        if (!$this->serving && !$this->transport->isSending()) {
+            $this->close();
+
+            return;
+        }
+        $this->transport->pause();
+        $this->exchange?->cancel(ClientLeftException::closed());
+        $this->wakeReader();
+    }
+
+    /** Takes requests as long as there are any, and sends what was answered to them at once. */
+    private function serve(): void
+    {
+        $this->serving = true;
+        try {
+            while (!$this->last && ($head = $this->parser->head()) !== null) {
+                if ($this->out !== '' && !$this->flushQueued) {
+                    $this->flushQueued = true;
+                    EventLoop::queue($this->flushQueued(...));
+                }
+                $this->handle($head);
+                if (\strlen($this->out) > self::GATHER) {
+                    $this->drain();
+                }
+            }
+            if ($this->out !== '') {
+                $this->drain();
+            }
+        } catch (BadMessageException $malformed) {
+            $this->refuse($malformed->status, $malformed->getMessage());
+        }
+        $this->serving = false;
+        if (!$this->last && !$this->peerEnded && $this->parser->isIdle()) {
+            $this->transport->resume();
+            $this->phase = Phase::Idle;
+            $this->deadline = $this->now + $this->service->idleTime;
+            if ($this->deadline < $this->service->nextLook) {
+                $this->service->lookAt($this->deadline);
+            }
+        } elseif (!$this->closed && $this->phase !== Phase::Linger) {
+            $this->last || $this->peerEnded ? $this->linger() : $this->await();
+        }
+    }
+
+    /** Comes first when a handler suspends while answers to earlier requests are gathered. */
+    private function flushQueued(): void
+    {
+        $this->flushQueued = false;
+        if ($this->out !== '') {
+            $this->transport->send($this->out);
+            $this->out = '';
+        }
+    }
+
+    /** The client has sent a part of something. */
+    private function await(): void
+    {
+        $this->transport->resume();
+        if (!$this->parser->bodyEnded()) {
+            $this->enterRated(Phase::Body);
+        } elseif ($this->phase !== Phase::Head) {
+            $this->enter(Phase::Head, hrtime(true));
+        }
+    }
+
+    private function handle(Head $head): void
+    {
+        $service = $this->service;
+        $now = hrtime(true);
+        $exchange = $this->exchange = new ServerExchange();
+        $exchange->connection = $this;
+        $exchange->head = $head;
+        $exchange->begun = $now;
+        ++$this->served;
+        $this->continuePending = $head->expectsContinue;
+        $this->phase = Phase::Handler;
+        $this->deadline = $now + $service->handlerTime;
+        if ($this->deadline < $service->nextLook) {
+            $service->lookAt($this->deadline);
+        }
+        if ($this->peerEnded) {
+            $exchange->cancel(ClientLeftException::closed());
+        }
+        try {
+            $response = $service->inFlight++ < $service->options->maxInFlight ? ($service->handler)(new Request($head, $exchange)) : $service->overloaded();
+        } catch (\Throwable $failure) {
+            $response = $service->failure($failure, $exchange);
+        } finally {
+            --$service->inFlight;
+        }
+        if ($exchange !== $this->exchange) {
+            ++$service->counters->abandoned; // it took too long
+
+            return;
+        }
+        try {
+            if ($response === null || $this->closed) {
+                ++$service->counters->abandoned;
+                $this->close();
+            } else {
+                $this->answer($response, $exchange);
+            }
+        } catch (\Throwable $failure) {
+            // An answer that has begun can only be broken off, so that nobody takes it for whole.
+            if (!$this->closed) {
+                $service->failure($failure, $exchange);
+                $this->close();
+            }
+        }
+        $this->exchange = null;
+        $this->answering = false;
+    }
+
+    private function answer(ResponseInterface $response, ServerExchange $exchange): void
+    {
+        $this->now = $now = hrtime(true);
+        $head = $exchange->head;
+        $service = $this->service;
+        $this->answering = true;
+        $keep = $head->persistent && !$this->last && !$service->stopping && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
+        $body = $response instanceof Response ? $response->body() : $response->getBody();
+        if (\is_string($body)) {
+            $this->out .= $service->writer->whole($response, $body, $head, $keep, $now);
+        } else {
+            $this->answerByStream($response, $body, $head, $keep, $now);
+        }
+        $this->last = $this->last || !$keep;
+        $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->routeName());
+    }
+
+    /** Whether what is missing of the body may be thrown away, so that the connection can be kept. */
+    private function canDiscard(): bool
+    {
+        return $this->parser->bodyEnded() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
+    }
+
+    private function answerByStream(ResponseInterface $response, StreamInterface $body, Head $head, bool &$keep, int $now): void
+    {
+        try {
+            if ($body->isSeekable()) {
+                $body->rewind();
+            }
+            $length = ResponseWriter::givenLength($response) ?? $body->getSize();
+            $chunked = $length === null && $head->version !== '1.0';
+            $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
+            $keep = $keep && ($length !== null || $chunked || !$hasBody);
+            $this->out .= $this->service->writer->head($response, $length, $head, $keep, $now);
+            if ($hasBody) {
+                $this->sendBody($body, $length, $chunked);
+            }
+        } finally {
+            $body->close();
+        }
+    }
+
+    /** Each piece is sent when it is there, and the next one is asked for when the client has taken it. */
+    private function sendBody(StreamInterface $body, ?int $length, bool $chunked): void
+    {
+        $sent = $turn = 0;
+        while (!$body->eof() && $sent !== $length && !$this->closed) {
+            $this->enter(Phase::Stream, 0);
+            $piece = $body->read($length === null ? self::PIECE : min(self::PIECE, $length - $sent));
+            if ($piece === '') {
+                continue;
+            }
+            $sent += \strlen($piece);
+            $this->out .= $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
+            $this->drain();
+            if ($sent - $turn > self::TURN) {
+                $turn = $sent;
+                $this->turn();
+            }
+        }
+        if ($length !== null && $sent < $length && !$this->closed) {
+            throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
+        }
+        $this->out .= $chunked ? "0\r\n\r\n" : '';
+    }
+
+    /** Lets the loop turn once. */
+    private function turn(): void
+    {
+        $suspension = EventLoop::getSuspension();
+        EventLoop::defer(static fn() => $suspension->resume());
+        $suspension->suspend();
+    }
+
+    /** @throws ClientLeftException */
+    private function awaitBody(ServerExchange $exchange): void
+    {
+        if ($this->continuePending) {
+            $this->continuePending = false;
+            $this->out .= self::CONTINUE;
+            $this->drain();
+        }
+        if ($this->peerEnded || $this->closed) {
+            throw ClientLeftException::bodyIncomplete();
+        }
+        $this->transport->resume();
+        $this->enterRated(Phase::Body);
+        $this->reader = EventLoop::getSuspension();
+        $this->reader->suspend();
+        if ($exchange !== $this->exchange || $this->closed) {
+            throw ClientLeftException::bodyIncomplete();
+        }
+        $this->enter(Phase::Handler, $this->leaveRated());
+    }
+
+    /** Sends what was gathered, and suspends until the client has taken it. */
+    private function drain(): void
+    {
+        $out = $this->out;
+        $this->out = '';
+        if ($this->transport->send($out) || $this->closed) {
+            return;
+        }
+        if ($this->transport->isBroken()) {
+            $this->close();
+
+            return;
+        }
+        $this->enterRated(Phase::Write);
+        $this->writer = EventLoop::getSuspension();
+        $this->writer->suspend();
+        $this->leaveRated();
+    }
+
+    /** All is sent that could not be sent at once. */
+    private function written(): void
+    {
+        if ($this->transport->isBroken()) {
+            $this->close();
+        } elseif ($this->phase === Phase::Linger) {
+            $this->end();
+        } else {
+            $this->wakeWriter();
+        }
+    }
+
+    /** Answers what is no request, or came too late, as the last on this connection. */
+    private function refuse(int $status, string $message): void
+    {
+        $this->service->counters->refused($status);
+        $this->out .= $this->service->writer->refusal($status, $message, hrtime(true));
+        $this->linger();
+    }
+
+    private function handlerTimeout(): void
+    {
+        $exchange = $this->exchange;
+        $this->exchange = null;
+        $seconds = $this->service->options->handlerTimeout;
+        $this->service->logger->warning("The handler of {method} {target} did not answer within {$seconds} s", ['method' => $exchange?->head->method, 'target' => $exchange?->head->target]);
+        $this->refuse(503, 'The request took too long');
+        $exchange?->cancel(ClientLeftException::handlerTimeout($seconds));
+    }
+
+    /**
+     * Says that nothing more will come, and waits for the client to say the same: closed with something unread, the
+     * kernel would take back what the client has not read yet.
+     *
+     * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
+     */
+    private function linger(): void
+    {
+        $this->last = true;
+        $this->enter(Phase::Linger, hrtime(true));
+        $sent = $this->out === '' ? !$this->transport->isSending() : $this->transport->send($this->out);
+        $this->out = '';
+        $this->moved = $this->transport->moved;
+        if ($this->transport->isBroken()) {
+            $this->close();
+        } elseif ($sent) {
+            $this->end();
+        }
+    }
+
+    private function end(): void
+    {
+        if ($this->peerEnded) {
+            $this->close();
+        } else {
+            $this->transport->end();
+            $this->transport->resume();
+        }
+    }
+
+    private function enter(Phase $phase, int $now): void
+    {
+        $service = $this->service;
+        $this->phase = $phase;
+        $this->deadline = $now + $service->allowed[$phase->value];
+        if ($this->deadline < $service->nextLook) {
+            $service->lookAt($this->deadline);
+        }
+    }
+
+    /** Waits for the client, which has to be fast enough over all of a window, however often it is waited for. */
+    private function enterRated(Phase $phase): void
+    {
+        $this->waitingSince = hrtime(true);
+        if ($this->windowOf !== $this->served) {
+            [$this->windowOf, $this->waited] = [$this->served, 0];
+        }
+        if ($this->waited === 0) {
+            $this->moved = $this->transport->moved;
+        }
+        $this->enter($phase, $this->waitingSince - $this->waited);
+    }
+
+    /** @return int now, by hrtime() */
+    private function leaveRated(): int
+    {
+        $now = hrtime(true);
+        $this->waited += $now - $this->waitingSince;
+
+        return $now;
+    }
+
+    private function checkRate(int $now): void
+    {
+        $options = $this->service->options;
+        if ($this->transport->moved - $this->moved >= $options->minRate * $options->rateWindow) {
+            $this->waited = 0;
+            $this->enterRated($this->phase);
+        } elseif ($this->reader !== null) {
+            $this->last = true;
+            $reader = $this->reader;
+            $this->reader = null;
+            $this->enter(Phase::Handler, $now);
+            $reader->throw(new HttpException(408, 'The body came too slowly'));
+        } else {
+            $this->close(ClientLeftException::tooSlow());
+        }
+    }
+
+    private function wakeReader(): void
+    {
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+
+    private function wakeWriter(): void
+    {
+        $writer = $this->writer;
+        $this->writer = null;
+        $writer?->resume();
+    }
+}

@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\ListenException;
+use Spindle\Internal\Warnings;
+
+/** Opens the sockets that a server listens on. */
+final class Listeners
+{
+    /** Connections that the kernel keeps for a busy server; it takes the smaller of this and net.core.somaxconn. */
+    private const BACKLOG = 4_096;
+
+    private function __construct() {}
+
+    /**
+     * @param list<string> $addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
+     *
+     * @return array<string, resource> the sockets by their addresses as they are: with the port where 0 was given
+     *
+     * @throws ListenException when one can't be opened; then none is
+     */
+    public static function open(array $addresses, HttpServerOptions $options): array
+    {
+        $sockets = [];
+        foreach ($addresses as $address) {
+            [$name, $socket] = self::openOne($address, $options);
+            $sockets[$name] = $socket;
+        }
+
+        return $sockets;
+    }
+
+    /** Removes the file of a Unix socket. */
+    public static function remove(string $name): void
+    {
+        if (str_starts_with($name, 'unix://')) {
+            @unlink(substr($name, \strlen('unix://')));
+        }
+    }
+
+    /**
+     * @return array{string, resource}
+     *
+     * @throws ListenException
+     */
+    private static function openOne(string $address, HttpServerOptions $options): array
+    {
+        [$scheme, $rest] = preg_match('~^(tcp|tls|unix)://(.+)$~Ds', $address, $match) === 1 ? [$match[1], $match[2]] : ['tcp', $address];
+        if ($scheme !== 'unix' && preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):\d{1,5}$/D', $rest) !== 1) {
+            throw ListenException::malformed($address);
+        }
+        if ($scheme === 'unix') {
+            self::removeStale($rest, $address);
+        }
+        $context = stream_context_create([
+            'socket' => ['backlog' => self::BACKLOG, 'tcp_nodelay' => $scheme !== 'unix', 'ipv6_v6only' => true],
+            'ssl' => $scheme === 'tls' ? Certificates::context($options, $address) : [],
+        ]);
+        [$socket, $warning] = Warnings::of(static fn() => stream_socket_server(($scheme === 'unix' ? 'unix' : 'tcp') . "://{$rest}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, $context));
+        if ($socket === false) {
+            throw ListenException::because($address, Warnings::clause($warning));
+        }
+        stream_set_blocking($socket, false);
+
+        return ["{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)), $socket];
+    }
+
+    /**
+     * What a server left that was killed. One that still listens is left alone.
+     *
+     * @throws ListenException
+     */
+    private static function removeStale(string $path, string $address): void
+    {
+        if (@filetype($path) !== 'socket') {
+            return;
+        }
+        [$client] = Warnings::of(static fn() => stream_socket_client("unix://{$path}", $code, $message, 1));
+        if ($client !== false) {
+            throw ListenException::because($address, 'address already in use');
+        }
+        @unlink($path);
+    }
+}

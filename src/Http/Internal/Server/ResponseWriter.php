@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\Status;
+use Spindle\Http\Response;
+
+/**
+ * Makes the bytes of an answer's head, and decides how its body ends. What a handler says of that is corrected where
+ * it is wrong: the next answer always begins where the client expects it.
+ *
+ * @phpstan-import-type FieldMap from Fields
+ */
+final class ResponseWriter
+{
+    /** Fields that are about the connection, which is the server's. */
+    private const OF_CONNECTION = ['keep-alive' => true, 'proxy-connection' => true, 'transfer-encoding' => true, 'upgrade' => true, 'trailer' => true, 'te' => true];
+
+    /** Fields that the server adds or leaves out. */
+    public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
+
+    private const SECOND = 1_000_000_000;
+
+    private string $date = '';
+
+    /** By hrtime(). */
+    private int $dateEnds = 0;
+
+    /**
+     * The whole answer, where its body is a string.
+     *
+     * @param bool $keep whether the connection is kept; false afterwards where the handler does not want that
+     * @param int  $now  by hrtime()
+     */
+    public function whole(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
+    {
+        if ($keep && $response instanceof Response && $request->method !== 'HEAD' && $request->version === '1.1') {
+            $head = $response->plainHead();
+            if ($head !== null) {
+                return $head . ($now < $this->dateEnds ? $this->date : $this->date($now)) . 'Content-Length: ' . \strlen($body) . "\r\n\r\n{$body}";
+            }
+        }
+        $status = $response->getStatusCode();
+        $head = $this->begin($response, $status, $keep, $request, $now, $given);
+
+        return match (true) {
+            $status === 204 => "{$head}\r\n",
+            $status === 304 || $request->method === 'HEAD' => $head . self::lengthOfNone($status, $given, \strlen($body)) . "\r\n",
+            default => "{$head}Content-Length: " . \strlen($body) . "\r\n\r\n{$body}",
+        };
+    }
+
+    /**
+     * The head of an answer whose body is a stream.
+     *
+     * @param int|null $length of the body; null when nobody knows it
+     */
+    public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
+    {
+        $status = $response->getStatusCode();
+        $head = $this->begin($response, $status, $keep, $request, $now, $given);
+
+        return $head . match (true) {
+            $status === 204 => '',
+            $status === 304 || $request->method === 'HEAD' => self::lengthOfNone($status, $given, $length),
+            $length !== null => "Content-Length: {$length}\r\n",
+            $request->version === '1.0' => '',
+            default => "Transfer-Encoding: chunked\r\n",
+        } . "\r\n";
+    }
+
+    /** Whether an answer with this status to this request has a body at all. RFC 9110, 6.4.1. */
+    public static function hasBody(int $status, Head $request): bool
+    {
+        return $status !== 204 && $status !== 304 && $request->method !== 'HEAD';
+    }
+
+    /** The length that the handler gave, where that is a number. */
+    public static function givenLength(ResponseInterface $response): ?int
+    {
+        $given = $response->getHeaderLine('Content-Length');
+
+        return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
+    }
+
+    /** An answer to what was no request. */
+    public function refusal(int $status, string $message, int $now): string
+    {
+        return $this->statusLine($status, Status::reason($status)) . ($now < $this->dateEnds ? $this->date : $this->date($now)) . "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: "
+            . (\strlen($message) + 1) . "\r\n\r\n{$message}\n";
+    }
+
+    /** @param string|null $given gets the Content-Length of the handler */
+    private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
+    {
+        $reason = $response->getReasonPhrase();
+        $head = $this->statusLine($status, $reason);
+        $given = null;
+        $lines = '';
+        $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+        foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
+            if ($key === 'content-length') {
+                $given = $values[0];
+            } elseif ($key === 'date') {
+                $date = "Date: {$values[0]}\r\n";
+            } elseif ($key === 'connection') {
+                $keep = $keep && strcasecmp($values[0], 'close') !== 0;
+            } elseif (!isset(self::OF_CONNECTION[$key])) {
+                foreach ($values as $value) {
+                    $lines .= "{$name}: {$value}\r\n";
+                }
+            }
+        }
+        if (!$keep) {
+            $lines .= "Connection: close\r\n";
+        } elseif ($request->version === '1.0') {
+            $lines .= "Connection: keep-alive\r\n";
+        }
+
+        return $head . $date . $lines;
+    }
+
+    private static function lengthOfNone(int $status, ?string $given, ?int $length): string
+    {
+        $length = $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : ($status === 304 ? null : $length);
+
+        return $length === null ? '' : "Content-Length: {$length}\r\n";
+    }
+
+    private function statusLine(int $status, string $reason): string
+    {
+        return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '') . "\r\n";
+    }
+
+    /** RFC 9110, 6.6.1. The same for a second at most. */
+    private function date(int $now): string
+    {
+        $this->dateEnds = $now + self::SECOND;
+
+        return $this->date = 'Date: ' . gmdate('D, d M Y H:i:s') . " GMT\r\n";
+    }
+}

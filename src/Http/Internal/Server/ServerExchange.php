@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Amp\Cancellation;
+use Amp\DeferredCancellation;
+use Nyholm\Psr7\Stream;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Form\Form;
+use Spindle\Http\Internal\Message\Exchange;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\MatchedRoute;
+
+/** One request on a connection, from its head to the end of its answer. What of it a handler keeps does no harm later. */
+final class ServerExchange implements Exchange
+{
+    /** Set once by the connection, as the head and the time are: without a constructor that takes half the time, and there is one for each request. */
+    public Connection $connection;
+
+    public Head $head;
+
+    /** When the head had come, by hrtime(). */
+    public int $begun;
+
+    private ?DeferredCancellation $leaving = null;
+
+    private ?\Throwable $left = null;
+
+    private ?StreamInterface $body = null;
+
+    private ?Form $form = null;
+
+    private ?MatchedRoute $route = null;
+
+    public function peer(): Peer
+    {
+        return $this->connection->peer;
+    }
+
+    public function body(): StreamInterface
+    {
+        return $this->body ??= $this->head->hasBody() ? new BodyStream($this->connection, $this) : Stream::create('');
+    }
+
+    public function form(): Form
+    {
+        return $this->form ??= $this->connection->forms()->read($this->head->field('content-type'), $this->body());
+    }
+
+    public function cancellation(): Cancellation
+    {
+        if ($this->leaving === null) {
+            $this->leaving = new DeferredCancellation();
+            if ($this->left !== null) {
+                $this->leaving->cancel($this->left);
+            }
+        }
+
+        return $this->leaving->getCancellation();
+    }
+
+    public function time(): float
+    {
+        return microtime(true) - (hrtime(true) - $this->begun) / 1e9;
+    }
+
+    public function route(): MatchedRoute
+    {
+        return $this->route ??= new MatchedRoute();
+    }
+
+    public function routeName(): ?string
+    {
+        return $this->route?->getName();
+    }
+
+    public function wasCancelled(): bool
+    {
+        return $this->left !== null;
+    }
+
+    /** Nobody wants the answer any more. */
+    public function cancel(\Throwable $why): void
+    {
+        $this->left ??= $why;
+        $this->leaving?->cancel($why);
+    }
+}

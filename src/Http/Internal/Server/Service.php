@@ -1,0 +1,201 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Amp\CancelledException;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Revolt\EventLoop;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Message\Failure;
+use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Response;
+
+/** What all connections of a server share. */
+final class Service
+{
+    /** Two looks at all connections are so far apart at least, in nanoseconds. */
+    private const LOOK = 100_000_000;
+
+    /** Seconds for which a client may go on sending to a connection that this side has ended. */
+    private const LINGER = 2.0;
+
+    /** @var array<int, Connection> */
+    public array $connections = [];
+
+    /** @var array<string, int> connections by the client's address */
+    private array $addresses = [];
+
+    /** @var array<string, true> warnings that were logged */
+    private array $told = [];
+
+    public bool $stopping = false;
+
+    /** Requests whose handler has not returned. */
+    public int $inFlight = 0;
+
+    public readonly MessageLimits $limits;
+    public readonly ResponseWriter $writer;
+    public readonly Counters $counters;
+    public readonly LoopLag $lag;
+    public readonly FormReader $forms;
+
+    /** When the next connection may be late, by hrtime(). */
+    public int $nextLook = \PHP_INT_MAX;
+
+    /** @var array<int, int> nanoseconds that a connection may be in a phase, by the phase's value */
+    public readonly array $allowed;
+
+    /** Two of these, for the phases that every request goes through. */
+    public readonly int $idleTime;
+    public readonly int $handlerTime;
+
+
+    private ?string $timer = null;
+
+    /** @var \Closure(): void called when a connection has ended */
+    public \Closure $onEnd;
+
+    /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
+    public function __construct(
+        public readonly \Closure $handler,
+        public readonly HttpServerOptions $options,
+        public readonly LoggerInterface $logger = new NullLogger(),
+    ) {
+        $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
+        $this->writer = new ResponseWriter();
+        $this->counters = new Counters();
+        $this->lag = new LoopLag();
+        $this->forms = new FormReader($options->forms);
+        $this->allowed = array_map(self::nanoseconds(...), [
+            Phase::Handshake->value => $options->tlsTimeout,
+            Phase::Idle->value => $options->idleTimeout,
+            Phase::Head->value => $options->headTimeout,
+            Phase::Handler->value => $options->handlerTimeout,
+            Phase::Body->value => $options->rateWindow,
+            Phase::Write->value => $options->rateWindow,
+            Phase::Stream->value => \INF,
+            Phase::Linger->value => self::LINGER,
+        ]);
+        [$this->idleTime, $this->handlerTime] = [$this->allowed[Phase::Idle->value], $this->allowed[Phase::Handler->value]];
+        $this->onEnd = static function (): void {};
+    }
+
+    public static function nanoseconds(float $seconds): int
+    {
+        return (int) min($seconds * 1e9, 1e18);
+    }
+
+    /** Whether another connection of this client is taken. */
+    public function admits(Peer $peer): bool
+    {
+        if (($this->addresses[$peer->address] ?? 0) < $this->options->maxConnectionsPerAddress) {
+            return true;
+        }
+        ++$this->counters->rejected;
+
+        return false;
+    }
+
+    /** Logs a warning, unless it was logged before. */
+    public function tellOnce(string $warning): void
+    {
+        if (!isset($this->told[$warning])) {
+            $this->told[$warning] = true;
+            $this->logger->warning($warning);
+        }
+    }
+
+    public function began(Connection $connection): void
+    {
+        $this->connections[spl_object_id($connection)] = $connection;
+        ++$this->counters->connections;
+        $this->lag->start();
+        if ($connection->peer->port !== 0) {
+            $this->addresses[$connection->peer->address] = ($this->addresses[$connection->peer->address] ?? 0) + 1;
+        }
+    }
+
+    public function ended(Connection $connection): void
+    {
+        unset($this->connections[spl_object_id($connection)]);
+        $address = $connection->peer->address;
+        if (isset($this->addresses[$address]) && --$this->addresses[$address] === 0) {
+            unset($this->addresses[$address]);
+        }
+        if ($this->connections === []) {
+            $this->lag->stop();
+            if ($this->timer !== null) {
+                EventLoop::cancel($this->timer);
+            }
+            [$this->timer, $this->nextLook] = [null, \PHP_INT_MAX];
+        }
+        ($this->onEnd)();
+    }
+
+    /** The process ends, by exit() or by an error that nothing catches: what is open can not be answered any more. */
+    public function abandon(): void
+    {
+        foreach ($this->connections as $connection) {
+            $connection->abandon();
+        }
+    }
+
+    /** @param int $deadline by hrtime() */
+    public function lookAt(int $deadline): void
+    {
+        if ($deadline < $this->nextLook) {
+            $this->nextLook = $deadline;
+            $this->armTimer();
+        }
+    }
+
+    public function overloaded(): ResponseInterface
+    {
+        return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
+    }
+
+    /** @return ResponseInterface|null what a handler's exception is answered with; null when nobody wants an answer any more */
+    public function failure(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
+    {
+        if ($exchange->wasCancelled() && ($failure instanceof CancelledException || $failure instanceof ClientLeftException)) {
+            return null;
+        }
+
+        return Failure::answer($failure, $exchange->head, $this->logger);
+    }
+
+    private function armTimer(): void
+    {
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
+        $this->timer = EventLoop::unreference(EventLoop::delay(max(0.0, ($this->nextLook - hrtime(true)) / 1e9), $this->look(...)));
+    }
+
+    private function look(): void
+    {
+        $this->timer = null;
+        $now = (int) hrtime(true);
+        $this->nextLook = \PHP_INT_MAX;
+        $next = \PHP_INT_MAX;
+        foreach ($this->connections as $connection) {
+            if ($connection->deadline <= $now) {
+                $connection->expire($now);
+            }
+            $next = min($next, $connection->deadline);
+        }
+        $next = min($next, $this->nextLook); // what expired may have begun to wait for something else
+        if ($next !== \PHP_INT_MAX) {
+            $this->nextLook = max($next, $now + self::LOOK);
+            $this->armTimer();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Revolt\EventLoop;
+use Spindle\Internal\Warnings;
+
+/** The stream of a connection, plain or encrypted: nothing here waits. */
+final class Transport
+{
+    /** Bytes given to the kernel at a time, so that a long string is not copied again for each part that it takes. */
+    private const SEND = 262_144;
+
+    /** What is to be sent, and how much of it was. */
+    private string $out = '';
+    private int $sent = 0;
+
+    private readonly string $reading;
+    private bool $paused = false;
+    private ?string $writing = null;
+    private bool $closed = false;
+
+    /** Whether the other side has refused something that was sent: it is gone. */
+    private bool $broken = false;
+
+    /** Bytes that were received and sent. */
+    public int $moved = 0;
+
+    /**
+     * @param resource         $stream   not blocking
+     * @param \Closure(): void $readable called when something can be received, or the other side has ended
+     * @param \Closure(): void $written  called when what could not be sent at once is sent, or never will be
+     */
+    public function __construct(private $stream, private readonly bool $secure, \Closure $readable, private \Closure $written)
+    {
+        $this->reading = EventLoop::onReadable($stream, $readable);
+    }
+
+    public function isBroken(): bool
+    {
+        return $this->broken;
+    }
+
+    /** @return bool|null whether it succeeded; null when the client has to send more before that is known */
+    public function encrypt(): ?bool
+    {
+        [$done] = Warnings::of(fn() => stream_socket_enable_crypto($this->stream, true, \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER));
+
+        return $done === 0 ? null : $done;
+    }
+
+    /**
+     * @param int<1, max> $size bytes at most
+     *
+     * @return string|null '' when the other side has ended; null when there is nothing
+     */
+    public function receive(int $size): ?string
+    {
+        if ($this->secure) {
+            [$bytes] = Warnings::of(fn() => fread($this->stream, $size));
+        } else {
+            // Takes less time than fread(), warns of nothing, and tells an end from nothing.
+            $bytes = stream_socket_recvfrom($this->stream, $size);
+            if ($bytes === '') {
+                return '';
+            }
+        }
+        if ($bytes === false || $bytes === '') {
+            return feof($this->stream) ? '' : null;
+        }
+        $this->moved += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    /** @return bool whether all is sent; if not, the rest will be as the client takes it, unless the connection is broken */
+    public function send(string $bytes): bool
+    {
+        if ($this->out === '' && !$this->secure) {
+            $sent = stream_socket_sendto($this->stream, $bytes);
+            if ($sent === \strlen($bytes)) {
+                $this->moved += \strlen($bytes);
+
+                return true;
+            }
+            $bytes = $sent > 0 ? substr($bytes, $sent) : $bytes;
+        }
+        $this->out .= $bytes;
+        $this->flush();
+        if ($this->out !== '') {
+            $this->writing ??= EventLoop::onWritable($this->stream, $this->writable(...));
+        }
+
+        return $this->out === '' && !$this->broken;
+    }
+
+    /** Whether something is still to be sent. */
+    public function isSending(): bool
+    {
+        return $this->out !== '';
+    }
+
+    public function pause(): void
+    {
+        EventLoop::disable($this->reading);
+        $this->paused = true;
+    }
+
+    public function resume(): void
+    {
+        if ($this->paused && !$this->closed) {
+            EventLoop::enable($this->reading);
+            $this->paused = false;
+        }
+    }
+
+    /** Says that nothing more will be sent. */
+    public function end(): void
+    {
+        if ($this->secure) {
+            // Sends the alert by which a client knows that nothing was cut off.
+            Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
+        }
+        Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
+    }
+
+    public function close(): void
+    {
+        $this->closed = true;
+        EventLoop::cancel($this->reading);
+        $this->stopWriting();
+        [$this->out, $this->sent] = ['', 0];
+        $this->written = static function (): void {}; // it leads back to this object
+        Warnings::of(fn() => fclose($this->stream));
+    }
+
+    private function writable(): void
+    {
+        $this->flush();
+        if ($this->out === '') {
+            $this->stopWriting();
+            ($this->written)();
+        }
+    }
+
+    private function flush(): void
+    {
+        do {
+            $bytes = substr($this->out, $this->sent, self::SEND);
+            $sent = Warnings::of(fn() => fwrite($this->stream, $bytes))[0];
+            if ($sent === false) {
+                [$this->out, $this->sent, $this->broken] = ['', 0, true];
+
+                return;
+            }
+            $this->moved += $sent;
+            $this->sent += $sent;
+        } while ($sent === self::SEND);
+        if ($this->sent === \strlen($this->out)) {
+            [$this->out, $this->sent] = ['', 0];
+        }
+    }
+
+    private function stopWriting(): void
+    {
+        if ($this->writing !== null) {
+            EventLoop::cancel($this->writing);
+            $this->writing = null;
+        }
+    }
+}

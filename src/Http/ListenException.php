@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/** A server can't listen on an address. */
+final class ListenException extends \RuntimeException implements SpindleException
+{
+    private function __construct(public readonly string $address, string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    public static function malformed(string $address): self
+    {
+        return new self($address, "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path");
+    }
+
+    /** @internal */
+    public static function because(string $address, string $reason): self
+    {
+        $advice = str_contains($reason, 'already in use') ? ': another program listens there; end it, or choose another port' : '';
+
+        return new self($address, "The server can't listen on {$address}: {$reason}{$advice}");
+    }
+
+    /** @internal */
+    public static function withoutCertificate(string $address): self
+    {
+        return new self($address, "The server can't listen on {$address} without a certificate: give HttpServerOptions(certificate: ...)");
+    }
+}

@@ -1,0 +1,106 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\AccessLine;
+use Spindle\Http\Internal\Middleware\Departure;
+use Spindle\Http\Internal\Middleware\LineFile;
+
+/**
+ * Logs each request that was answered, in Apache's combined format: quotes, backslashes and all bytes but printable ASCII
+ * are written as \xhh. What a handler throws is logged with the status that it is going to have, unless the client has left.
+ * The duration is up to the response, before its body is sent; a body of unknown length counts as "-".
+ *
+ * A log that can't be written harms no request: lines are lost, they are counted, and PHP's error log is told once.
+ *
+ * It knows the client and the id by what {@see TrustedProxies} and {@see RequestId} have found, when these stand before it.
+ */
+final class AccessLog implements MiddlewareInterface
+{
+    private int $lost = 0;
+
+    private function __construct(private readonly LoggerInterface|LineFile $log) {}
+
+    /** At info level; in the context: method, target, status, bytes, duration (seconds), client_ip, request_id, user_agent, referer. */
+    public static function toLogger(LoggerInterface $logger): self
+    {
+        return new self($logger);
+    }
+
+    /**
+     * Lines go to the end of a file, which may be a named pipe. To rotate it, copy and truncate it, or reload the server after moving it.
+     *
+     * @throws AccessLogException when the file can't be opened
+     */
+    public static function toFile(string $path): self
+    {
+        error_clear_last();
+        // Without waiting for a pipe's reader, and not to be inherited by commands.
+        $stream = @fopen($path, 'ane');
+
+        return $stream !== false ? new self(new LineFile($stream)) : throw AccessLogException::cantOpen($path, error_get_last()['message'] ?? 'unknown error');
+    }
+
+    /** @param resource $stream such as STDOUT; made non-blocking unless it is a terminal, and left open */
+    public static function toStream(mixed $stream): self
+    {
+        stream_isatty($stream) || stream_set_blocking($stream, false);
+
+        return new self(new LineFile($stream));
+    }
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        $begun = hrtime(true);
+        try {
+            $response = $handler->handle($request);
+        } catch (\Throwable $failure) {
+            if (!Departure::caused($failure)) {
+                $this->log(AccessLine::of($request, $failure instanceof HttpException ? $failure->status : 500, null, (hrtime(true) - $begun) / 1e9));
+            }
+            throw $failure;
+        }
+        $this->log(AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9));
+
+        return $response;
+    }
+
+    /** How many lines could not be written. */
+    public function lostLines(): int
+    {
+        return $this->lost;
+    }
+
+    /** @internal for what no handler saw, too */
+    public function log(AccessLine $line): void
+    {
+        try {
+            $why = $this->write($line);
+        } catch (\Throwable $failure) {
+            $why = $failure->getMessage();
+        }
+        if ($why !== null && ++$this->lost === 1) {
+            error_log("Spindle: the access log can't be written, so that requests are missing in it: {$why}");
+        }
+    }
+
+    /** @return string|null why it was not written; null when it was */
+    private function write(AccessLine $line): ?string
+    {
+        if ($this->log instanceof LineFile) {
+            return $this->log->append($line->combined());
+        }
+        // In braces a logger would look for names from the context.
+        $this->log->info(strtr($line->combined(), ['{' => '\x7b', '}' => '\x7d']), $line->context());
+
+        return null;
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\BodyLimited;
+
+/**
+ * Raises or lowers the limit of a request's body, for what is behind it: 413 beyond. A length that is told is judged before a
+ * byte of the body is read; where none is, so is each read, as far as the body comes from Spindle's own server.
+ */
+final readonly class BodyLimit implements MiddlewareInterface
+{
+    /**
+     * @param int $bytes at most
+     *
+     * @throws \ValueError when they are less than 0
+     */
+    public function __construct(private int $bytes)
+    {
+        if ($bytes < 0) {
+            throw new \ValueError("The limit of a body is 0 bytes or more, not {$bytes}");
+        }
+    }
+
+    /** @throws HttpException when the body is larger */
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        $body = $request->getBody();
+        $told = preg_match('/^0*+(\d++)$/D', $request->getHeaderLine('Content-Length'), $digits) === 1 ? $digits[1] : '';
+        if (\strlen($told) > 18 || max((int) $told, $body->getSize()) > $this->bytes) {
+            throw new HttpException(413, "The body is larger than {$this->bytes} bytes");
+        }
+        if ($body instanceof BodyLimited) {
+            $body->limit($this->bytes);
+        }
+
+        return $handler->handle($request);
+    }
+}

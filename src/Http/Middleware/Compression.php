@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+use Nyholm\Psr7\Stream;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\Middleware\Body;
+use Spindle\Http\Internal\Middleware\GzipStream;
+use Spindle\Http\Internal\Middleware\Preferences;
+use Spindle\Http\Internal\Middleware\Vary;
+
+/**
+ * Compresses with gzip what gets smaller by it, for clients that take it. Without ext-zlib it does nothing.
+ *
+ * A body of unknown length is compressed while it is sent, and nothing of it is held back. A strong ETag becomes weak. A response
+ * with "Cache-Control: no-transform" stays as it is.
+ *
+ * Mind BREACH (https://www.breachattack.com): where a page has a secret in it, such as a token against CSRF, and beside it something
+ * that the request chose, the compressed length gives the secret away to who can watch the line and have the victim ask again
+ * and again. Mask such secrets anew in each response, or send these pages with no-transform.
+ */
+final readonly class Compression implements MiddlewareInterface
+{
+    /** Bytes; less fits into one packet as it is. */
+    private const SMALLEST = 1024;
+
+    /** Bytes that are compressed in one go. */
+    private const AT_ONCE = 65_536;
+
+    private const LEVEL = 5;
+
+    private const TYPES = '@^(?:text/(?!event-stream)[\w.+\-]++|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
+        . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
+
+    /** Fields of a response that is encoded already, is a part, or says what its bytes are. */
+    private const FIXED = ['Content-Encoding', 'Content-Range', 'Content-Digest', 'Repr-Digest', 'Digest', 'Content-MD5'];
+
+    private const NEVER = [204, 205, 206];
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        $response = $handler->handle($request);
+        if (!\extension_loaded('zlib') || !self::gainsByIt($response)) {
+            return $response;
+        }
+        $response = Vary::by($response, 'Accept-Encoding');
+        if (!(new Preferences($request->getHeaderLine('Accept-Encoding')))->welcomes('gzip')) {
+            return $response;
+        }
+
+        return $response->getStatusCode() === 304 ? self::weakened($response) : self::compressed($response, $request->getMethod() === 'HEAD');
+    }
+
+    private static function gainsByIt(ResponseInterface $response): bool
+    {
+        $status = $response->getStatusCode();
+        $type = $response->getHeaderLine('Content-Type');
+        if (preg_match('/(?:^|[ ,\t])no-transform(?:[ ,\t]|$)/i', $response->getHeaderLine('Cache-Control')) === 1) {
+            return false;
+        }
+        // Of what the client has, which usually does not say its type again.
+        if ($status === 304) {
+            return $type === '' || preg_match(self::TYPES, $type) === 1;
+        }
+
+        return !\in_array($status, self::NEVER, true)
+            && preg_match(self::TYPES, $type) === 1
+            && array_filter(self::FIXED, $response->hasHeader(...)) === []
+            && (Body::size($response) ?? self::SMALLEST) >= self::SMALLEST;
+    }
+
+    /** For HEAD, too, the header says what GET would be answered with. RFC 9110, 9.3.2. */
+    private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
+    {
+        $body = Body::of($response);
+        $size = Body::size($response);
+        $response = self::weakened($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
+        if ($isHead || $size === null || $size > self::AT_ONCE) {
+            return $response->withoutHeader('Content-Length')->withBody(new GzipStream(\is_string($body) ? Stream::create($body) : $body, self::LEVEL));
+        }
+        $bytes = (string) gzencode(\is_string($body) ? $body : $body->getContents(), self::LEVEL);
+
+        return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
+    }
+
+    /** The same resource has other bytes now: RFC 9110, 8.8.3.3. */
+    private static function weakened(ResponseInterface $response): ResponseInterface
+    {
+        $tag = $response->getHeaderLine('ETag');
+
+        return str_starts_with($tag, '"') ? $response->withHeader('ETag', "W/{$tag}") : $response;
+    }
+}

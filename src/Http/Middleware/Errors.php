@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Middleware\Departure;
+use Spindle\Http\Internal\Middleware\ErrorPage;
+
+/**
+ * Answers what a handler throws: a {@see HttpException} with its own status, message and headers, anything else with a bare
+ * 500 that tells the client nothing; the log is told of the latter. The client gets JSON (RFC 9457), HTML or plain text, as it
+ * would rather have it.
+ *
+ * What was thrown because the client has left is no error and goes through.
+ */
+final class Errors implements MiddlewareInterface
+{
+    private bool $traces = false;
+
+    /** @param LoggerInterface|null $logger gets failures at error level, the exception in the context; without one PHP's error log gets a line of each */
+    public function __construct(private readonly ?LoggerInterface $logger = null) {}
+
+    /** For development: shows failures with their traces to whoever asks. Arguments of calls are in none. */
+    public static function showingTraces(?LoggerInterface $logger = null): self
+    {
+        $errors = new self($logger);
+        $errors->traces = true;
+
+        return $errors;
+    }
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        try {
+            return $this->answered($request, $handler);
+        } catch (\Throwable $failure) {
+            if (Departure::caused($failure)) {
+                throw $failure;
+            }
+            $this->log($request, $failure);
+
+            return (new ErrorPage(500, trace: $this->traces ? $failure : null))->response($request->getHeaderLine('Accept'));
+        }
+    }
+
+    private function answered(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        try {
+            return $handler->handle($request);
+        } catch (HttpException $meant) {
+            return (new ErrorPage($meant->status, $meant->getMessage(), $meant->headers))->response($request->getHeaderLine('Accept'));
+        }
+    }
+
+    private function log(ServerRequestInterface $request, \Throwable $failure): void
+    {
+        if ($this->logger === null) {
+            error_log('Spindle: ' . json_encode("{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure), ErrorPage::JSON));
+
+            return;
+        }
+        $this->logger->error('{method} {target} was answered with 500, as its handler failed', [
+            'exception' => $failure,
+            'method' => $request->getMethod(),
+            'target' => $request->getRequestTarget(),
+            'request_id' => $request->getAttribute('request-id'),
+        ]);
+    }
+}

@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+/** In which header fields a proxy tells whose request it passes on. */
+enum ProxyHeaders
+{
+    /** Forwarded: RFC 7239. */
+    case Forwarded;
+
+    /** X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Port. */
+    case XForwarded;
+
+    /** @return non-empty-list<string> */
+    public function names(): array
+    {
+        return match ($this) {
+            self::Forwarded => ['Forwarded'],
+            self::XForwarded => ['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port'],
+        };
+    }
+}

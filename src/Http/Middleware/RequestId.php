@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Middleware;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+
+/** Gives each request an id of 128 random bits: in its attribute "request-id" and in the response's X-Request-Id. */
+final class RequestId implements MiddlewareInterface
+{
+    private const HEADER = 'X-Request-Id';
+
+    private bool $keeps = false;
+
+    /** Keeps the X-Request-Id that a request comes with, if it is 1 to 128 letters, digits, ".", "_" or "-". Whoever can send requests then chooses what logs say. */
+    public static function keepingIncoming(): self
+    {
+        $ids = new self();
+        $ids->keeps = true;
+
+        return $ids;
+    }
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        $id = $this->keeps ? $request->getHeaderLine(self::HEADER) : '';
+        if (preg_match('/^[A-Za-z0-9._\-]{1,128}$/D', $id) !== 1) {
+            $id = bin2hex(random_bytes(16));
+        }
+
+        return $handler->handle($request->withAttribute('request-id', $id))->withHeader(self::HEADER, $id);
+    }
+}

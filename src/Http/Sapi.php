@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Message\Failure;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\Request;
+use Spindle\Http\Internal\Sapi\Environment;
+use Spindle\Http\Internal\Sapi\SapiExchange;
+use Spindle\Http\Internal\Server\ResponseWriter;
+
+/**
+ * Runs the application that `spindle serve` runs under PHP-FPM, PHP's built-in server and any other SAPI: one request in
+ * each run of the script. The front controller has three lines:
+ *
+ *     require __DIR__ . '/../vendor/autoload.php';
+ *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
+ *
+ * Handlers may suspend as they do in the server. Limits and deadlines are those of the web server and of PHP here, but for
+ * those on forms.
+ */
+final class Sapi
+{
+    private const PIECE = 65_536;
+
+    private function __construct() {}
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app or the path of a file that returns one
+     *
+     * @throws AppException when the file returns no handler
+     */
+    public static function run(RequestHandlerInterface|\Closure|string $app): void
+    {
+        $application = AppLoader::of($app);
+        $environment = new Environment($_SERVER);
+        $head = $environment->head();
+        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms));
+        // What a handler prints is no part of its answer: in the server it would get into the terminal.
+        ob_start();
+        try {
+            $response = $application->handle(new Request($head, $exchange));
+        } catch (\Throwable $failure) {
+            $response = Failure::answer($failure, $head, $application->logger);
+        } finally {
+            ob_end_clean();
+        }
+        self::send($response, $head, $exchange);
+    }
+
+    private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
+    {
+        ignore_user_abort(true);
+        ini_set('default_mimetype', ''); // or PHP says what the type of an answer without one is
+        header_remove('X-Powered-By');
+        $body = $response->getBody();
+        if ($body->isSeekable()) {
+            $body->rewind();
+        }
+        header("HTTP/1.1 {$response->getStatusCode()} {$response->getReasonPhrase()}", true, $response->getStatusCode());
+        foreach ($response->getHeaders() as $name => $values) {
+            if (!isset(ResponseWriter::DECIDED[strtolower((string) $name)])) {
+                foreach ($values as $value) {
+                    header("{$name}: {$value}", false);
+                }
+            }
+        }
+        $length = ResponseWriter::givenLength($response) ?? $body->getSize();
+        $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        if ($length !== null && ($hasBody || $head->method === 'HEAD')) {
+            header("Content-Length: {$length}");
+        }
+        try {
+            $hasBody && self::sendBody($body, $length, $exchange);
+        } finally {
+            $body->close();
+        }
+    }
+
+    private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): bool
+    {
+        $sent = 0;
+        while (!$body->eof() && $sent !== $length) {
+            $piece = $body->read($length === null ? self::PIECE : min(self::PIECE, $length - $sent));
+            $sent += \strlen($piece);
+            echo $piece;
+            while (ob_get_level() > 0) {
+                ob_end_flush();
+            }
+            flush();
+            if (connection_aborted() === 1) {
+                $exchange->clientLeft();
+
+                return false;
+            }
+        }
+
+        return true;
+    }
+}

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Testing;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\AppException;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Server\Connection;
+use Spindle\Http\Internal\Server\Service;
+use Spindle\Http\Internal\Testing\Conversation;
+use Spindle\Http\Internal\Testing\FailureLog;
+use Spindle\Http\Response;
+
+/**
+ * Asks an application in the test's own process, without a port: by the code of the server, over a pair of sockets.
+ *
+ * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has a connection of its own.
+ */
+final class Client
+{
+    private const SERVER = '127.0.0.1:80';
+    private const CLIENT = '127.0.0.1:40000';
+
+    private readonly Service $service;
+    private readonly FailureLog $failures;
+
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app     or the path of a file that returns one
+     * @param HttpServerOptions|null                                                          $options instead of the application's own
+     *
+     * @throws AppException when the file returns no handler
+     */
+    public function __construct(RequestHandlerInterface|\Closure|string $app, ?HttpServerOptions $options = null)
+    {
+        $application = AppLoader::of($app);
+        $this->failures = new FailureLog();
+        $this->service = new Service($application->handler, $options ?? $application->options, $this->failures);
+    }
+
+    /**
+     * @param string                             $target  "/path?query"
+     * @param array<string, string|list<string>> $headers Host is "localhost" unless it is given, and the length of a body is told
+     *
+     * @return Response as it came: without the header fields that are about the connection, the body whole
+     *
+     * @throws \UnexpectedValueException when the answer breaks off
+     */
+    public function request(string $method, string $target, array $headers = [], string $body = ''): Response
+    {
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        if ($pair === false) {
+            throw new \RuntimeException('There is no pair of sockets: are too many files open?');
+        }
+        foreach ($pair as $stream) {
+            stream_set_blocking($stream, false);
+            stream_set_read_buffer($stream, 0);
+        }
+        $connection = new Connection($pair[0], $this->service, Peer::of(self::CLIENT, self::SERVER, false));
+        try {
+            return (new Conversation($pair[1]))->ask($method, $target, $headers, $body);
+        } finally {
+            $connection->close();
+        }
+    }
+
+    /** @param array<string, string|list<string>> $headers */
+    public function get(string $target, array $headers = []): Response
+    {
+        return $this->request('GET', $target, $headers);
+    }
+
+    /** @param array<string, string|list<string>> $headers */
+    public function post(string $target, string $body, string $type = 'application/x-www-form-urlencoded', array $headers = []): Response
+    {
+        return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);
+    }
+
+    /** @return list<\Throwable> what handlers threw and was answered with 500, in its order */
+    public function failures(): array
+    {
+        return $this->failures->failures;
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+use PHPUnit\Framework\Attributes\After;
+use Symfony\Component\Process\Process;
+
+/** An nginx of the test's own. A test that uses it has {@see OwnDirectory}. */
+trait Nginx
+{
+    private ?Process $nginx = null;
+
+    #[After(5)]
+    protected function stopNginx(): void
+    {
+        $this->nginx?->stop(2, \SIGKILL);
+        $this->nginx = null;
+    }
+
+    /**
+     * Skips the test where nginx is not installed.
+     *
+     * @param string $server directives of its one server
+     *
+     * @return string its address, a port of the loopback interface
+     */
+    private function startNginx(string $server): string
+    {
+        $program = current(array_filter(['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/usr/bin/nginx'], is_executable(...)));
+        if ($program === false) {
+            self::markTestSkipped('nginx is not installed');
+        }
+        $socket = Streams::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+        $configuration = $this->file('nginx.conf', $this->nginxConfiguration($address, $server));
+        $this->nginx = $nginx = new Process([$program, '-p', $this->path(), '-e', $this->path('nginx.log'), '-c', $configuration]);
+        $nginx->start();
+        Eventually::holds(static fn(): bool => !$nginx->isRunning() || @stream_socket_client("tcp://{$address}") !== false, 'nginx listens');
+        self::assertTrue($nginx->isRunning(), implode("\n", Text::lines($this->path('nginx.log'))));
+
+        return $address;
+    }
+
+    private function nginxConfiguration(string $address, string $server): string
+    {
+        // A master that is root gives its workers to another user, who may not read what the test has written.
+        $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? 'user root;' : '';
+
+        return <<<NGINX
+            daemon off;
+            {$user}
+            worker_processes 1;
+            pid {$this->path('nginx.pid')};
+            error_log {$this->path('nginx.log')};
+            events {}
+            http {
+                access_log off;
+                client_body_temp_path {$this->path('nginx.body')};
+                proxy_temp_path {$this->path('nginx.proxy')};
+                fastcgi_temp_path {$this->path('nginx.fastcgi')};
+                uwsgi_temp_path {$this->path('nginx.uwsgi')};
+                scgi_temp_path {$this->path('nginx.scgi')};
+                server {
+                    listen {$address};
+                    {$server}
+                }
+            }
+            NGINX;
+    }
+}

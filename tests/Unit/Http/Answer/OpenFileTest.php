@@ -1,0 +1,194 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Answer;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Answer\OpenFile;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+
+final class OpenFileTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    public function testWhatIsToldOfItIsToldOfTheOpenFile(): void
+    {
+        $path = $this->file('a', 'first');
+        $file = OpenFile::at($path);
+        rename($this->file('b', 'the second'), $path);
+
+        self::assertSame(5, $file->size);
+        self::assertSame('first', (string) $file->whole());
+    }
+
+    public function testWhatIsNoFileIsNotThere(): void
+    {
+        posix_mkfifo($this->path('pipe'), 0o600);
+        mkdir($this->path('directory'));
+        symlink('nowhere', $this->path('dangling'));
+        symlink('circle', $this->path('circle'));
+        $this->file('file', 'content');
+        $paths = ['', '.', "file\0", 'file/', 'file/below', 'absent', 'absent/file', 'pipe', 'directory', 'dangling', 'circle', str_repeat('a', 300), str_repeat('a/', 5000)];
+
+        foreach ($paths as $path) {
+            self::assertSame(404, self::statusOf($this->path() . "/{$path}"), $path);
+        }
+        self::assertSame(404, self::statusOf('/dev/null'));
+        self::assertSame(404, self::statusOf(''));
+        self::assertSame(404, self::statusOf("\0"));
+    }
+
+    public function testNoStreamWrapperIsAsked(): void
+    {
+        foreach (['php://stdin', 'data:text/plain,content', 'data://text/plain,content', 'http://127.0.0.1:1/', 'file://' . __FILE__, 'glob:///*', 'compress.zlib://' . __FILE__] as $path) {
+            self::assertSame(404, self::statusOf($path), $path);
+        }
+    }
+
+    public function testARelativePathBeginsInTheWorkingDirectory(): void
+    {
+        $this->file('file', 'content');
+        $before = (string) getcwd();
+        chdir($this->path());
+        try {
+            $file = OpenFile::at('file');
+            self::assertTrue($file->liesBelow((string) realpath($this->path())));
+        } finally {
+            chdir($before);
+        }
+        self::assertSame('content', (string) $file->whole());
+    }
+
+    public function testAFileThatCanNotBeReadIsForbidden(): void
+    {
+        $path = $this->file('file', 'content', 0o000);
+        $isRoot = posix_geteuid() === 0;
+        $isRoot ? posix_seteuid(65_534) : null;
+        try {
+            self::assertSame(403, self::statusOf($path));
+        } finally {
+            $isRoot ? posix_seteuid(0) : null;
+        }
+    }
+
+    public function testWithoutADescriptorLeftNothingIsSaidOfTheFile(): void
+    {
+        $path = $this->file('file', 'content');
+        $limit = posix_getrlimit();
+        self::assertIsArray($limit);
+        $soft = $limit['soft openfiles'];
+        self::assertIsInt($soft);
+        self::assertTrue(class_exists(HttpException::class) && class_exists(OpenFile::class)); // their code is read from files, too
+        posix_setrlimit(\POSIX_RLIMIT_NOFILE, 3, (int) $limit['hard openfiles']);
+        try {
+            OpenFile::at($path);
+            self::fail('It was opened');
+        } catch (\RuntimeException $failure) {
+            self::assertNotInstanceOf(HttpException::class, $failure);
+            self::assertStringContainsString('too many open files', $failure->getMessage());
+        } finally {
+            posix_setrlimit(\POSIX_RLIMIT_NOFILE, $soft, (int) $limit['hard openfiles']);
+        }
+    }
+
+    public function testALinkIsBelowWhereItLeads(): void
+    {
+        $root = $this->root();
+        $this->file('outside', 'outside');
+        mkdir("{$root}/directory");
+        $this->file('root/directory/file', 'inside');
+        symlink('directory/file', "{$root}/within");
+        symlink("{$root}/directory", "{$root}/directory within");
+        symlink('../outside', "{$root}/out");
+        symlink('..', "{$root}/up");
+        symlink('../root/directory/file', "{$root}/out and in");
+        mkdir("{$root}-too");
+        $this->file('root-too/file', 'of a name that begins alike');
+
+        foreach (['directory/file', 'within', 'directory within/file', 'out and in', 'up/root/directory/file'] as $inside) {
+            self::assertTrue(OpenFile::at("{$root}/{$inside}")->liesBelow($root), $inside);
+        }
+        foreach (['out', 'up/outside', '../root-too/file', '../outside'] as $outside) {
+            self::assertFalse(OpenFile::at("{$root}/{$outside}")->liesBelow($root), $outside);
+        }
+        self::assertTrue(OpenFile::at("{$root}/out")->liesBelow('/'));
+    }
+
+    public function testALinkThatLedOutWhenItWasOpenedGainsNothingByLeadingInAfterwards(): void
+    {
+        $root = $this->root();
+        symlink($this->file('outside', 'outside'), "{$root}/link");
+        $file = OpenFile::at("{$root}/link");
+        unlink("{$root}/link");
+        $this->file('root/link', 'inside!');
+
+        self::assertFalse($file->liesBelow($root));
+    }
+
+    public function testALinkThatLeadsOutAfterwardsGainsNothingEither(): void
+    {
+        $root = $this->root();
+        $file = OpenFile::at($this->file('root/link', 'inside!'));
+        unlink("{$root}/link");
+        symlink($this->file('outside', 'outside'), "{$root}/link");
+
+        self::assertFalse($file->liesBelow($root));
+    }
+
+    public function testADirectoryThatAnotherProcessExchangedForALinkIsSeenAtOnce(): void
+    {
+        $root = $this->root();
+        mkdir("{$root}/directory");
+        $this->file('root/directory/file', 'inside');
+        mkdir($this->path('outside'));
+        $this->file('outside/file', 'outside');
+        self::assertTrue(OpenFile::at("{$root}/directory/file")->liesBelow($root));
+        $opened = OpenFile::at("{$root}/directory/file");
+        exec('cd ' . escapeshellarg($root) . ' && mv directory was && ln -s ../outside directory');
+
+        self::assertFalse($opened->liesBelow($root));
+        self::assertFalse(OpenFile::at("{$root}/directory/file")->liesBelow($root));
+    }
+
+    public function testALinkThatAnotherProcessExchangedIsFollowedAnew(): void
+    {
+        $this->file('new', 'new');
+        symlink($this->file('old', 'old'), $this->path('link'));
+        self::assertSame('old', (string) OpenFile::at($this->path('link'))->whole());
+        exec('cd ' . escapeshellarg($this->path()) . ' && ln -s new other && mv -T other link');
+
+        self::assertSame('new', (string) OpenFile::at($this->path('link'))->whole());
+    }
+
+    public function testAFileThatIsGoneIsBelowNothing(): void
+    {
+        $file = OpenFile::at($this->file('file', 'content'));
+        unlink($this->path('file'));
+
+        self::assertFalse($file->liesBelow('/'));
+    }
+
+    private function root(): string
+    {
+        mkdir($this->path('root'));
+
+        return (string) realpath($this->path('root'));
+    }
+
+    private static function statusOf(string $path): ?int
+    {
+        try {
+            OpenFile::at($path);
+
+            return null;
+        } catch (HttpException $failure) {
+            return $failure->status;
+        }
+    }
+}

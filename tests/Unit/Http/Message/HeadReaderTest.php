@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Message\BadMessageException;
+use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Http\Internal\Message\MessageLimits;
+
+final class HeadReaderTest extends TestCase
+{
+    public function testTheEmptyLineEndsTheHead(): void
+    {
+        $reader = new HeadReader(new MessageLimits());
+
+        self::assertNull($reader->line("\r\n"), 'before the request');
+        self::assertNull($reader->line("GET / HTTP/1.1\r\n"));
+        self::assertNull($reader->line("Host: \t a \t\r\n"));
+        $head = $reader->line("\r\n");
+        self::assertSame(['GET', '/', '1.1', "Host: \t a \t\r\n", 'a', 0], [$head?->method, $head?->target, $head?->version, $head?->fields, $head?->host, $head?->length]);
+    }
+
+    public function testALineIsRefusedWhenItEnds(): void
+    {
+        $reader = new HeadReader(new MessageLimits());
+        $reader->line("GET / HTTP/1.1\r\n");
+
+        $this->expectExceptionObject(BadMessageException::malformed('A header line is malformed'));
+        $reader->line("X : y\r\n");
+    }
+
+    /** Whichever of two limits a line would pass first is the one that it has passed. */
+    #[TestWith([0, 414])]
+    #[TestWith([10, 414])]
+    #[TestWith([15, 431])]
+    public function testALineThatPassesTwoLimitsHasPassedTheNearerOne(int $emptyLines, int $status): void
+    {
+        $statuses = [];
+        foreach ([range(1, 200), [200]] as $steps) {
+            $reader = new HeadReader(new MessageLimits(target: 10, head: 100, fields: 5));
+            for ($i = 0; $i < $emptyLines; ++$i) {
+                $reader->line("\r\n");
+            }
+            try {
+                array_map($reader->expect(...), $steps);
+            } catch (BadMessageException $refusal) {
+                $statuses[] = $refusal->status;
+            }
+        }
+
+        self::assertSame([$status, $status], $statuses);
+    }
+}

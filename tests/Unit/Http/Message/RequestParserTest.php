@@ -1,0 +1,234 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Message\BadMessageException;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Message\RequestParser;
+
+final class RequestParserTest extends TestCase
+{
+    private const CHUNKED = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    private RequestParser $parser;
+
+    protected function setUp(): void
+    {
+        $this->parser = new RequestParser(new MessageLimits());
+    }
+
+    /** @return iterable<string, array{string, Head}> */
+    public static function heads(): iterable
+    {
+        yield 'plain' => ["GET /a?b HTTP/1.1\r\nX:  y \r\nHOST: a:80 \r\n\r\n", new Head('GET', '/a?b', '1.1', "X:  y \r\nHOST: a:80 \r\n", 'a:80')];
+        yield 'with a body' => ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n", new Head('PUT', '/', '1.1', "Host: a\r\nContent-Length: 12\r\n", 'a', 12)];
+        yield 'with chunks' => [self::CHUNKED, new Head('POST', '/', '1.1', "Host: a\r\nTransfer-Encoding: chunked\r\n", 'a', null)];
+        yield 'with a wait' => ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n", new Head('PUT', '/', '1.1', "Host: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n", 'a', 1, true, true)];
+        yield 'with an end' => ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", new Head('GET', '/', '1.1', "Host: a\r\nConnection: close\r\n", 'a', 0, false)];
+        yield 'of HTTP/1.0' => ["GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", new Head('GET', '/', '1.0', "Expect: 100-continue\r\n", '', 0, false)];
+        yield 'of HTTP/1.0 without fields' => ["GET / HTTP/1.0\r\n\r\n", new Head('GET', '/', '1.0', '', '', 0, false)];
+        yield 'of a later version' => ["GET / HTTP/1.7\r\nHost: a\r\n\r\n", new Head('GET', '/', '1.1', "Host: a\r\n", 'a')];
+    }
+
+    #[DataProvider('heads')]
+    public function testAHeadSaysWhatItsLinesSay(string $bytes, Head $head): void
+    {
+        $this->parser->push($bytes);
+        self::assertSame(var_export($head, true), var_export($this->parser->head(), true), 'at once');
+
+        $parser = new RequestParser(new MessageLimits());
+        foreach (str_split(substr($bytes, 0, -1)) as $byte) {
+            $parser->push($byte);
+            self::assertNull($parser->head());
+        }
+        $parser->push("\n");
+        self::assertSame(var_export($head, true), var_export($parser->head(), true), 'byte by byte');
+    }
+
+    public function testBytesThatWereNotTakenAreKeptInTheirOrder(): void
+    {
+        $this->parser->push("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\n");
+        $this->parser->push("Host: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertSame('/1', $this->parser->head()?->target);
+        $this->parser->push("GET /4 HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertSame(['/2', '/3', '/4', null], [$this->parser->head()?->target, $this->parser->head()?->target, $this->parser->head()?->target, $this->parser->head()]);
+    }
+
+    public function testItIsIdleWhereAMessageMayBegin(): void
+    {
+        self::assertTrue($this->parser->isIdle());
+        $this->parser->push('POST / HTTP/1.1');
+        self::assertFalse($this->parser->isIdle());
+        self::assertNull($this->parser->head());
+        self::assertFalse($this->parser->isIdle());
+        $this->parser->push("\r\nHost: a\r\nContent-Length: 2\r\n");
+        self::assertNull($this->parser->head());
+        self::assertSame(0, $this->parser->buffered());
+        self::assertFalse($this->parser->isIdle(), 'in a head of which all lines were taken');
+        $this->parser->push("\r\n");
+        self::assertNotNull($this->parser->head());
+        self::assertFalse($this->parser->isIdle(), 'before a body');
+        $this->parser->push('ab');
+        self::assertSame('ab', $this->parser->body());
+        self::assertTrue($this->parser->isIdle());
+        $this->parser->push(self::CHUNKED);
+        self::assertNotNull($this->parser->head());
+        self::assertFalse($this->parser->isIdle(), 'before chunks');
+        $this->parser->push("0\r\n\r\n");
+        self::assertSame('', $this->parser->body());
+        self::assertTrue($this->parser->isIdle());
+    }
+
+    #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", 'ab'])]
+    #[TestWith([self::CHUNKED, "2\r\nab\r\n0\r\nX: y\r\n\r\n"])]
+    public function testItIsIdleBehindABodyThatNobodyTook(string $head, string $body): void
+    {
+        $this->parser->push($head . $body);
+
+        self::assertNotNull($this->parser->head());
+        self::assertNull($this->parser->head());
+        self::assertTrue($this->parser->isIdle());
+    }
+
+    #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", 'hello'])]
+    #[TestWith([self::CHUNKED, "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"])]
+    public function testTheRestOfABodyIsSkippedBeforeTheNextHead(string $head, string $body): void
+    {
+        $this->parser->push($head . substr($body, 0, 4));
+        self::assertNotNull($this->parser->head());
+        $taken = $this->parser->body();
+        self::assertNotSame('', $taken);
+        self::assertStringStartsWith($taken, 'hello');
+        self::assertNull($this->parser->head());
+        self::assertFalse($this->parser->isIdle());
+        $this->parser->push(substr($body, 4) . "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertSame('/next', $this->parser->head()?->target);
+        self::assertTrue($this->parser->bodyEnded());
+    }
+
+    public function testABodyIsGivenAsItComes(): void
+    {
+        $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+        self::assertTrue($this->parser->head()?->hasBody());
+
+        self::assertSame(['he', '', 3, false], [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        $this->parser->push('lloGET');
+        self::assertSame(['llo', '', 0, true, 3], [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->buffered()]);
+    }
+
+    public function testChunksAreGivenAsTheyCome(): void
+    {
+        $this->parser->push(self::CHUNKED . "5;a=b\r\nhe");
+        self::assertTrue($this->parser->head()?->hasBody());
+
+        self::assertSame(['he', null, false], [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        $this->parser->push("llo\r\n1\r\n!\r\n0");
+        self::assertSame(['llo!', '', null, false], [$this->parser->body(), $this->parser->trailers(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        $this->parser->push("\r\nX:  y\r\nZ:\r\n\r\nGET");
+        self::assertSame(['', "X:  y\r\nZ:\r\n", true, 3], [$this->parser->body(), $this->parser->trailers(), $this->parser->bodyEnded(), $this->parser->buffered()]);
+    }
+
+    public function testARequestWithoutABodyHasNone(): void
+    {
+        $this->parser->push("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1");
+
+        self::assertFalse($this->parser->head()?->hasBody());
+        self::assertSame(['', 0, true, ''], [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->trailers()]);
+    }
+
+    #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n", ''])]
+    #[TestWith([self::CHUNKED, "2710\r\n"])]
+    public function testMemoryDoesNotGrowWithABody(string $head, string $size): void
+    {
+        $this->parser->push($head);
+        self::assertNotNull($this->parser->head());
+        $piece = $size . str_repeat('x', 10_000) . ($size === '' ? '' : "\r\n");
+        $before = memory_get_usage();
+        for ($i = 0; $i < 10_000; ++$i) {
+            $this->parser->push($piece);
+            self::assertSame(10_000, \strlen($this->parser->body()));
+        }
+
+        self::assertLessThan(100_000, memory_get_usage() - $before);
+    }
+
+    public function testTheLimitsOfAHeadAreMetExactlyAtOnceAndInParts(): void
+    {
+        $line = static fn(int $target): string => 'GET /' . str_repeat('a', $target - 1) . " HTTP/1.1\r\nHost: a\r\n";
+        $fields = static fn(int $count): string => "GET / HTTP/1.1\r\nHost: a\r\n" . str_repeat("X: y\r\n", $count - 1);
+        $head = static fn(int $size): string => "GET / HTTP/1.1\r\nHost: a\r\nX:" . str_repeat('a', $size - 31);
+        foreach ([
+            [$line(8192) . "\r\n", 0], [$line(8193) . "\r\n", 414], [substr($line(9000), 0, 8259), 414],
+            [$fields(100) . "\r\n", 0], [$fields(101), 431],
+            [$head(32_768) . "\r\n\r\n", 0], [$head(32_769) . "\r\n\r\n", 431], [$head(33_000), 431],
+        ] as [$bytes, $status]) {
+            self::assertSame($status, self::verdict([$bytes]));
+            self::assertSame($status, self::verdict(str_split($bytes, 100)));
+        }
+    }
+
+    public function testExtensionsOfChunksHaveALimitInAll(): void
+    {
+        foreach ([
+            [str_repeat("1;a=b\r\nx\r\n", 4095) . "0\r\n\r\n", 0], [str_repeat("1;a=b\r\nx\r\n", 4100), 400],
+            ['1;a' . str_repeat('a', 16_380) . "\r\nx\r\n0\r\n\r\n", 0], ['1;a' . str_repeat('a', 16_400), 400],
+            ['1;a="' . str_repeat('\"', 8000) . "\"\r\nx\r\n0\r\n\r\n", 0], ['1' . str_repeat(';a', 8000) . "\r\nx\r\n0\r\n\r\n", 0],
+        ] as [$chunks, $status]) {
+            self::assertSame($status, self::verdict([self::CHUNKED . $chunks]));
+            self::assertSame($status, self::verdict(str_split(self::CHUNKED . $chunks, 50)));
+        }
+    }
+
+    public function testARefusalSaysWhatIsWrong(): void
+    {
+        foreach ([
+            "GET / HTTP/1.1\nHost: a\r\n\r\n" => 'A line ends without CR',
+            "GET / HTTP/1.1\r\n\r\n" => 'There is no Host field',
+            "GET /\r\n" => 'The request line is malformed',
+            "GET / HTTP/2.0\r\n" => 'Only HTTP/1.1 and HTTP/1.0 are spoken here',
+            self::CHUNKED . "x\r\n" => 'The size of a chunk is malformed',
+            self::CHUNKED . "1\r\nxx\r\n" => 'The data of a chunk does not end where its size says',
+        ] as $bytes => $message) {
+            $parser = new RequestParser(new MessageLimits());
+            $parser->push($bytes);
+            try {
+                $parser->head();
+                $parser->body();
+                self::fail('It is accepted');
+            } catch (BadMessageException $refusal) {
+                self::assertSame($message, $refusal->getMessage());
+            }
+        }
+    }
+
+    /**
+     * @param list<string> $pieces
+     *
+     * @return int what they are refused by; 0 when a whole request comes of them
+     */
+    private static function verdict(array $pieces): int
+    {
+        $parser = new RequestParser(new MessageLimits());
+        $head = null;
+        try {
+            foreach ($pieces as $piece) {
+                $parser->push($piece);
+                $head ??= $parser->head();
+                $parser->body();
+            }
+        } catch (BadMessageException $refusal) {
+            return $refusal->status;
+        }
+        self::assertTrue($head !== null && $parser->isIdle());
+
+        return 0;
+    }
+}

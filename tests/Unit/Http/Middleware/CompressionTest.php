@@ -1,0 +1,310 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Middleware;
+
+use Nyholm\Psr7\Response as OtherResponse;
+use Nyholm\Psr7\ServerRequest;
+use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Middleware\Compression;
+use Spindle\Http\Response;
+
+#[RequiresPhpExtension('zlib')]
+final class CompressionTest extends TestCase
+{
+    public function testAStringIsCompressedAtOnceWithItsLength(): void
+    {
+        $text = str_repeat('Hello, world. ', 100);
+        $response = self::answer(Response::text($text, headers: ['Content-Length' => (string) \strlen($text)]));
+        $body = (string) $response->getBody();
+
+        self::assertSame($text, gzdecode($body));
+        self::assertSame((string) \strlen($body), $response->getHeaderLine('Content-Length'));
+        self::assertSame(\strlen($body), $response->getBody()->getSize());
+        self::assertLessThan(200, \strlen($body));
+        self::assertSame(['gzip'], $response->getHeader('Content-Encoding'));
+        self::assertSame('Accept-Encoding', $response->getHeaderLine('Vary'));
+    }
+
+    public function testResponsesOfOthersAreCompressedToo(): void
+    {
+        $text = random_bytes(2000) . str_repeat('x', 2000);
+
+        self::assertSame($text, gzdecode((string) self::answer(new OtherResponse(200, ['content-type' => 'text/html'], $text))->getBody()));
+    }
+
+    public function testAResponseCanBeSentAgain(): void
+    {
+        foreach ([2000, 200_000] as $size) {
+            $response = Response::text(str_repeat('x', $size));
+            self::answer($response)->getBody()->getContents();
+
+            self::assertSame($size, \strlen((string) gzdecode(self::answer($response)->getBody()->getContents())));
+        }
+    }
+
+    public function testALargeBodyIsCompressedWhileItIsSent(): void
+    {
+        $text = self::text(300_000);
+        $response = self::answer(Response::text($text, headers: ['Content-Length' => '300000', 'Accept-Ranges' => 'bytes']));
+
+        self::assertFalse($response->hasHeader('Content-Length'));
+        self::assertFalse($response->hasHeader('Accept-Ranges'));
+        self::assertNull($response->getBody()->getSize());
+        self::assertSame($text, gzdecode(self::readBy($response->getBody(), 1000)));
+    }
+
+    public function testWhatAStreamGivesCanBeReadAtOnce(): void
+    {
+        $inflate = inflate_init(\ZLIB_ENCODING_GZIP);
+        \assert($inflate !== false);
+        $body = self::answer(Response::stream(['a', 'bc', '', str_repeat('d', 50_000), 'e'], 'text/plain'))->getBody();
+        $pieces = [];
+        while (!$body->eof()) {
+            $piece = inflate_add($inflate, $body->read(65_536));
+            $pieces[] = \strlen((string) $piece);
+        }
+
+        self::assertSame([1, 2, 16_384, 16_384, 16_384, 848, 1, 0], $pieces);
+    }
+
+    public function testABodyCanBeReadInAnyPieces(): void
+    {
+        $chunks = [self::text(1000), self::text(70_000), 'x'];
+        foreach ([1, 7, 100_000] as $length) {
+            $body = self::answer(Response::stream($chunks, 'text/plain'))->getBody();
+            $bytes = self::readBy($body, $length);
+
+            self::assertSame(implode('', $chunks), gzdecode($bytes));
+            self::assertSame(\strlen($bytes), $body->tell());
+        }
+    }
+
+    public function testAnEmptyStreamIsEmpty(): void
+    {
+        self::assertSame('', gzdecode((string) self::answer(Response::stream([], 'text/plain'))->getBody()));
+    }
+
+    public function testAStreamThatHasNothingYetIsAskedAgain(): void
+    {
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], new Pieces(['a', '', '', 'b'])))->getBody();
+
+        self::assertSame('ab', gzdecode(self::readBy($body, 100)));
+    }
+
+    public function testABodyIsReadFromWhereItStands(): void
+    {
+        foreach ([2000, 200_000] as $size) {
+            $stream = Stream::create(str_repeat('x', 10) . str_repeat('y', $size));
+            $stream->seek(10);
+
+            self::assertSame(str_repeat('y', $size), gzdecode(self::readBy(self::answer(new Response(200, ['Content-Type' => 'text/plain'], $stream))->getBody(), 8192)));
+        }
+    }
+
+    public function testClosingTheBodyClosesItsSource(): void
+    {
+        foreach ([0, 1] as $reads) {
+            $source = new Pieces(['a', 'b']);
+            $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+            $reads === 0 || $body->read(100) !== '';
+            $body->close();
+
+            self::assertTrue($source->closed);
+            self::assertTrue($body->eof());
+            self::assertSame('', $body->read(100));
+        }
+    }
+
+    public function testABodyThatIsClosedWhileItIsReadStaysClosed(): void
+    {
+        $source = new Pieces(['a', 'b']);
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+        $source->meanwhile = $body->close(...);
+
+        self::assertSame('', $body->read(100));
+        self::assertTrue($body->eof());
+    }
+
+    public function testWhatTheSourceThrowsComesThrough(): void
+    {
+        $source = new Pieces(['a']);
+        $source->meanwhile = static fn() => throw new \RuntimeException('The disk is gone');
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+
+        $this->expectExceptionObject(new \RuntimeException('The disk is gone'));
+        $body->read(100);
+    }
+
+    public function testACompressedStreamIsReadOnlyAndOnce(): void
+    {
+        $body = self::answer(Response::stream(['a'], 'text/plain'))->getBody();
+
+        self::assertSame([true, false, false], [$body->isReadable(), $body->isWritable(), $body->isSeekable()]);
+        $this->expectException(\RuntimeException::class);
+        $body->rewind();
+    }
+
+    /** @return iterable<string, array{string, bool}> */
+    public static function types(): iterable
+    {
+        foreach ([
+            'text/plain', 'text/html; charset=utf-8', 'TEXT/CSS', 'text/csv;header=present', 'application/json', 'application/problem+json', 'application/vnd.a.b+json; v=1',
+            'application/javascript', 'application/xml', 'application/rss+xml', 'image/svg+xml', 'application/wasm', 'application/x-ndjson', 'font/ttf', 'image/x-icon',
+        ] as $type) {
+            yield $type => [$type, true];
+        }
+        foreach (['', 'text/', 'image/png', 'image/jpeg', 'video/mp4', 'application/zip', 'application/octet-stream', 'font/woff2', 'application/jsonp', 'xtext/plain', 'text/event-stream', 'Text/Event-Stream; charset=utf-8', 'x'] as $type) {
+            yield "not '{$type}'" => [$type, false];
+        }
+    }
+
+    #[DataProvider('types')]
+    public function testWhatGetsSmallerIsCompressed(string $type, bool $compresses): void
+    {
+        $response = self::answer(new Response(200, $type === '' ? [] : ['Content-Type' => $type], str_repeat('x', 2000)));
+
+        self::assertSame($compresses, $response->hasHeader('Content-Encoding'));
+        self::assertSame($compresses, $response->hasHeader('Vary'));
+    }
+
+    /** @return iterable<string, array{string, bool}> */
+    public static function acceptFields(): iterable
+    {
+        yield 'nothing' => ['', false];
+        yield 'gzip' => ['gzip', true];
+        yield 'a browser' => ['gzip, deflate, br, zstd', true];
+        yield 'in capitals' => ['GZIP', true];
+        yield 'with a weight' => ['br;q=1.0, gzip;q=0.001', true];
+        yield 'refused' => ['gzip;q=0', false];
+        yield 'refused, with digits' => ['gzip; q=0.000, *', false];
+        yield 'anything' => ['*', true];
+        yield 'nothing at all' => ['*;q=0', false];
+        yield 'another' => ['br', false];
+        yield 'identity' => ['identity', false];
+        yield 'rather not' => ['identity, gzip;q=0.5', false];
+        yield 'as well' => ['identity;q=0.5, gzip;q=0.5', true];
+        yield 'a name that is longer' => ['gzipped, x-gzip', false];
+        yield 'a weight that is none' => ['gzip;q=yes', false];
+        yield 'a weight below 0' => ['gzip;q=-1', false];
+        yield 'a great deal' => [str_repeat('br,', 10_000) . 'gzip', true];
+    }
+
+    #[DataProvider('acceptFields')]
+    public function testTheClientDecides(string $accept, bool $compresses): void
+    {
+        $response = self::answer(Response::text(str_repeat('x', 2000)), accept: $accept);
+
+        self::assertSame($compresses, $response->hasHeader('Content-Encoding'));
+        self::assertSame($compresses, (string) $response->getBody() !== str_repeat('x', 2000));
+        self::assertSame('Accept-Encoding', $response->getHeaderLine('Vary'), 'A cache learns of it either way');
+    }
+
+    /** @return iterable<string, array{ResponseInterface}> */
+    public static function left(): iterable
+    {
+        $text = static fn(int $status = 200, string $name = 'X-A', string $value = 'a'): Response => Response::text(str_repeat('x', 2000), $status, [$name => $value]);
+        yield 'small' => [Response::text(str_repeat('x', 1023))];
+        yield 'small by its length' => [Response::stream(['x'], 'text/plain', headers: ['Content-Length' => '1'])];
+        yield 'encoded' => [$text(200, 'Content-Encoding', 'br')];
+        yield 'encoded in name' => [$text(200, 'content-encoding', 'identity')];
+        yield 'not to be transformed' => [$text(200, 'Cache-Control', 'public, no-transform')];
+        yield 'not to be transformed, in capitals' => [$text(200, 'Cache-Control', 'No-Transform,public')];
+        yield 'a part' => [$text(206, 'Content-Range', 'bytes 0-1999/5000')];
+        yield 'a part of other kind' => [$text(206)];
+        yield 'the range that there is' => [$text(416, 'Content-Range', 'bytes */5000')];
+        yield 'no content' => [$text(204)];
+        yield 'reset' => [$text(205)];
+        yield 'with a digest' => [$text(200, 'Repr-Digest', 'sha-256=:a:')];
+    }
+
+    #[DataProvider('left')]
+    public function testWhatIsNotToBeCompressedIsLeft(ResponseInterface $response): void
+    {
+        self::assertSame($response, self::answer($response));
+    }
+
+    public function testOtherDirectivesForCachesAreNotTakenForTheOne(): void
+    {
+        self::assertTrue(self::answer(Response::text(str_repeat('x', 2000), headers: ['Cache-Control' => 'x-no-transform, max-age=1']))->hasHeader('Content-Encoding'));
+    }
+
+    public function testAnErrorIsCompressedToo(): void
+    {
+        self::assertTrue(self::answer(Response::text(str_repeat('x', 1024), 404))->hasHeader('Content-Encoding'));
+    }
+
+    public function testAStrongTagBecomesWeak(): void
+    {
+        $tag = static fn(string $tag, string $accept = 'gzip'): string => self::answer(Response::text(str_repeat('x', 2000), headers: ['ETag' => $tag]), accept: $accept)->getHeaderLine('ETag');
+
+        self::assertSame('W/"a"', $tag('"a"'));
+        self::assertSame('W/"a"', $tag('W/"a"'));
+        self::assertSame('"a"', $tag('"a"', ''));
+    }
+
+    public function testNotModifiedSpeaksOfWhatTheClientHas(): void
+    {
+        $unmodified = static fn(string $accept, string $type = ''): ResponseInterface
+            => self::answer(new Response(304, ['ETag' => '"a"'] + ($type === '' ? [] : ['Content-Type' => $type])), accept: $accept);
+
+        self::assertSame(['W/"a"', 'Accept-Encoding'], [$unmodified('gzip')->getHeaderLine('ETag'), $unmodified('gzip')->getHeaderLine('Vary')]);
+        self::assertSame(['"a"', 'Accept-Encoding'], [$unmodified('')->getHeaderLine('ETag'), $unmodified('')->getHeaderLine('Vary')]);
+        self::assertSame(['W/"a"', 'Accept-Encoding'], [$unmodified('gzip', 'text/css')->getHeaderLine('ETag'), $unmodified('gzip', 'text/css')->getHeaderLine('Vary')]);
+        self::assertSame(['"a"', ''], [$unmodified('gzip', 'image/png')->getHeaderLine('ETag'), $unmodified('gzip', 'image/png')->getHeaderLine('Vary')]);
+        self::assertFalse($unmodified('gzip')->hasHeader('Content-Encoding'));
+    }
+
+    public function testHeadSaysWhatGetWouldSay(): void
+    {
+        $headers = ['Content-Length' => '2000', 'ETag' => '"a"'];
+        $head = self::answer(Response::text('', headers: $headers), 'HEAD');
+        $get = self::answer(Response::text(str_repeat('x', 2000), headers: $headers));
+
+        self::assertEquals($get->withoutHeader('Content-Length')->getHeaders(), $head->getHeaders());
+        self::assertNull($head->getBody()->getSize(), 'So that no length is made of it');
+        self::assertFalse(self::answer(Response::text(''), 'HEAD')->hasHeader('Content-Encoding'));
+    }
+
+    public function testHeadCompressesNothing(): void
+    {
+        $source = new Pieces(['a']);
+        $source->meanwhile = static fn() => throw new \LogicException('Nobody was to read');
+
+        self::assertSame('gzip', self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source), 'HEAD')->getHeaderLine('Content-Encoding'));
+    }
+
+    public function testWhatTheHandlerVariesByIsKept(): void
+    {
+        self::assertSame('Origin, Accept-Encoding', self::answer(Response::text(str_repeat('x', 2000), headers: ['Vary' => 'Origin']))->getHeaderLine('Vary'));
+    }
+
+    private static function answer(ResponseInterface $response, string $method = 'GET', string $accept = 'gzip'): ResponseInterface
+    {
+        return (new Compression())->process(new ServerRequest($method, '/', $accept === '' ? [] : ['Accept-Encoding' => $accept]), new Handler($response));
+    }
+
+    private static function readBy(StreamInterface $body, int $length): string
+    {
+        $bytes = '';
+        while (!$body->eof()) {
+            $piece = $body->read($length);
+            self::assertLessThanOrEqual($length, \strlen($piece));
+            $bytes .= $piece;
+        }
+
+        return $bytes;
+    }
+
+    /** @param positive-int $bytes */
+    private static function text(int $bytes): string
+    {
+        return substr(base64_encode(random_bytes($bytes)), 0, $bytes);
+    }
+}

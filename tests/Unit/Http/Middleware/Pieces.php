@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Middleware;
+
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ForwardOnly;
+
+/** A body that gives one piece for each read, be it empty. */
+final class Pieces implements StreamInterface
+{
+    use ForwardOnly;
+
+    public bool $closed = false;
+
+    /** @var (\Closure(): mixed)|null what happens while it is read */
+    public ?\Closure $meanwhile = null;
+
+    /** @param list<string> $pieces */
+    public function __construct(private array $pieces) {}
+
+    public function read(int $length): string
+    {
+        if ($this->meanwhile !== null) {
+            ($this->meanwhile)();
+        }
+
+        return array_shift($this->pieces) ?? '';
+    }
+
+    public function eof(): bool
+    {
+        return $this->pieces === [];
+    }
+
+    public function tell(): int
+    {
+        return 0;
+    }
+
+    public function close(): void
+    {
+        $this->closed = true;
+    }
+}
