@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures what Spindle's commands, tasks and PostgreSQL client claim, one line of docs/explanation/benchmarks.md after
-# the other.
+# Measures what Spindle's commands, tasks, PostgreSQL client and HTTP server claim, one line of
+# docs/explanation/benchmarks.md after the other.
 #
 #   bench/all.sh                     everything, small: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
@@ -8,10 +8,12 @@
 #                                    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory
 #                                    tasks-start contexts postgres-select postgres-unit postgres-update postgres-rows
 #                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
-#                                    postgres-cancel postgres-acquire
+#                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
+#                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls
 #
-# PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, and PUMICE the
-# folder of Pumice's source. Raw data goes to the folder that JSON names, where it is set.
+# PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, PUMICE the
+# folder of Pumice's source, and AUTOLOAD files, between blanks, by which PHP finds the peers of http. Raw data goes to the
+# folder that JSON names, where it is set.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,11 +21,13 @@ php=${PHP:-php}
 many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
+seconds=1 soak=100000
 if [ "${1:-}" = --full ]; then
     shift
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
+    seconds=3 soak=10000000
 fi
 
 title() {
@@ -34,6 +38,14 @@ bench() {
     script=$1
     shift
     "$php" "bench/$script.php" "$@" ${JSON:+--json "$JSON/$name.json"}
+}
+
+http() {
+    set -- --only "$1" -n "$soak" --seconds "$seconds" --rounds "$rounds"
+    for one in ${AUTOLOAD:-}; do
+        set -- "$@" --autoload "$one"
+    done
+    bench http "$@"
 }
 
 measure() {
@@ -133,6 +145,42 @@ measure() {
         postgres-acquire)
             title '100 who wait for one connection: in their order, never late by more than 20 ms'
             bench postgres --only acquire --rounds "$rounds" ;;
+        http-text)
+            title 'Plain text: >= Workerman, 2 x ReactPHP, 7 x amphp, 0.6 of the limit; <= 1/4 of the CPU of nginx with FPM'
+            http text ;;
+        http-text-same)
+            title 'Plain text, identical requests'
+            http text-same ;;
+        http-json)
+            title 'JSON'
+            http json ;;
+        http-echo)
+            title 'A POST of 1 KB there and back: >= Workerman'
+            http echo ;;
+        http-one)
+            title 'One client on one kept connection: p50 < 0.3 ms'
+            http one ;;
+        http-connections)
+            title 'Plain text for 32 and for 256 connections'
+            http connections ;;
+        http-two)
+            title 'Two processes: >= 1.8 x one'
+            http two ;;
+        http-wait)
+            title 'A handler that waits for 10 ms, 256 at once'
+            http wait ;;
+        http-idle)
+            title 'An idle connection: < 20 KB'
+            http idle ;;
+        http-soak)
+            title 'Memory after very many requests: within 2 % of that after a tenth'
+            http soak ;;
+        http-slow)
+            title '500 slow clients: p99 of the healthy ones < 2 x, all closed at the deadline'
+            http slow ;;
+        http-tls)
+            title 'Plain text over TLS'
+            http tls ;;
         *)
             echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
             exit 255 ;;
@@ -142,7 +190,9 @@ measure() {
 [ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
     tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
     postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
-    postgres-sleep postgres-gaps postgres-cancel postgres-acquire
+    postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
+    http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-idle http-soak http-slow \
+    http-tls
 for name; do
     measure "$name"
 done

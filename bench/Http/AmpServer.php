@@ -22,36 +22,33 @@ final class AmpServer
 
     public static function serve(Site $site): void
     {
-        $create = [self::SERVER, 'createForDirectAccess'];
-        \assert(\is_callable($create));
-        $server = $create(new NullLogger(), false, Site::BACKLOG, Site::BACKLOG, Site::BACKLOG);
-        self::call($server, 'expose', $site->address(), self::bind($site));
-        self::call($server, 'start', self::make(self::HANDLER, self::handler($site->work)), self::make(self::ERRORS));
+        $server = Foreign::call(self::SERVER, 'createForDirectAccess', new NullLogger(), false, Site::BACKLOG, Site::BACKLOG, Site::BACKLOG);
+        Foreign::call($server, 'expose', $site->address(), self::bind($site));
+        Foreign::call($server, 'start', Foreign::make(self::HANDLER, self::handler($site->work)), Foreign::make(self::ERRORS));
         EventLoop::run();
     }
 
     private static function bind(Site $site): mixed
     {
-        $context = self::call(self::call(self::make(self::BIND), 'withTcpNoDelay'), 'withBacklog', Site::BACKLOG);
+        $context = Foreign::call(Foreign::call(Foreign::make(self::BIND), 'withTcpNoDelay'), 'withBacklog', Site::BACKLOG);
         if (!$site->isTls()) {
             return $context;
         }
-        $certificate = self::make(self::CERTIFICATE, $site->certificate, $site->key);
+        $certificate = Foreign::make(self::CERTIFICATE, $site->certificate, $site->key);
 
-        return self::call($context, 'withTlsContext', self::call(self::make(self::TLS), 'withDefaultCertificate', $certificate));
+        return Foreign::call($context, 'withTlsContext', Foreign::call(Foreign::make(self::TLS), 'withDefaultCertificate', $certificate));
     }
 
     private static function handler(Work $work): \Closure
     {
-        $response = self::RESPONSE;
-        \assert(class_exists($response));
+        $response = Foreign::found(self::RESPONSE);
         $text = ['Content-Type' => 'text/plain; charset=utf-8'];
 
         return match ($work) {
             Work::Text => static fn(): object => new $response(200, $text, Work::TEXT),
             Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
-            Work::Echo => static function (mixed $request) use ($response): object {
-                \assert(\is_object($request) && method_exists($request, 'getBody'));
+            Work::Echo => static function (object $request) use ($response): object {
+                \assert(method_exists($request, 'getBody'));
                 $body = $request->getBody();
                 \assert(\is_object($body) && method_exists($body, 'buffer'));
 
@@ -64,21 +61,5 @@ final class AmpServer
             },
             Work::Burn => throw new \LogicException('amphp/http-server takes no part in this'),
         };
-    }
-
-    private static function make(string $class, mixed ...$arguments): object
-    {
-        \assert(class_exists($class));
-
-        return new $class(...$arguments);
-    }
-
-    /** The packages are not known to be there, so that none of their classes can be named. */
-    private static function call(mixed $object, string $method, mixed ...$arguments): mixed
-    {
-        $callable = [$object, $method];
-        \assert(\is_callable($callable));
-
-        return $callable(...$arguments);
     }
 }

@@ -101,7 +101,6 @@ final readonly class Comparison
     private function processes(): void
     {
         $what = Measurement::Two;
-        // What it needs is told by its own help, wherever it is.
         if (!class_exists('Spindle\Cli\ServeCommand')) {
             echo "\n{$what->title()}: not available: there is no spindle serve\n";
 

@@ -35,9 +35,9 @@ enum Contestant: string
         return match ($this) {
             self::Spindle, self::Bare => null,
             self::Fpm => Fpm::missing(),
-            self::Workerman => Package::missing('workerman/workerman', WorkermanServer::SERVER),
-            self::React => Package::missing('react/http', ReactServer::SERVER),
-            self::Amp => Package::missing('amphp/http-server', AmpServer::SERVER),
+            self::Workerman => self::notFound('workerman/workerman', WorkermanServer::SERVER),
+            self::React => self::notFound('react/http', ReactServer::SERVER),
+            self::Amp => self::notFound('amphp/http-server', AmpServer::SERVER),
         };
     }
 
@@ -74,5 +74,10 @@ enum Contestant: string
             self::Amp => AmpServer::serve($site),
             self::Fpm => throw new \LogicException('nginx and PHP-FPM are programs of their own'),
         };
+    }
+
+    private static function notFound(string $package, string $class): ?string
+    {
+        return class_exists($class) ? null : "the package {$package} is not installed, and no file of --autoload knows it";
     }
 }

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Http;
 
 use Psr\Http\Message\ServerRequestInterface;
 
-/** ReactPHP's HTTP server, where its packages are found. */
+/** ReactPHP's HTTP server, where its packages are found. Its loop runs at the end of the script. */
 final class ReactServer
 {
     public const SERVER = 'React\Http\HttpServer';
@@ -17,20 +17,16 @@ final class ReactServer
 
     public static function serve(Site $site): void
     {
-        $socket = self::make(self::SOCKET, ($site->isTls() ? 'tls://' : 'tcp://') . $site->address(), [
+        $socket = Foreign::make(self::SOCKET, ($site->isTls() ? 'tls://' : 'tcp://') . $site->address(), [
             'tcp' => ['backlog' => Site::BACKLOG, 'tcp_nodelay' => true],
             'tls' => ['local_cert' => $site->certificate, 'local_pk' => $site->key],
         ]);
-        $listen = [self::make(self::SERVER, self::handler($site->work)), 'listen'];
-        \assert(\is_callable($listen));
-        $listen($socket);
-        // Its loop runs at the end of the script.
+        Foreign::call(Foreign::make(self::SERVER, self::handler($site->work)), 'listen', $socket);
     }
 
     private static function handler(Work $work): \Closure
     {
-        $response = self::RESPONSE;
-        \assert(class_exists($response));
+        $response = Foreign::found(self::RESPONSE);
         $text = ['Content-Type' => 'text/plain; charset=utf-8'];
 
         return match ($work) {
@@ -45,20 +41,10 @@ final class ReactServer
     /** @param \Closure(): object $response */
     private static function later(\Closure $response): \Closure
     {
-        $after = [self::LOOP, 'addTimer'];
-        \assert(\is_callable($after));
+        $promise = Foreign::found(self::PROMISE);
 
-        return static fn(): object => self::make(self::PROMISE, static function (callable $resolve) use ($after, $response): void {
-            $after(Work::WAIT, static function () use ($resolve, $response): void {
-                $resolve($response());
-            });
+        return static fn(): object => new $promise(static function (callable $resolve) use ($response): void {
+            Foreign::call(self::LOOP, 'addTimer', Work::WAIT, static fn() => $resolve($response()));
         });
-    }
-
-    private static function make(string $class, mixed ...$arguments): object
-    {
-        \assert(class_exists($class));
-
-        return new $class(...$arguments);
     }
 }

@@ -20,14 +20,15 @@ final readonly class Soak
     {
         $load = new Load($server->site->work, $connections, mark: max(1, intdiv($this->count, self::LOOKS)));
         $run = $this->wrk->start($server, $load, self::LIMIT);
-        for ($memory = []; \count($memory) < self::LOOKS && $run->awaitMark();) {
+        $memory = [];
+        while (\count($memory) < self::LOOKS && $run->awaitMark()) {
             $memory[] = $server->memory();
         }
         $result = $run->stop();
-        if ($memory === [] || $memory[0] === 0) {
+        if ($memory === []) {
             throw new \RuntimeException("wrk ended before a tenth of the requests: {$result->problem()}");
         }
-        [$first, $last] = [$memory[0], $memory[\count($memory) - 1]];
+        [$first, $last] = [max(1, $memory[0]), $memory[\count($memory) - 1]];
 
         return new Outcome(
             100 * ($last - $first) / $first,

@@ -21,9 +21,7 @@ final class WorkermanServer
 
     public static function serve(Site $site): void
     {
-        $class = self::SERVER;
-        \assert(class_exists($class));
-        $worker = new $class("http://{$site->address()}", [
+        $worker = Foreign::make(self::SERVER, "http://{$site->address()}", [
             'socket' => ['backlog' => Site::BACKLOG],
             'ssl' => ['local_cert' => $site->certificate, 'local_pk' => $site->key, 'verify_peer' => false],
         ]);
@@ -31,42 +29,34 @@ final class WorkermanServer
         $worker->count = 1;
         $worker->transport = $site->isTls() ? 'ssl' : 'tcp';
         $worker->onMessage = self::handler($site->work);
-        $settings = new \ReflectionClass($class);
+        $settings = new \ReflectionClass($worker);
         $settings->setStaticPropertyValue('pidFile', getcwd() . '/workerman.pid');
         $settings->setStaticPropertyValue('logFile', getcwd() . '/workerman.log');
         // It reads its command from there.
         $GLOBALS['argv'] = ['http-contestant.php', 'start'];
-        $run = [$class, 'runAll'];
-        \assert(\is_callable($run));
-        $run();
+        Foreign::call($worker, 'runAll');
     }
 
-    /** @return \Closure(mixed, mixed): void */
+    /** @return \Closure(object, object): void */
     private static function handler(Work $work): \Closure
     {
-        [$timer, $response] = [self::TIMER, self::RESPONSE];
-        \assert(class_exists($timer) && class_exists($response));
-        $after = [$timer, 'add'];
-        \assert(\is_callable($after));
+        $response = Foreign::found(self::RESPONSE);
 
         return match ($work) {
-            Work::Text => static function (mixed $connection): void {
-                \assert(\is_object($connection) && method_exists($connection, 'send'));
+            Work::Text => static function (object $connection): void {
+                \assert(method_exists($connection, 'send'));
                 $connection->send(Work::TEXT);
             },
-            Work::Json => static function (mixed $connection) use ($response): void {
-                \assert(\is_object($connection) && method_exists($connection, 'send'));
+            Work::Json => static function (object $connection) use ($response): void {
+                \assert(method_exists($connection, 'send'));
                 $connection->send(new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)));
             },
-            Work::Echo => static function (mixed $connection, mixed $request): void {
-                \assert(\is_object($connection) && method_exists($connection, 'send') && \is_object($request) && method_exists($request, 'rawBody'));
+            Work::Echo => static function (object $connection, object $request): void {
+                \assert(method_exists($connection, 'send') && method_exists($request, 'rawBody'));
                 $connection->send($request->rawBody());
             },
-            Work::Wait => static function (mixed $connection) use ($after): void {
-                $after(Work::WAIT, static function () use ($connection): void {
-                    \assert(\is_object($connection) && method_exists($connection, 'send'));
-                    $connection->send(Work::TEXT);
-                }, [], false);
+            Work::Wait => static function (object $connection): void {
+                Foreign::call(self::TIMER, 'add', Work::WAIT, static fn() => Foreign::call($connection, 'send', Work::TEXT), [], false);
             },
             Work::Burn => throw new \LogicException('Workerman takes no part in this'),
         };

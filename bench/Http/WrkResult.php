@@ -46,7 +46,7 @@ final readonly class WrkResult
             throw new \RuntimeException('wrk said no figures: ' . trim($output));
         }
 
-        return new self($figures['requests'], $figures['us'] / 1e6, $figures['p50'] / 1e3, $figures['p99'] / 1e3, array_filter($errors));
+        return new self($figures['requests'], $figures['us'] / 1e6, $figures['p50'] / 1e3, $figures['p99'] / 1e3, array_diff($errors, [0]));
     }
 
     /** @return float requests a second */

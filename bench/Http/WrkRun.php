@@ -30,7 +30,7 @@ final class WrkRun
     public function __construct(array $command)
     {
         $this->before = Usage::now()->cpu;
-        $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);
+        $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], \STDERR], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException('wrk could not be started');
         }
@@ -55,14 +55,11 @@ final class WrkRun
     public function awaitMark(): bool
     {
         $mark = Load::MARK . "\n";
-        while (($position = strpos($this->said, $mark)) === false) {
-            if (!$this->read()) {
-                return false;
-            }
-        }
-        $this->said = substr_replace($this->said, '', $position, \strlen($mark));
+        while (!str_contains($this->said, $mark) && $this->read());
+        [$before, $after] = explode($mark, $this->said, 2) + [1 => null];
+        $this->said = $before . $after;
 
-        return true;
+        return $after !== null;
     }
 
     /** @throws \RuntimeException when it said no figures */

@@ -40,6 +40,12 @@ final class BenchCommand extends Command
           <info>spindle bench postgres --only select --connections 1,4,8 --fibers 1,16,64,256</info>
           <info>spindle bench postgres --only rows,copy --dsn 'postgres://user@db.example/test' --json rows.json</info>
 
+        Serves HTTP by Spindle's server and by those of its peers that are found, with wrk as the client:
+
+          <info>spindle bench http</info>
+          <info>spindle bench http --only text,echo --autoload ../peers/vendor/autoload.php</info>
+          <info>spindle bench http --only soak -n 10000000 --json soak.json</info>
+
         Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
 
           <info>spindle bench contexts</info>
@@ -48,28 +54,31 @@ final class BenchCommand extends Command
         Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'contexts' => 'contexts.php'];
+    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'contexts' => 'contexts.php'];
 
     /** By name: the script's option, a shortcut, the help. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement [default: 3000 commands; the others have a number for each]'],
+        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak [default: 3000 commands; 1000000 requests; the others have a number for each]'],
         'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'commands, tasks, postgres: measurements of each contestant [default: 5]'],
+        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http: measurements of each contestant [default: 5]'],
         'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
         'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
         'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
         'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
-        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire [default: all]'],
+        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls [default: all]'],
         'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
         'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
-        'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]'],
+        'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]'],
         'fibers' => ['--fibers', null, 'postgres: that share these connections, between commas [default: some of 1, 64 and 256]'],
         'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]'],
         'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
         'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
         'limit' => ['--limit', null, 'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]'],
         'dsn' => ['--dsn', null, 'postgres: the server to measure, by a DSN [default: a temporary cluster]'],
+        'seconds' => ['--seconds', null, 'http: of load for each measurement [default: 3]'],
+        'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
+        'deadline' => ['--deadline', null, 'http: seconds for the head of a request, which slow clients do not keep [default: 10]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],
@@ -88,7 +97,7 @@ final class BenchCommand extends Command
             ->addArgument('what', InputArgument::REQUIRED, 'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)))
             ->addOption('cold', null, InputOption::VALUE_NONE, 'commands: take the start of a pool into its figure');
         foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
-            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED | ($name === 'php' ? InputOption::VALUE_IS_ARRAY : 0), $help);
+            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED | (\in_array($name, ['php', 'autoload'], true) ? InputOption::VALUE_IS_ARRAY : 0), $help);
         }
     }
 

@@ -50,4 +50,10 @@ final class AppException extends \RuntimeException implements SpindleException
 
         return new self($app, "{$who} returned {$what}: " . self::WANTED);
     }
+
+    /** @internal What another process said that was to serve it. */
+    public static function told(string $app, string $message): self
+    {
+        return new self($app, $message);
+    }
 }

@@ -59,8 +59,11 @@ final class Sapi
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
-        ini_set('default_mimetype', ''); // or PHP says what the type of an answer without one is
+        // Or PHP says what the type is where the answer has none, and the charset where a type of text has none.
+        ini_set('default_mimetype', '');
+        ini_set('default_charset', '');
         header_remove('X-Powered-By');
+        $whole = $response instanceof Response && \is_string($response->body()) ? \strlen($response->body()) : null;
         $body = $response->getBody();
         if ($body->isSeekable()) {
             $body->rewind();
@@ -73,7 +76,7 @@ final class Sapi
                 }
             }
         }
-        $length = ResponseWriter::givenLength($response) ?? $body->getSize();
+        $length = $whole ?? ResponseWriter::givenLength($response) ?? $body->getSize();
         $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
         if ($length !== null && ($hasBody || $head->method === 'HEAD')) {
             header("Content-Length: {$length}");

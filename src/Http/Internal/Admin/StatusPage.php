@@ -6,21 +6,25 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** One page with its style and its script, to which nothing else may be added. */
+/** One page with its style and its scripts, to which the browser lets nobody add anything. */
 final readonly class StatusPage
 {
     private string $html;
 
+    /** What may be in the page, by https://www.w3.org/TR/CSP3/. */
     private string $policy;
 
     public function __construct()
     {
-        $style = self::file('status.css');
-        $script = self::file('status.js');
-        $this->html = strtr(self::file('status.html'), ['<style></style>' => "<style>{$style}</style>", '<script></script>' => "<script>{$script}</script>"]);
-        // https://www.w3.org/TR/CSP3/
-        $this->policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'; img-src data:; "
-            . 'style-src ' . self::source($style) . '; script-src ' . self::source($script);
+        $hashes = ['style' => '', 'script' => ''];
+        $this->html = (string) preg_replace_callback('~<(style|script)>(.+?)</~', static function (array $match) use (&$hashes): string {
+            $content = "\n" . self::file($match[2]);
+            $hashes[$match[1]] .= " 'sha256-" . base64_encode(hash('sha256', $content, true)) . "'";
+
+            return "<{$match[1]}>{$content}</";
+        }, self::file('page.html'));
+        $this->policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'; img-src data:"
+            . "; style-src{$hashes['style']}; script-src{$hashes['script']}";
     }
 
     public function answer(): Response
@@ -35,11 +39,6 @@ final readonly class StatusPage
 
     private static function file(string $name): string
     {
-        return (string) file_get_contents(__DIR__ . "/{$name}");
-    }
-
-    private static function source(string $inline): string
-    {
-        return "'sha256-" . base64_encode(hash('sha256', $inline, true)) . "'";
+        return (string) file_get_contents(__DIR__ . "/StatusPage/{$name}");
     }
 }

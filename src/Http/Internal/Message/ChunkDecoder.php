@@ -16,7 +16,7 @@ final class ChunkDecoder
 
     private const FIELD_LINE = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Bytes of all lines with sizes beyond those of the sizes: nobody uses extensions, but to keep a server busy. */
+    /** Bytes of extensions beyond those of the data: who sends more of them keeps a server busy. */
     private const EXTENSIONS = 16_384;
 
     private const SIZE_DIGITS = 15;
@@ -124,8 +124,8 @@ final class ChunkDecoder
         if (preg_match(self::SIZE_LINE, $line, $match) !== 1) {
             throw BadMessageException::malformed('The size of a chunk is malformed');
         }
-        $this->extensions += \strlen($match[2]);
         $size = (int) hexdec($match[1]);
+        $this->extensions = max(0, $this->extensions + \strlen($match[2]) - $size);
         $this->last = $size === 0;
         $this->missing = $this->last ? null : $size;
     }
@@ -134,7 +134,7 @@ final class ChunkDecoder
     private function checkExtensions(int $line): void
     {
         if ($this->extensions + $line > self::EXTENSIONS + self::SIZE_DIGITS) {
-            throw BadMessageException::malformed('The extensions of chunks are longer than ' . self::EXTENSIONS . ' bytes');
+            throw BadMessageException::malformed('The extensions of chunks are longer than their data by more than ' . self::EXTENSIONS . ' bytes');
         }
     }
 

@@ -202,6 +202,11 @@ final class HeadReader
         $head = new Head();
         [$head->method, $head->target, $head->version] = [$this->method, $this->target, $this->version];
         [$head->fields, $head->host] = [$this->fields, $this->host ?? ''];
+        if (preg_match('@^https?+://([^/?]++)@i', $this->target, $match) === 1) {
+            // RFC 9112, 3.2.2: it counts, whatever the field says.
+            $head->host = $match[1];
+            $head->fields = "Host: {$match[1]}\r\n" . preg_replace('/^host:[^\n]*+\n/im', '', $this->fields);
+        }
         $head->length = $this->chunked ? null : $this->length ?? 0;
         $head->persistent = !$this->close && (!$old || $this->keep);
         $head->expectsContinue = $this->continue && !$old;

@@ -145,7 +145,7 @@ final class RequestParser
         return true;
     }
 
-    /** @param array{string, string, string, string, string, 5?: string} $match */
+    /** @param array<string> $match of {@see PLAIN_HEAD} */
     private function plainHead(array $match): Head
     {
         $head = new Head();

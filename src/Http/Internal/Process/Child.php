@@ -19,10 +19,10 @@ final class Child
     /** Pings since it last answered one. */
     public int $unanswered = 0;
 
-    /** What it said is wrong with the application. */
+    /** What it says is wrong with the application; a sentence. */
     public ?string $failure = null;
 
-    /** How it ends, as far as that is known: "exited with 1". */
+    /** How it ends otherwise, as far as that is known: "exited with 1". */
     public string $end = '';
 
     /** Whether it may still say something. */
@@ -33,5 +33,11 @@ final class Child
     public function __toString(): string
     {
         return "{$this->slot->duty->name} (pid {$this->pid})";
+    }
+
+    /** How it ended. */
+    public function story(): string
+    {
+        return $this->failure === null ? "{$this} {$this->end}" : "{$this} did not come up: {$this->failure}";
     }
 }

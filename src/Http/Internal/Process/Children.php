@@ -32,6 +32,11 @@ final class Children implements \IteratorAggregate
         return new \ArrayIterator($this->children);
     }
 
+    public function isEmpty(): bool
+    {
+        return $this->children === [];
+    }
+
     /**
      * Never returns in the child.
      *
@@ -84,10 +89,8 @@ final class Children implements \IteratorAggregate
             }
             $child->connected && $this->hear($child); // its last words
             /** @var int $status */
-            if ($child->end === '' && pcntl_wifsignaled($status)) {
-                $child->end = 'was killed by signal ' . pcntl_wtermsig($status);
-            } elseif ($child->end === '' && pcntl_wexitstatus($status) !== 0) {
-                $child->end = 'exited with ' . pcntl_wexitstatus($status);
+            if ($child->end === '' && !($child->ending && $status === 0)) {
+                $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);
             }
             $child->channel->close();
             unset($this->children[$pid]);

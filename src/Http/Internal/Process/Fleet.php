@@ -9,36 +9,29 @@ use Spindle\Http\AppException;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
-use Spindle\Internal\Launcher\Process\Signals;
 
 /**
- * The supervisor's processes: forked, watched, replaced, and ended with it. It loads nothing of the application, has no
- * event loop, and sleeps until a signal, a message or a moment that something is due at.
+ * What the supervisor does: it starts processes, replaces those that end and those whose code is old, and ends them with
+ * itself. It loads nothing of the application, and has no event loop: it sleeps until a signal, a message, or something
+ * that is due.
  */
 final class Fleet
 {
     /** A process that has served for so long did not end soon, in nanoseconds. */
     private const SOON = 10_000_000_000;
 
-    /** No wait is longer, in nanoseconds: it does not see a signal that came in the instant before it. */
-    private const LONGEST_WAIT = 1_000_000_000;
-
-    /** Without an answer to so many pings a process is killed. */
+    /** One that does not answer so many pings is killed. */
     private const PINGS = 4;
-
-    private const SIGKILL = 9;
-
-    /** @var array<int, Child> by pid; those that were told to end, too */
-    private array $children = [];
 
     /** @var list<Slot> */
     private readonly array $slots;
 
+    private readonly Children $children;
     private readonly Succession $succession;
     private readonly Surveys $surveys;
     private readonly Backoff $backoff;
 
-    /** Until all serve for the first time: a process that does not ends it all. */
+    /** Whether not all have served yet. */
     private bool $starting = true;
 
     private bool $stopping = false;
@@ -46,16 +39,18 @@ final class Fleet
     /** The second signal to stop, which ends all at once. */
     private int $killedBy = 0;
 
-    /** When pings are sent next, and when files are looked at, by hrtime(). */
-    private int $pingAt;
+    /** When the next pings are sent, and when files are looked at next, by hrtime(). */
+    private int $pingAt = 0;
     private int $lookAt = 0;
 
     /**
-     * @param list<Duty>       $duties
-     * @param string           $ready what is logged when all serve
-     * @param FileWatch|null   $files whose changes are new code
+     * @param string         $app    the file that the processes load
+     * @param list<Duty>     $duties
+     * @param string         $ready  what is logged when all serve
+     * @param FileWatch|null $files  whose changes are new code
      */
     public function __construct(
+        private readonly string $app,
         array $duties,
         private readonly string $ready,
         private readonly SupervisorOptions $options,
@@ -63,16 +58,16 @@ final class Fleet
         private readonly ?FileWatch $files = null,
     ) {
         $this->slots = array_map(static fn(Duty $duty): Slot => new Slot($duty), $duties);
+        $this->children = new Children($logger, $this->heard(...));
         $this->succession = new Succession(array_filter($this->slots, static fn(Slot $slot): bool => $slot->duty->runsApplication));
         $this->surveys = new Surveys();
         $this->backoff = new Backoff(0.2, 2.0, 30.0, 0.2);
-        $this->pingAt = $this->nextPing();
     }
 
     /**
-     * Works until it is told to stop, and returns when no process is left. Each process does so as well: it never returns.
+     * Works until it is told to stop, and returns when no process is left.
      *
-     * @return int the signal that made it end all at once, or 0
+     * @return int the signal that had it end all of them at once, or 0
      *
      * @throws AppException when a process does not come up at the start; then none is left
      */
@@ -80,15 +75,16 @@ final class Fleet
     {
         $signals = new SignalInbox();
         try {
-            while (!$this->stopping || $this->children !== []) {
+            while (!$this->stopping || !$this->children->isEmpty()) {
                 array_map($this->obey(...), $signals->take());
                 $this->keepTime((int) hrtime(true));
-                $this->startWhatIsDue((int) hrtime(true));
-                $this->wait($signals);
-                $this->reap();
+                $this->stopping ? $this->stopTheRest() : $this->startWhatIsDue((int) hrtime(true));
+                $this->children->listen($signals, $this->nextDue());
+                array_map($this->ended(...), $this->children->reap());
             }
         } finally {
-            $this->killAll();
+            $this->children->killAll();
+            array_map(self::closeSockets(...), $this->slots);
             $signals->close();
         }
 
@@ -99,125 +95,35 @@ final class Fleet
     {
         if ($signal === \SIGHUP) {
             $this->reload('');
-        } elseif ($signal !== \SIGCHLD && !$this->stopping) {
-            $this->stop();
-        } elseif ($signal !== \SIGCHLD) {
+        } elseif ($signal !== \SIGCHLD && $this->stopping) {
             $this->killedBy = $signal;
-            $this->killAll();
+            $this->children->killAll();
+        } elseif ($signal !== \SIGCHLD) {
+            $this->stop();
         }
     }
 
-    private function reload(string $why): void
+    private function reload(string $what): void
     {
         if (!$this->starting && !$this->stopping) {
-            $this->logger->info($this->succession->reload() ? "Reloading{$why}" : "Reloading again after this{$why}");
+            $this->logger->info(($this->succession->reload() ? 'Reloading' : 'Reloading once more when this is done') . $what);
         }
     }
 
     private function stop(): void
     {
         $this->stopping = true;
-        $this->logger->info('Stopping');
+        $this->logger->info('Stopping: what has come is answered');
         foreach ($this->slots as $slot) {
-            if ($slot->duty->runsApplication) {
-                $this->closeSockets($slot->duty);
-            }
+            $slot->duty->runsApplication && self::closeSockets($slot);
         }
         foreach ($this->children as $child) {
-            if ($child->slot->duty->runsApplication) {
-                $this->end($child, Message::Stop);
-            }
+            $child->slot->duty->runsApplication && $this->end($child, Message::Stop);
         }
     }
 
-    private function closeSockets(Duty $duty): void
-    {
-        foreach ($duty->sockets as $name => $socket) {
-            if (\is_resource($socket)) {
-                Listeners::remove($name);
-                fclose($socket);
-            }
-        }
-    }
-
-    private function end(Child $child, Message $how, string $payload = ''): void
-    {
-        $child->ending = true;
-        $child->readyAt === null ? $this->kill($child, '') : $child->channel->send($how, 0, $payload);
-    }
-
-    private function kill(Child $child, string $why): void
-    {
-        $child->why = $why;
-        Signals::send($child->pid, self::SIGKILL);
-    }
-
-    private function keepTime(int $now): void
-    {
-        foreach ($this->children as $child) {
-            if ($child->startUntil <= $now) {
-                $child->startUntil = \PHP_INT_MAX;
-                $this->kill($child, "It did not come up within {$this->options->startTimeout} s");
-            }
-        }
-        if ($this->pingAt <= $now) {
-            array_map($this->ping(...), $this->children);
-            $this->pingAt = $this->nextPing();
-        }
-        if ($this->files !== null && $this->lookAt <= $now) {
-            $changes = $this->files->changes();
-            $changes === [] ? null : $this->reload(': ' . implode(', ', \array_slice($changes, 0, 5)) . (\count($changes) > 5 ? ' and more' : ''));
-            $this->lookAt = (int) hrtime(true) + FileWatch::INTERVAL;
-        }
-        $this->surveys->expire($now);
-    }
-
-    /** One ping for each beat of this process: when it was stopped for a while, nobody is late but itself. */
-    private function ping(Child $child): void
-    {
-        if ($child->readyAt === null) {
-            return;
-        }
-        if ($child->unanswered === self::PINGS) {
-            $this->kill($child, "Its event loop did not turn for {$this->options->stallTimeout} s, so it was killed: a handler blocks it, or never returns");
-        } else {
-            $child->channel->send(Message::Ping);
-        }
-        ++$child->unanswered;
-    }
-
-    private function nextPing(): int
-    {
-        return (int) hrtime(true) + (int) min($this->options->stallTimeout / self::PINGS * 1e9, 1e18);
-    }
-
-    private function startWhatIsDue(int $now): void
-    {
-        if ($this->stopping) {
-            $this->stopWhatIsLeft();
-
-            return;
-        }
-        foreach ($this->slots as $index => $slot) {
-            if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
-                $slot->current = $this->fork($slot);
-            }
-            if ($this->starting && $slot->current?->readyAt === null) {
-                return; // one after the other, so that what is wrong is told once
-            }
-        }
-        if ($this->starting) {
-            $this->starting = false;
-            $this->logger->info($this->ready);
-        }
-        $slot = $this->succession->next();
-        if ($slot !== null) {
-            $slot->successor = $this->fork($slot);
-        }
-    }
-
-    /** What does not run the application ends after all that does. */
-    private function stopWhatIsLeft(): void
+    /** What does not run the application ends after what does. */
+    private function stopTheRest(): void
     {
         foreach ($this->children as $child) {
             if ($child->slot->duty->runsApplication) {
@@ -225,27 +131,208 @@ final class Fleet
             }
         }
         foreach ($this->children as $child) {
-            if (!$child->ending) {
-                $this->closeSockets($child->slot->duty);
-                $this->end($child, Message::Stop);
+            $child->ending || $this->end($child, Message::Stop);
+        }
+    }
+
+    private function end(Child $child, Message $how, string $payload = ''): void
+    {
+        $child->ending = true;
+        $child->readyAt === null ? $this->children->kill($child, '') : $child->channel->send($how, 0, $payload);
+    }
+
+    private static function closeSockets(Slot $slot): void
+    {
+        foreach ($slot->duty->sockets as $name => $socket) {
+            if (\is_resource($socket)) {
+                Listeners::remove($name);
+                fclose($socket);
             }
         }
     }
 
-    private function fork(Slot $slot): Child
+    private function keepTime(int $now): void
     {
-        [$ours, $theirs] = Channel::pair();
-        $pid = pcntl_fork();
-        if ($pid === 0) {
-            $this->becomeWorker($slot->duty, $ours, $theirs);
+        foreach ($this->children as $child) {
+            if ($child->startUntil <= $now) {
+                $child->startUntil = \PHP_INT_MAX;
+                $this->children->kill($child, "did not come up within {$this->options->startTimeout} s");
+            }
         }
-        $theirs->close();
-        if ($pid < 0) {
-            ...
+        if ($this->pingAt <= $now) {
+            foreach ($this->children as $child) {
+                $this->ping($child);
+            }
+            $this->pingAt = $now + self::nanoseconds($this->options->stallTimeout / self::PINGS);
         }
-        $child = $this->children[$pid] = new Child($slot, $pid, $ours);
-        $child->startUntil = (int) hrtime(true) + (int) min($this->options->startTimeout * 1e9, 1e18);
+        if ($this->lookAt <= $now && $this->files !== null) {
+            $changes = $this->files->changes();
+            $changes === [] || $this->reload(': ' . implode(', ', $changes));
+            $this->lookAt = (int) hrtime(true) + FileWatch::INTERVAL;
+        }
+        $this->surveys->expire($now);
+    }
 
-        return $child;
+    /** Pings are counted, not seconds: when this process too was stopped for a while, nobody is late. */
+    private function ping(Child $child): void
+    {
+        if ($child->readyAt === null) {
+            return;
+        }
+        if ($child->unanswered++ < self::PINGS) {
+            $child->channel->send(Message::Ping);
+        } else {
+            $this->children->kill($child, "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns");
+        }
+    }
+
+    private function startWhatIsDue(int $now): void
+    {
+        foreach ($this->slots as $slot) {
+            if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
+                $slot->current = $this->start($slot, $this->lost(...));
+            }
+            if ($this->starting && $this->slots[0]->current?->readyAt === null) {
+                return; // what is wrong with the application is found out by one process
+            }
+        }
+        $slot = $this->hasStarted() ? $this->succession->next() : null;
+        if ($slot !== null) {
+            $slot->successor = $this->start($slot, $this->notReplaced(...));
+        }
+    }
+
+    /** @param \Closure(Slot, string): void $failed */
+    private function start(Slot $slot, \Closure $failed): ?Child
+    {
+        try {
+            $child = $this->children->fork($slot);
+            $child->startUntil = (int) hrtime(true) + self::nanoseconds($this->options->startTimeout);
+
+            return $child;
+        } catch (ForkException $failure) {
+            ++$slot->failures;
+            $failed($slot, "{$slot->duty->name} can't be started: {$failure->getMessage()}");
+
+            return null;
+        }
+    }
+
+    private function hasStarted(): bool
+    {
+        foreach ($this->starting ? $this->slots : [] as $slot) {
+            if ($slot->current?->readyAt === null) {
+                return false;
+            }
+        }
+        $this->starting && $this->logger->info($this->ready);
+        $this->starting = false;
+
+        return true;
+    }
+
+    /** By hrtime(). */
+    private function nextDue(): int
+    {
+        $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
+        foreach ($this->children as $child) {
+            $due = min($due, $child->startUntil);
+        }
+        foreach ($this->slots as $slot) {
+            $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
+        }
+
+        return $due;
+    }
+
+    private function heard(Child $child, Message $message, int $number, string $payload): void
+    {
+        match ($message) {
+            Message::Ready => $this->serves($child),
+            Message::Failed => $child->failure = $payload,
+            Message::Dying => $child->end = $payload,
+            Message::Alive => $child->unanswered = 0,
+            Message::Spent => $this->replace($child, $payload),
+            Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
+            Message::Answer => $this->surveys->answered($child, $number, $payload),
+            default => throw new \ValueError("{$child} said {$message->name}"),
+        };
+    }
+
+    private function serves(Child $child): void
+    {
+        $child->readyAt = (int) hrtime(true);
+        $child->startUntil = \PHP_INT_MAX;
+        $slot = $child->slot;
+        if ($child !== $slot->successor) {
+            return;
+        }
+        [$before, $slot->current, $slot->successor] = [$slot->current, $child, null];
+        if ($before !== null) {
+            $this->end($before, Message::Leave, pack('e', $this->files === null ? \INF : 0.0));
+        }
+        if ($this->succession->succeeded()) {
+            $this->logger->info('Reloaded');
+        }
+    }
+
+    private function replace(Child $child, string $why): void
+    {
+        if ($child === $child->slot->current && !$child->ending) {
+            $this->logger->info("{$child} is replaced: {$why}");
+            $this->succession->replace($child->slot);
+        }
+    }
+
+    /** @return list<Child> */
+    private function serving(): array
+    {
+        $serving = [];
+        foreach ($this->children as $child) {
+            if ($child->slot->duty->runsApplication && $child->readyAt !== null) {
+                $serving[] = $child;
+            }
+        }
+
+        return $serving;
+    }
+
+    private function ended(Child $child): void
+    {
+        $slot = $child->slot;
+        $this->surveys->gone($child);
+        if ($child === $slot->successor && !$this->stopping) {
+            $slot->successor = null;
+            $this->notReplaced($slot, $child->story());
+        } elseif ($child === $slot->current && !$this->stopping) {
+            $this->starting && $child->failure !== null && throw AppException::told($this->app, $child->failure);
+            $slot->current = null;
+            $slot->failures = $child->readyAt !== null && hrtime(true) - $child->readyAt > self::SOON ? 0 : $slot->failures + 1;
+            $this->lost($slot, $child->story());
+        } elseif ($child->readyAt !== null && $child->end !== '') {
+            $this->logger->warning("{$child} {$child->end} before all was answered that had come");
+        }
+    }
+
+    private function notReplaced(Slot $slot, string $why): void
+    {
+        $reload = $this->succession->failed();
+        $this->logger->error(($reload ? 'The reload failed, and what served before goes on: ' : "{$slot->duty->name} could not be replaced, and goes on: ") . $why);
+        if ($slot->current === null) {
+            $this->lost($slot, $slot->duty->name . ' is missing');
+        }
+    }
+
+    private function lost(Slot $slot, string $story): void
+    {
+        $this->starting && throw AppException::told($this->app, "{$this->app} can't be served: {$story}");
+        $delay = $slot->failures === 0 ? 0.0 : $this->backoff->after($slot->failures);
+        $slot->startAt = (int) hrtime(true) + self::nanoseconds($delay);
+        $this->logger->error("{$story}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
+    }
+
+    private static function nanoseconds(float $seconds): int
+    {
+        return (int) min($seconds * 1e9, 1e18);
     }
 }

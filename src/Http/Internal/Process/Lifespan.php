@@ -35,9 +35,6 @@ final class Lifespan
      */
     public static function of(\Closure $handler, ?int $maxRequests, ?int $maxMemory, \Closure $spent): \Closure
     {
-        if ($maxRequests === null && $maxMemory === null) {
-            return $handler;
-        }
         $maxRequests = $maxRequests === null ? \PHP_INT_MAX : $maxRequests - random_int(0, intdiv($maxRequests, 10));
         $lifespan = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $spent);
 

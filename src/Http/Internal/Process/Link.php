@@ -37,6 +37,12 @@ final class Link
         }
     }
 
+    /** Asks to be replaced. */
+    public function spent(string $why): void
+    {
+        $this->send(Message::Spent, 0, $why);
+    }
+
     /**
      * Asks all processes that serve the application; suspends until they have answered, or had the time to.
      *

@@ -33,6 +33,9 @@ final class Worker
     /** @var DeferredFuture<null> complete when all is done */
     private readonly DeferredFuture $done;
 
+    /** Not that of what this process forks. */
+    private int $pid = 0;
+
     /** Whether the supervisor knows how this ends. */
     private bool $told = false;
 
@@ -43,6 +46,7 @@ final class Worker
 
     public function run(): never
     {
+        $this->pid = (int) getmypid();
         register_shutdown_function($this->lastWords(...));
         self::standAlone();
         try {
@@ -50,9 +54,9 @@ final class Worker
             $this->told = true;
             exit(0);
         } catch (AppException $failure) {
-            $this->tell($failure->getMessage());
+            $this->tell(Message::Failed, $failure->getMessage());
         } catch (\Throwable $failure) {
-            $this->tell($failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})");
+            $this->tell(Message::Dying, 'failed: ' . $failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})");
         }
         exit(1);
     }
@@ -90,7 +94,7 @@ final class Worker
         $this->server = $server = ($this->duty->server)($this->link);
         EventLoop::getErrorHandler() ?? EventLoop::setErrorHandler($this->uncaught(...));
         EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
-            $this->tell('It was sent SIGTERM');
+            $this->tell(Message::Dying, 'was sent SIGTERM');
             $this->finish($server->stop(...));
         }));
         $server->serve($this->duty->sockets);
@@ -149,20 +153,20 @@ final class Worker
 
     private function lastWords(): void
     {
-        if ($this->told) {
+        if ($this->told || getmypid() !== $this->pid) {
             return;
         }
         ini_set('memory_limit', -1); // it may be what ended this
         $error = error_get_last();
-        $this->tell($error !== null && ($error['type'] & self::FATAL) !== 0
-            ? strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})"
-            : 'exit() was called');
+        $this->tell(Message::Dying, $error !== null && ($error['type'] & self::FATAL) !== 0
+            ? 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})"
+            : 'called exit()');
     }
 
-    private function tell(string $why): void
+    private function tell(Message $message, string $why): void
     {
         $this->told = true;
-        $this->channel->send($this->server === null ? Message::Failed : Message::Dying, 0, $why);
+        $this->channel->send($message, 0, $why);
         $this->channel->finish();
     }
 }

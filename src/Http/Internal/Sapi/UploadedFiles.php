@@ -21,7 +21,7 @@ final class UploadedFiles
         $tree = [];
         foreach ($files as $name => $file) {
             if (\is_array($file)) {
-                $tree[$name] = self::node($file['tmp_name'] ?? null, $file['size'] ?? null, $file['error'] ?? null, $file['name'] ?? null, $file['type'] ?? null);
+                $tree[$name] = self::node($file['tmp_name'] ?? null, $file['size'] ?? null, $file['error'] ?? null, $file['full_path'] ?? $file['name'] ?? null, $file['type'] ?? null);
             }
         }
 
@@ -47,6 +47,8 @@ final class UploadedFiles
     {
         $code = \is_int($error) ? $error : \UPLOAD_ERR_NO_FILE;
 
-        return new UploadedFile($code === \UPLOAD_ERR_OK && \is_string($path) ? $path : '', \is_int($size) ? $size : 0, $code, \is_string($name) ? $name : null, \is_string($type) ? $type : null);
+        $text = static fn(mixed $text): ?string => \is_string($text) && $text !== '' ? $text : null;
+
+        return new UploadedFile($text($path) ?? '', \is_int($size) ? $size : 0, $code, $text($name), $text($type));
     }
 }

@@ -1,0 +1,149 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Revolt\EventLoop;
+use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Http\Internal\Process\Duty;
+use Spindle\Http\Internal\Process\FileWatch;
+use Spindle\Http\Internal\Process\Fleet;
+use Spindle\Http\Internal\Process\Lifespan;
+use Spindle\Http\Internal\Process\Link;
+use Spindle\Http\Internal\Process\ServersElsewhere;
+use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Internal\CpuCount;
+
+/**
+ * Serves an application by several processes that share the listening sockets: what `spindle serve` does.
+ *
+ * A process that ends is replaced. SIGHUP replaces all of them, one after the other, by such that have loaded the
+ * application anew: no request is lost, and where the new code does not come up, what served before goes on. SIGINT and
+ * SIGTERM end it when the requests that have come are answered; a second one ends it at once. When it is killed, so are
+ * its processes.
+ *
+ * It does not load the application itself. What it has loaded stays as it is: Spindle, and the "files" of Composer's
+ * autoloader.
+ */
+final readonly class Supervisor
+{
+    /**
+     * @param string       $app       path of a file that returns the application: a handler or an {@see Application}, a closure without parameters that makes one, or a PSR-11 container that has one
+     * @param list<string> $addresses as for {@see HttpServer::listen()}
+     * @param LoggerInterface $logger of this process and of the others; an application with a logger of its own uses that
+     */
+    public function __construct(
+        private string $app,
+        private array $addresses,
+        private SupervisorOptions $options = new SupervisorOptions(),
+        private LoggerInterface $logger = new NullLogger(),
+    ) {}
+
+    /**
+     * Serves until it is told to stop. Without ext-pcntl this is the one process.
+     *
+     * Call it before anything is open that processes must not share, and outside of the event loop.
+     *
+     * @return int 0, or the number of the signal that ended it at once
+     *
+     * @throws ListenException     when an address can't be listened on
+     * @throws AppException        when the application does not come up at the start
+     * @throws SupervisorException when something takes ext-pcntl
+     */
+    public function run(): int
+    {
+        $canFork = \function_exists('pcntl_fork') && \function_exists('pcntl_signal') && \function_exists('pcntl_waitpid');
+        $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
+        $canFork || $this->checkThatOneProcessWillDo($processes);
+        $sockets = $this->listen();
+        $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
+        $sockets = array_diff_key($sockets, $admin);
+        $ready = self::describe($processes, array_keys($sockets), array_keys($admin));
+
+        return $canFork ? $this->superviseAll($processes, $sockets, $admin, $ready) : $this->serveHere($sockets, $admin, $ready);
+    }
+
+    private function checkThatOneProcessWillDo(int $processes): void
+    {
+        $wanted = array_keys([
+            'More than one process' => $processes > 1,
+            'Watching files' => $this->options->watch,
+            'A limit of requests' => $this->options->maxRequests !== null,
+            'A limit of memory' => $this->options->maxMemory !== null,
+        ], true, true);
+        if ($wanted !== []) {
+            throw SupervisorException::withoutPcntl($wanted[0]);
+        }
+    }
+
+    /** @return array<string, resource> that of the admin address last */
+    private function listen(): array
+    {
+        $options = new HttpServerOptions(certificate: $this->options->certificate, key: $this->options->key, certificates: $this->options->certificates);
+
+        return Listeners::open([...$this->addresses, ...($this->options->admin === null ? [] : [$this->options->admin])], $options);
+    }
+
+    /**
+     * @param list<string> $addresses
+     * @param list<string> $admin
+     */
+    private static function describe(int $processes, array $addresses, array $admin): string
+    {
+        $list = static fn(array $addresses): string => implode(', ', preg_replace(['~^tcp:~', '~^tls:~'], ['http:', 'https:'], $addresses));
+
+        return "Listening on {$list($addresses)} with {$processes} " . ($processes === 1 ? 'process' : 'processes') . ($admin === [] ? '' : ", and on {$list($admin)} for operators");
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     * @param array<string, resource> $admin
+     */
+    private function superviseAll(int $processes, array $sockets, array $admin, string $ready): int
+    {
+        $app = str_starts_with($this->app, '/') ? $this->app : getcwd() . "/{$this->app}";
+        $duties = array_map(fn(int $number): Duty => new Duty("worker {$number}", $sockets, fn(Link $link): HttpServer => $this->server($app, $link)), range(1, $processes));
+        if ($admin !== []) {
+            $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
+        }
+        $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
+
+        return (new Fleet($app, $duties, $ready, $this->options, $this->logger, $files))->run();
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     * @param array<string, resource> $admin
+     */
+    private function serveHere(array $sockets, array $admin, string $ready): int
+    {
+        $server = $this->server($this->app, null);
+        $server->serve($sockets);
+        $admin === [] || $this->adminServer(Admin::of($server))->serve($admin);
+        $this->logger->info($ready);
+        EventLoop::run();
+
+        return 0;
+    }
+
+    private function server(string $app, ?Link $link): HttpServer
+    {
+        $application = AppLoader::load($app);
+        if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
+            $counted = Lifespan::of($application->handler, $this->options->maxRequests, $this->options->maxMemory, $link->spent(...));
+            $application = new Application($counted, $application->statistics, $application->checks, $application->options, $application->logger);
+        }
+
+        return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
+    }
+
+    private function adminServer(Admin $admin): HttpServer
+    {
+        $admin = $admin->withLogger($this->logger);
+
+        return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, logger: $this->logger);
+    }
+}

@@ -1,0 +1,158 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Http\Anywhere;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+
+/**
+ * One application answers the same wherever it runs: status, reason, header fields and every byte of the body.
+ *
+ * What is the web server's own is left out: Date, Server, and what is about the connection.
+ */
+abstract class AppContract extends TestCase
+{
+    use EndsInTime;
+
+    protected const APP = __DIR__ . '/app.php';
+
+    private const SERVERS_OWN = ['Date' => true, 'Server' => true, 'Host' => true];
+
+    private const TEXT = 'text/plain; charset=utf-8';
+    private const BYTES = 'application/octet-stream';
+
+    /** @return iterable<string, array{string, string, string, array<string, string|list<string>>}> what is asked, and by that what is answered: reason and status, body, header fields */
+    public static function gets(): iterable
+    {
+        yield 'text' => ['GET /text', '200 OK', "Grüße\n", ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
+        yield 'no body to HEAD' => ['HEAD /text', '200 OK', '', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
+        yield 'an error page of its own' => ['GET /html', '404 Not Found', '<p>Hello</p>', ['Content-Type' => 'text/html; charset=utf-8', 'Content-Length' => '12']];
+        yield 'JSON' => ['GET /json', '200 OK', '{"a/b":"ü","n":1.5}', ['Content-Type' => 'application/json', 'Content-Length' => '20']];
+        yield 'every byte' => ['GET /binary', '200 OK', implode('', array_map(\chr(...), range(0, 255))), ['Content-Type' => self::BYTES, 'Content-Length' => '256']];
+        yield 'a redirect' => ['GET /redirect', '303 See Other', '', ['Location' => '/there?a=b%20c', 'Content-Length' => '0']];
+        yield 'no content' => ['GET /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
+        yield 'not modified' => ['GET /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
+        yield 'no type' => ['GET /no-type', '200 OK', 'bytes', ['Content-Length' => '5']];
+        yield 'two fields of a name' => ['GET /cookies', '200 OK', 'two', ['Set-Cookie' => ['a=1; Path=/', 'b=2'], 'Content-Length' => '3']];
+        yield 'a reason of its own' => ['GET /teapot', "418 I'm a teapot", 'short and stout', ['Content-Length' => '15']];
+        yield 'a wrong length' => ['GET /wrong-length', '200 OK', 'longer', ['Content-Length' => '6']];
+        yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
+        yield 'no stream to HEAD' => ['HEAD /stream', '200 OK', '', ['Content-Type' => 'text/plain']];
+        yield 'fibers' => ['GET /waits', '200 OK', '["a","b"]', ['Content-Type' => 'application/json', 'Content-Length' => '9']];
+        yield 'an exception' => ['GET /throws', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
+        yield 'an exception with a status' => ['GET /refuses', '409 Conflict', "The name is taken\n", ['Content-Type' => self::TEXT, 'Content-Length' => '18', 'X-Name' => 'taken']];
+        yield 'what is printed' => ['GET /prints', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
+        yield 'an unknown path' => ['GET /nowhere', '404 Not Found', "Not Found\n", ['Content-Type' => self::TEXT, 'Content-Length' => '10']];
+    }
+
+    /** @param array<string, string|list<string>> $fields */
+    #[DataProvider('gets')]
+    public function testItAnswers(string $what, string $status, string $body, array $fields): void
+    {
+        [$method, $target] = explode(' ', $what) + [1 => '/'];
+
+        self::assertAnswer($status, $body, $fields, $this->ask($method, $target));
+    }
+
+    public function testAFileIsAnsweredInPart(): void
+    {
+        $fields = ['Content-Type' => 'text/plain; charset=utf-8', 'ETag' => '"d"', 'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT', 'Accept-Ranges' => 'bytes'];
+
+        self::assertAnswer('200 OK', '0123456789', $fields + ['Content-Length' => '10'], $this->ask('GET', '/file'));
+        self::assertAnswer('200 OK', '', $fields + ['Content-Length' => '10'], $this->ask('HEAD', '/file'));
+        self::assertAnswer('206 Partial Content', '3456', $fields + ['Content-Length' => '4', 'Content-Range' => 'bytes 3-6/10'], $this->ask('GET', '/file', ['Range' => 'bytes=3-6']));
+        $unchanged = $this->ask('GET', '/file', ['If-None-Match' => '"d"']);
+        self::assertSame([304, '', '"d"'], [$unchanged->getStatusCode(), (string) $unchanged->getBody(), $unchanged->getHeaderLine('ETag')]);
+    }
+
+    public function testARequestArrivesAsItWasSent(): void
+    {
+        $answer = $this->ask('POST', '/request?a%5B%5D=1&a[]=%20&b=c+d', ['X-Some' => 'one, two', 'Cookie' => 'a=1; b=%20x', 'Content-Type' => 'application/json'], '{"list":[1,{"k":null}]}');
+
+        self::assertSame([
+            'method' => 'POST',
+            'target' => '/request?a%5B%5D=1&a[]=%20&b=c+d',
+            'path' => '/request',
+            'query' => ['a' => ['1', ' '], 'b' => 'c d'],
+            'scheme' => 'http',
+            'cookies' => ['a' => '1', 'b' => ' x'],
+            'x' => ['one, two'],
+            'type' => 'application/json',
+            'left' => false,
+            'client' => '127.0.0.1',
+            'body' => ['list' => [1, ['k' => null]]],
+        ], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testABodyIsReadWhole(): void
+    {
+        $body = random_bytes(300_000);
+
+        $answer = $this->ask('PUT', '/echo', ['Content-Type' => self::BYTES], $body);
+
+        self::assertSame(md5($body), md5((string) $answer->getBody()));
+    }
+
+    public function testAFormHasNestedFields(): void
+    {
+        $answer = $this->ask('POST', '/form', ['Content-Type' => 'application/x-www-form-urlencoded'], 'a=1&b[x][]=2&b[x][]=3&c.d=%C3%BC');
+
+        self::assertSame(['fields' => ['a' => '1', 'b' => ['x' => ['2', '3']], 'c_d' => 'ü'], 'files' => []], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testAFormHasFiles(): void
+    {
+        $parts = [
+            'Content-Disposition: form-data; name="title"' => 'A title',
+            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"dir/a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
+            'Content-Disposition: form-data; name="files[one][]"; filename=""' => '',
+            "Content-Disposition: form-data; name=\"big\"; filename=\"b.bin\"\r\nContent-Type: application/octet-stream" => str_repeat('b', 100_000),
+        ];
+        $body = '';
+        foreach ($parts as $head => $content) {
+            $body .= "--xyz\r\n{$head}\r\n\r\n{$content}\r\n";
+        }
+
+        $answer = $this->ask('POST', '/form', ['Content-Type' => 'multipart/form-data; boundary=xyz'], "{$body}--xyz--\r\n");
+
+        self::assertSame([
+            'fields' => ['title' => 'A title'],
+            'files' => [
+                'files' => ['one' => [
+                    ['name' => 'dir/a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
+                    ['name' => null, 'type' => null, 'size' => 0, 'error' => 4, 'contents' => null],
+                ]],
+                'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],
+            ],
+        ], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testWhatIsMalformedOrTooMuchIsRefused(): void
+    {
+        $json = $this->ask('POST', '/form', ['Content-Type' => 'application/json'], '{');
+        $large = $this->ask('POST', '/small', [], 'more than ten bytes');
+
+        self::assertSame([400, 413], [$json->getStatusCode(), $large->getStatusCode()]);
+    }
+
+    /** @param array<string, string|list<string>> $headers */
+    abstract protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response;
+
+    /** @param array<string, string|list<string>> $fields */
+    private static function assertAnswer(string $status, string $body, array $fields, Response $answer): void
+    {
+        $expected = array_map(static fn(string|array $values): array => (array) $values, $fields);
+        $actual = array_diff_key($answer->getHeaders(), self::SERVERS_OWN);
+        ksort($expected);
+        ksort($actual);
+
+        self::assertSame(
+            ['status' => $status, 'fields' => $expected, 'body' => bin2hex($body)],
+            ['status' => "{$answer->getStatusCode()} {$answer->getReasonPhrase()}", 'fields' => $actual, 'body' => bin2hex((string) $answer->getBody())],
+        );
+    }
+}

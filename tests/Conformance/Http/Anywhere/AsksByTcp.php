@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Http\Anywhere;
+
+use PHPUnit\Framework\Assert;
+use Spindle\Http\Internal\Testing\Conversation;
+use Spindle\Http\Response;
+
+/** Asks the server whose address it is told. */
+trait AsksByTcp
+{
+    protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response
+    {
+        $stream = stream_socket_client("tcp://{$this->address()}");
+        Assert::assertIsResource($stream);
+        stream_set_blocking($stream, false);
+        stream_set_read_buffer($stream, 0);
+
+        return (new Conversation($stream))->ask($method, $target, $headers + ['Host' => 'localhost'], $body);
+    }
+
+    abstract private function address(): string;
+}

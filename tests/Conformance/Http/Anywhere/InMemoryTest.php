@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Http\Anywhere;
+
+use Spindle\Http\Response;
+use Spindle\Http\Testing\Client;
+use Spindle\Tests\LeavesNothing;
+
+final class InMemoryTest extends AppContract
+{
+    use LeavesNothing;
+
+    public function testWhatHandlersThrewIsKept(): void
+    {
+        $client = new Client(self::APP);
+
+        $client->get('/throws');
+        $client->get('/refuses');
+
+        self::assertSame(['a secret'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $client->failures()));
+    }
+
+    protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response
+    {
+        return (new Client(self::APP))->request($method, $target, $headers, $body);
+    }
+}

@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * What tells one server from another, as an application.
+ */
+
+use Amp\Cancellation;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Middleware\BodyLimit;
+use Spindle\Http\MiddlewareStack;
+use Spindle\Http\Response;
+
+use function Amp\async;
+use function Amp\delay;
+
+$files = static function (array $tree) use (&$files): array {
+    return array_map(static fn(mixed $file): mixed => $file instanceof UploadedFileInterface ? [
+        'name' => $file->getClientFilename(),
+        'type' => $file->getClientMediaType(),
+        'size' => $file->getSize(),
+        'error' => $file->getError(),
+        'contents' => $file->getError() === UPLOAD_ERR_OK ? (string) $file->getStream() : null,
+    ] : $files((array) $file), $tree);
+};
+
+/** @var array<string, Closure(ServerRequestInterface): ResponseInterface> $routes */
+$routes = [
+    '/text' => static fn(): ResponseInterface => Response::text("Grüße\n"),
+    '/html' => static fn(): ResponseInterface => Response::html('<p>Hello</p>', 404),
+    '/json' => static fn(): ResponseInterface => Response::json(['a/b' => 'ü', 'n' => 1.5]),
+    '/binary' => static fn(): ResponseInterface => Response::binary(implode('', array_map(chr(...), range(0, 255)))),
+    '/redirect' => static fn(): ResponseInterface => Response::redirect('/there?a=b c'),
+    '/no-content' => static fn(): ResponseInterface => new Response(204, ['X-Kept' => 'yes'], 'never sent'),
+    '/not-modified' => static fn(): ResponseInterface => new Response(304, ['ETag' => '"1"'], 'never sent'),
+    '/no-type' => static fn(): ResponseInterface => new Response(200, [], 'bytes'),
+    '/cookies' => static fn(): ResponseInterface => new Response(200, ['Set-Cookie' => ['a=1; Path=/', 'b=2']], 'two'),
+    '/teapot' => static fn(): ResponseInterface => new Response(418, [], 'short and stout', "I'm a teapot"),
+    '/wrong-length' => static fn(): ResponseInterface => new Response(200, ['Content-Length' => '3'], 'longer'),
+    '/stream' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
+        yield 'one,';
+        delay(0.001);
+        yield 'two';
+    })(), 'text/plain'),
+    '/waits' => static function (): ResponseInterface {
+        $slow = async(static function (): string {
+            delay(0.002);
+
+            return 'a';
+        });
+        $quick = async(static fn(): string => 'b');
+
+        return Response::json([$slow->await(), $quick->await()]);
+    },
+    '/throws' => static fn(): ResponseInterface => throw new LogicException('a secret'),
+    '/refuses' => static fn(): ResponseInterface => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
+    '/prints' => static function (): ResponseInterface {
+        echo PHP_SAPI === 'cli' ? '' : 'printed';
+
+        return Response::text('answered');
+    },
+    '/file' => static fn(ServerRequestInterface $request): ResponseInterface => Response::file(__DIR__ . '/digits.txt', $request, headers: ['ETag' => '"d"', 'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT']),
+    '/request' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([
+        'method' => $request->getMethod(),
+        'target' => $request->getRequestTarget(),
+        'path' => $request->getUri()->getPath(),
+        'query' => $request->getQueryParams(),
+        'scheme' => $request->getUri()->getScheme(),
+        'cookies' => $request->getCookieParams(),
+        'x' => $request->getHeader('x-some'),
+        'type' => $request->getHeaderLine('Content-Type'),
+        'left' => $request->getAttribute(Cancellation::class)->isRequested(),
+        'client' => $request->getServerParams()['REMOTE_ADDR'],
+        'body' => $request->getParsedBody(),
+    ]),
+    '/echo' => static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()),
+    '/form' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json(['fields' => $request->getParsedBody(), 'files' => $files($request->getUploadedFiles())]),
+    '/small' => (new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()), new BodyLimit(10)))->handle(...),
+];
+
+return static fn(ServerRequestInterface $request): ResponseInterface => ($routes[$request->getUri()->getPath()] ?? static fn(): ResponseInterface => Response::text("Not Found\n", 404))($request);

@@ -1,0 +1,327 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use Revolt\EventLoop;
+use Spindle\Tests\Async;
+
+/**
+ * A client that sends the bytes that it is told to send, and takes answers apart without any leniency. What waits turns
+ * the event loop, so that the server may be in the same process.
+ */
+final class RawClient
+{
+    /** Seconds that anything may take. */
+    private const PATIENCE = 15.0;
+
+    private const READ = 65_536;
+
+    private string $received = '';
+    private bool $ended = false;
+
+    /** Why there is nothing more, as far as PHP has said so. */
+    private string $warning = '';
+
+    /** @param resource $stream not blocking */
+    private function __construct(private mixed $stream) {}
+
+    /**
+     * @param string                              $address as a server has it: tcp://, tls:// or unix://; TLS is not spoken yet
+     * @param array<string, array<string, mixed>> $context options of the stream's context
+     */
+    public static function connect(string $address, array $context = []): self
+    {
+        $transport = str_starts_with($address, 'unix://') ? $address : 'tcp://' . preg_replace('~^\w+://~', '', $address);
+        $stream = @stream_socket_client($transport, $code, $message, self::PATIENCE, \STREAM_CLIENT_CONNECT, stream_context_create($context));
+        if ($stream === false) {
+            throw new \RuntimeException("No connection to {$address}: {$message}");
+        }
+        stream_set_blocking($stream, false);
+        stream_set_read_buffer($stream, 0);
+
+        return new self($stream);
+    }
+
+    /** Through TLS, whatever certificate the server has. @param array<string, mixed> $options of the context, such as peer_name */
+    public static function connectSecurely(string $address, array $options = [], int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): self
+    {
+        $client = self::connect($address, ['ssl' => $options + ['verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true]]);
+        $client->secure($method);
+
+        return $client;
+    }
+
+    /** @throws \RuntimeException when the server does not agree */
+    public function secure(int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): void
+    {
+        do {
+            $done = $this->quietly(fn() => stream_socket_enable_crypto($this->stream, true, $method));
+            if ($done === false) {
+                throw new \RuntimeException("The handshake failed: {$this->warning}");
+            }
+            if ($done === 0) {
+                $this->await(EventLoop::onReadable(...));
+            }
+        } while ($done !== true);
+    }
+
+    /** @return resource for what a client can't be asked */
+    public function stream(): mixed
+    {
+        return $this->stream;
+    }
+
+    /** Suspends until the kernel has taken all of it. What a server does not want any more is given up silently. */
+    public function send(string $bytes): self
+    {
+        while ($bytes !== '') {
+            $sent = $this->quietly(fn() => fwrite($this->stream, substr($bytes, 0, 1 << 18)));
+            if ($sent === false) {
+                return $this;
+            }
+            $bytes = substr($bytes, $sent);
+            if ($sent === 0) {
+                $this->await(EventLoop::onWritable(...));
+            }
+        }
+
+        return $this;
+    }
+
+    /** Sends in another fiber, as a client does that reads meanwhile. */
+    public function sendAside(string $bytes): void
+    {
+        Async::run(fn(): self => $this->send($bytes))->ignore();
+    }
+
+    public function get(string $target, string $fields = ''): self
+    {
+        return $this->request('GET', $target, $fields);
+    }
+
+    /** @param string $fields lines with their ends, beside Host and, with a body, Content-Length */
+    public function request(string $method, string $target, string $fields = '', string $body = ''): self
+    {
+        $length = $body === '' ? '' : 'Content-Length: ' . \strlen($body) . "\r\n";
+
+        return $this->send("{$method} {$target} HTTP/1.1\r\nHost: server.test\r\n{$length}{$fields}\r\n{$body}");
+    }
+
+    /**
+     * The next answer, an interim one included.
+     *
+     * @param string $method of the request that it answers
+     *
+     * @throws \UnexpectedValueException when it is none by RFC 9112, or breaks off
+     */
+    public function response(string $method = 'GET'): ReceivedResponse
+    {
+        $head = $this->until("\r\n\r\n");
+        $lines = explode("\r\n", $head);
+        if (preg_match('~^HTTP/1\.1 (\d{3}) ([\t\x20-\x7e\x80-\xff]*)$~D', array_shift($lines), $match) !== 1) {
+            throw new \UnexpectedValueException("No answer begins so: {$head}");
+        }
+        [$status, $headers] = [(int) $match[1], self::fields($lines)];
+        [$body, $trailers, $chunks] = match (true) {
+            $status < 200, $status === 204, $status === 304, $method === 'HEAD' => ['', [], 0],
+            isset($headers['transfer-encoding']) => $this->chunked($headers),
+            isset($headers['content-length']) => [$this->bytes((int) $headers['content-length'][0]), [], 0],
+            default => [$this->rest(), [], 0],
+        };
+
+        return new ReceivedResponse($head, $status, $match[2], $headers, $body, $trailers, $chunks);
+    }
+
+    /** What has come and was not taken, and all that comes until the server ends the connection. */
+    public function rest(): string
+    {
+        while ($this->receive());
+
+        return $this->take(\strlen($this->received));
+    }
+
+    /** Whether the server has ended the connection, and sent nothing that was not taken. Suspends until either is so. */
+    public function isEnded(): bool
+    {
+        return $this->received === '' && !$this->receive();
+    }
+
+    /** Exactly so many bytes. */
+    public function bytes(int $count): string
+    {
+        while (\strlen($this->received) < $count) {
+            $this->receiveMore("{$count} bytes");
+        }
+
+        return $this->take($count);
+    }
+
+    /** What comes before a mark, which is taken too. */
+    public function until(string $mark): string
+    {
+        while (($at = strpos($this->received, $mark)) === false) {
+            $this->receiveMore(addcslashes($mark, "\0..\37"));
+        }
+        $bytes = $this->take($at);
+        $this->take(\strlen($mark));
+
+        return $bytes;
+    }
+
+    /** Why the connection ended, in PHP's words; '' for no special reason. */
+    public function warning(): string
+    {
+        return $this->warning;
+    }
+
+    /** Says that nothing more will be sent; answers are still read. */
+    public function end(): self
+    {
+        stream_socket_shutdown($this->stream, \STREAM_SHUT_WR);
+
+        return $this;
+    }
+
+    public function close(): void
+    {
+        if (\is_resource($this->stream)) {
+            fclose($this->stream);
+        }
+    }
+
+    /** Closes so that the server is told of a reset instead of an end. */
+    public function reset(): void
+    {
+        $socket = socket_import_stream($this->stream);
+        if ($socket === false || !socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])) {
+            throw new \RuntimeException('The connection can not be reset');
+        }
+        $this->close();
+        socket_close($socket);
+    }
+
+    /**
+     * @param array<string, list<string>> $headers
+     *
+     * @return array{string, array<string, list<string>>, int}
+     */
+    private function chunked(array $headers): array
+    {
+        if ($headers['transfer-encoding'] !== ['chunked'] || isset($headers['content-length'])) {
+            throw new \UnexpectedValueException('The length of the answer is ambiguous: ' . json_encode($headers, \JSON_THROW_ON_ERROR));
+        }
+        [$body, $count] = ['', 0];
+        while (($size = $this->until("\r\n")) !== '0') {
+            if (preg_match('/^[1-9a-f][0-9a-f]*$/D', $size) !== 1) {
+                throw new \UnexpectedValueException("No chunk has the size \"{$size}\"");
+            }
+            $body .= $this->bytes((int) hexdec($size));
+            if ($this->bytes(2) !== "\r\n") {
+                throw new \UnexpectedValueException('The data of a chunk does not end where its size says');
+            }
+            ++$count;
+        }
+        $lines = [];
+        while (($line = $this->until("\r\n")) !== '') {
+            $lines[] = $line;
+        }
+
+        return [$body, self::fields($lines), $count];
+    }
+
+    /**
+     * @param list<string> $lines
+     *
+     * @return array<string, list<string>>
+     */
+    private static function fields(array $lines): array
+    {
+        $fields = [];
+        foreach ($lines as $line) {
+            if (preg_match('~^([!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]+): ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$~D', $line, $match) !== 1) {
+                throw new \UnexpectedValueException("No header line looks so: {$line}");
+            }
+            $fields[strtolower($match[1])][] = $match[2] ?? '';
+        }
+
+        return $fields;
+    }
+
+    private function take(int $count): string
+    {
+        $bytes = substr($this->received, 0, $count);
+        $this->received = substr($this->received, $count);
+
+        return $bytes;
+    }
+
+    private function receiveMore(string $wanted): void
+    {
+        if (!$this->receive()) {
+            throw new \UnexpectedValueException("The connection ended before {$wanted} had come, after: " . substr($this->received, 0, 500));
+        }
+    }
+
+    /** @return bool whether something came; false at the end */
+    private function receive(): bool
+    {
+        while (!$this->ended) {
+            $bytes = $this->quietly(fn() => fread($this->stream, self::READ));
+            if ($bytes !== false && $bytes !== '') {
+                $this->received .= $bytes;
+
+                return true;
+            }
+            if (feof($this->stream)) {
+                $this->ended = true;
+            } else {
+                $this->await(EventLoop::onReadable(...));
+            }
+        }
+
+        return false;
+    }
+
+    /** @param \Closure(resource, \Closure(): void): string $watch */
+    private function await(\Closure $watch): void
+    {
+        $suspension = EventLoop::getSuspension();
+        $watcher = $watch($this->stream, static function (string $id) use ($suspension): void {
+            EventLoop::cancel($id);
+            $suspension->resume();
+        });
+        $timer = EventLoop::delay(self::PATIENCE, static function () use ($suspension, $watcher): void {
+            EventLoop::cancel($watcher);
+            $suspension->throw(new \RuntimeException('The server let the client wait for ' . self::PATIENCE . ' s'));
+        });
+        try {
+            $suspension->suspend();
+        } finally {
+            EventLoop::cancel($watcher);
+            EventLoop::cancel($timer);
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(): T $call
+     *
+     * @return T
+     */
+    private function quietly(\Closure $call): mixed
+    {
+        set_error_handler(function (int $level, string $message): bool {
+            $this->warning = $message;
+
+            return true;
+        });
+        try {
+            return $call();
+        } finally {
+            restore_error_handler();
+        }
+    }
+}

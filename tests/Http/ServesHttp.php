@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use PHPUnit\Framework\Attributes\After;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Tests\Eventually;
+
+/** A server in the process of the test, that ends with it. */
+trait ServesHttp
+{
+    private HttpServer $server;
+
+    private Records $log;
+
+    private string $address = '';
+
+    /** @var list<HttpServer> */
+    private array $servers = [];
+
+    /** @var list<RawClient> */
+    private array $clients = [];
+
+    #[After(5)]
+    protected function stopServers(): void
+    {
+        foreach ($this->clients as $client) {
+            $client->close();
+        }
+        foreach ($this->servers as $server) {
+            $server->kill();
+        }
+        if ($this->servers !== [] && $this->status()->isSuccess()) {
+            Eventually::holds(fn(): bool => array_filter($this->servers, static fn(HttpServer $server): bool => $server->statistics()->inFlight > 0) === [], 'no handler is left behind');
+        }
+        [$this->servers, $this->clients] = [[], []];
+        unset($this->server, $this->log);
+    }
+
+    /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler */
+    private function serve(RequestHandlerInterface|\Closure $handler, ?HttpServerOptions $options = null, string $address = '127.0.0.1:0'): HttpServer
+    {
+        $this->log = new Records();
+        $this->servers[] = $this->server = new HttpServer($handler, $options, $this->log);
+        [$this->address] = $this->server->start($address);
+
+        return $this->server;
+    }
+
+    /** A client of the server that was started last. */
+    private function client(): RawClient
+    {
+        return $this->clients[] = RawClient::connect($this->address);
+    }
+}

@@ -1,0 +1,238 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Nyholm\Psr7\Response as ForeignResponse;
+use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Streams;
+
+/** Where an answer ends: whatever a handler says of that, the next one begins where the client expects it. */
+final class AnswerFramingTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    /** @return iterable<string, array{\Closure(array<string, string>, int): ResponseInterface}> responses with the body "body" */
+    public static function bodies(): iterable
+    {
+        yield 'a string' => [static fn(array $headers, int $status): Response => new Response($status, $headers, 'body')];
+        yield 'a stream that knows its length' => [static fn(array $headers, int $status): Response => new Response($status, $headers, Stream::create('body'))];
+        yield 'a stream that does not' => [static fn(array $headers, int $status): Response => Response::stream(['bo', 'dy'], status: $status, headers: $headers)];
+        yield 'a string, of another library' => [static fn(array $headers, int $status): ForeignResponse => new ForeignResponse($status, $headers, 'body')];
+        yield 'a stream without a position, of another library' => [static fn(array $headers, int $status): ForeignResponse => new ForeignResponse($status, $headers, Stream::create(self::pipe('body')))];
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testTheBodyArrivesWhole(\Closure $of): void
+    {
+        $response = $this->answer($of([], 200));
+
+        self::assertSame([200, 'OK', 'body'], [$response->status, $response->reason, $response->body]);
+        self::assertTrue(($response->header('content-length') === '4') xor ($response->header('transfer-encoding') === 'chunked'));
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testHeadGetsTheSameHeadWithoutTheBody(\Closure $of): void
+    {
+        $get = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200));
+        $head = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $without = static fn(array $headers): array => array_diff_key($headers, ['transfer-encoding' => 0]); // RFC 9110, 9.3.2: which HEAD may leave out
+        self::assertSame([$get->status, $without($get->headers)], [$head->status, $without($head->headers)]);
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testAnAnswerThatHasNoBodyIsSentWithoutTheOneThatAHandlerGives(\Closure $of): void
+    {
+        foreach ([204, 304] as $status) {
+            $response = $this->answer($of([], $status));
+
+            self::assertSame([$status, null], [$response->status, $response->header('transfer-encoding')]);
+            self::assertNull($status === 204 ? $response->header('content-length') : null, 'RFC 9110, 8.6');
+        }
+    }
+
+    public function testNotModifiedMayTellTheLengthThatTheBodyWouldHave(): void
+    {
+        self::assertSame('1234', $this->answer(new Response(304, ['Content-Length' => '1234']))->header('content-length'));
+        self::assertNull($this->answer(new Response(304))->header('content-length'));
+    }
+
+    public function testHeadMayTellALengthWithoutMakingTheBody(): void
+    {
+        $response = $this->answer(new Response(200, ['Content-Length' => '1234']), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertSame('1234', $response->header('content-length'));
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testAWrongLengthDesynchronisesNothing(\Closure $of): void
+    {
+        foreach (['0', '3', '5', '-1', '4, 4', 'four', '99999999999999999999'] as $length) {
+            $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $of(['Content-Length' => $length], 200));
+            $client = $this->client()->get('/')->get('/next');
+            $bytes = $client->end()->rest();
+
+            $head = (string) strstr($bytes, "\r\n\r\n", true);
+            $rest = substr($bytes, \strlen($head) + 4);
+            if (str_ends_with($rest, 'next')) {
+                $announced = preg_match('/^Content-Length: (\d+)\r?$/m', $head, $match) === 1 ? (int) $match[1] : null;
+                $first = substr($rest, 0, (int) strpos($rest, 'HTTP/1.1'));
+                self::assertTrue($announced === null ? $first === "4\r\nbody\r\n0\r\n\r\n" || $first === "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n" : \strlen($first) === $announced, "{$length}: {$bytes}");
+            } else {
+                self::assertStringContainsString('Content-Length: 5', $head, 'only what is too short is broken off');
+                self::assertSame('body', $rest);
+                self::assertCount(1, $this->log->failures());
+            }
+        }
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testWhatIsAboutTheConnectionIsTheServersAlone(\Closure $of): void
+    {
+        $response = $this->answer($of([
+            'Transfer-Encoding' => 'gzip, chunked', 'Connection' => 'upgrade', 'Upgrade' => 'websocket', 'Keep-Alive' => 'timeout=1000',
+            'Trailer' => 'X', 'TE' => 'trailers', 'Proxy-Connection' => 'close',
+        ], 200));
+
+        self::assertSame('body', $response->body);
+        self::assertSame([], array_diff(array_keys($response->headers), ['content-type', 'date', 'content-length', 'transfer-encoding']));
+    }
+
+    /** @param \Closure(array<string, string>, int): ResponseInterface $of */
+    #[DataProvider('bodies')]
+    public function testAnHttp10ClientGetsNoChunks(\Closure $of): void
+    {
+        $response = $this->answer($of([], 200), "GET / HTTP/1.0\r\n\r\n", isLast: true);
+
+        self::assertSame(['body', null, 'close'], [$response->body, $response->header('transfer-encoding'), $response->header('connection')]);
+    }
+
+    public function testAnHttp10ClientThatKeepsTheConnectionLosesItWhereOnlyItsEndTellsTheBodysEnd(): void
+    {
+        $request = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+
+        self::assertSame('close', $this->answer(Response::stream(['bo', 'dy']), $request, isLast: true)->header('connection'));
+        self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], status: 304), $request)->header('connection'));
+        self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], headers: ['Content-Length' => '4']), $request)->header('connection'));
+    }
+
+    public function testABodyOfUnknownLengthComesInChunksAndPieceByPiece(): void
+    {
+        $response = $this->answer(Response::stream(['a', '', str_repeat('b', 300), 'c']));
+
+        self::assertSame('a' . str_repeat('b', 300) . 'c', $response->body);
+        self::assertSame(3, $response->chunks);
+    }
+
+    public function testAStreamIsSentFromItsBeginning(): void
+    {
+        $stream = Stream::create('body');
+        $stream->read(2);
+
+        self::assertSame('body', $this->answer(new Response(200, [], $stream))->body);
+    }
+
+    public function testAStreamThatGivesMoreThanItIsAskedForIsCutWhereItsLengthSays(): void
+    {
+        self::assertSame('body', $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body);
+    }
+
+    public function testAnInterimStatusIsNoAnswer(): void
+    {
+        foreach ([100, 101, 103] as $status) {
+            $response = $this->answer(new ForeignResponse($status, [], 'body'));
+            self::assertSame(500, $response->status, 'the client would wait for another answer');
+        }
+        self::assertSame(500, $this->answer(new ForeignResponse(1000, [], 'body'))->status, 'that is no status at all');
+    }
+
+    public function testAHostileReasonPhraseIsLeftOut(): void
+    {
+        $response = $this->answer(new ForeignResponse(200, [], 'body', reason: "OK\r\nX-Injected: yes"));
+
+        self::assertSame(['', null, 'body'], [$response->reason, $response->header('x-injected'), $response->body]);
+    }
+
+    public function testAReasonPhraseIsSentAsItIsGiven(): void
+    {
+        self::assertSame('Très bien', $this->answer(new ForeignResponse(200, [], 'body', reason: 'Très bien'))->reason);
+        self::assertSame('', $this->answer(new Response(299))->reason, 'a status without one of its own');
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function injections(): iterable
+    {
+        yield 'a value, in the constructor' => [static fn() => new Response(200, ['X' => "a\r\nInjected: yes"])];
+        yield 'one of several values' => [static fn() => new Response(200, ['X' => ['a', "b\nc"]])];
+        yield 'a value with NUL' => [static fn() => (new Response())->withHeader('X', "a\0")];
+        yield 'a value that is added' => [static fn() => (new Response())->withAddedHeader('X', "a\rb")];
+        yield 'a name' => [static fn() => (new Response())->withHeader("X: a\r\nY", 'b')];
+        yield 'an empty name' => [static fn() => (new Response())->withHeader('', 'b')];
+        yield 'a reason phrase' => [static fn() => (new Response())->withStatus(200, "OK\r\nX: y")];
+        yield 'the type of a text' => [static fn() => Response::binary('', "text/plain\r\nX: y")];
+        yield 'an exception that is answered' => [static fn() => new \Spindle\Http\HttpException(400, 'Bad', ['X' => "a\r\nInjected: yes"])];
+    }
+
+    /** @param \Closure(): mixed $set */
+    #[DataProvider('injections')]
+    public function testWhatCouldNotBeSentAsItIsThrowsWhereItIsSet(\Closure $set): void
+    {
+        $thrown = null;
+        $this->serve(static function () use ($set, &$thrown): Response {
+            try {
+                $set();
+            } catch (\InvalidArgumentException $thrown) {
+            }
+
+            return Response::text('harmless');
+        });
+
+        self::assertSame('harmless', $this->client()->get('/')->response()->body);
+        self::assertInstanceOf(\InvalidArgumentException::class, $thrown);
+    }
+
+    public function testALineBreakInALocationIsEncoded(): void
+    {
+        $response = $this->answer(Response::redirect("/a\r\nSet-Cookie: b=c"));
+
+        self::assertSame([303, '/a%0D%0ASet-Cookie:%20b=c', null], [$response->status, $response->header('location'), $response->header('set-cookie')]);
+    }
+
+    /** @param string $request to which it is the answer; another one follows, unless this is the last */
+    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false): \Spindle\Tests\Http\ReceivedResponse
+    {
+        $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer);
+        $client = $this->client()->send($request)->get('/next');
+        $response = $client->response(strstr($request, ' ', true) === 'HEAD' ? 'HEAD' : 'GET');
+        $isLast ? self::assertTrue($client->isEnded()) : self::assertSame('next', $client->response()->body, "After {$response->head}");
+
+        return $response;
+    }
+
+    /** @return resource that can be read once, and whose size nobody knows */
+    private static function pipe(string $bytes): mixed
+    {
+        [$read, $write] = Streams::pair();
+        fwrite($write, $bytes);
+        fclose($write);
+
+        return $read;
+    }
+}

@@ -1,0 +1,225 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** How long a connection lives, and in which order its requests are answered. */
+final class ConnectionTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    public function testAConnectionServesOneRequestAfterTheOther(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client();
+
+        foreach (['/a', '/b', '/c'] as $target) {
+            $response = $client->get($target)->response();
+            self::assertSame([200, $target, true], [$response->status, $response->body, $response->keepsConnection()]);
+            self::assertNull($response->header('connection'), 'HTTP/1.1 keeps it without a word');
+        }
+        self::assertSame(1, $this->server->statistics()->accepted);
+    }
+
+    public function testAClientThatWantsTheConnectionClosedGetsItClosed(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client()->get('/a', "Connection: close\r\n");
+
+        self::assertSame('close', $client->response()->header('connection'));
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testAnHttp10ClientGetsTheConnectionClosed(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client()->send("GET /a HTTP/1.0\r\n\r\n");
+
+        $response = $client->response();
+        self::assertSame(['/a', '2', 'close'], [$response->body, $response->header('content-length'), $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testAnHttp10ClientCanAskForTheConnectionToBeKept(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client();
+
+        foreach (['/a', '/b'] as $target) {
+            $response = $client->send("GET {$target} HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")->response();
+            self::assertSame([$target, 'keep-alive'], [$response->body, $response->header('connection')]);
+        }
+    }
+
+    public function testAHandlerCanHaveTheConnectionClosed(): void
+    {
+        $this->serve(static fn(): Response => Response::text('bye', headers: ['Connection' => 'close']));
+        $client = $this->client()->get('/');
+
+        self::assertSame('close', $client->response()->header('connection'));
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testAHandlerCanNotHaveTheConnectionKeptAgainstTheClient(): void
+    {
+        $this->serve(static fn(): Response => Response::text('bye', headers: ['Connection' => 'keep-alive', 'Keep-Alive' => 'timeout=5']));
+        $client = $this->client()->get('/', "Connection: close\r\n");
+
+        $response = $client->response();
+        self::assertSame(['close', null], [$response->header('connection'), $response->header('keep-alive')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testPipelinedRequestsAreAnsweredInTheirOrder(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client()->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 100))));
+
+        foreach (range(1, 100) as $i) {
+            self::assertSame("/{$i}", $client->response()->body);
+        }
+    }
+
+    public function testTheOrderStaysWhenAHandlerSuspends(): void
+    {
+        $begun = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$begun): Response {
+            $begun[] = $request->getRequestTarget();
+            delay($request->getRequestTarget() === '/slow' ? 0.05 : 0);
+
+            return self::path($request);
+        });
+        $client = $this->client()->get('/a')->get('/slow')->get('/b');
+
+        self::assertSame(['/a', '/slow', '/b'], [$client->response()->body, $client->response()->body, $client->response()->body]);
+        self::assertSame(['/a', '/slow', '/b'], $begun, 'each begins when the one before is answered');
+    }
+
+    public function testAnswersThatAreReadyAreSentWhileALaterHandlerIsSuspended(): void
+    {
+        $held = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$held): Response {
+            if ($request->getRequestTarget() === '/held') {
+                $held = EventLoop::getSuspension();
+                $held->suspend();
+            }
+
+            return self::path($request);
+        });
+        $client = $this->client()->send("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        self::assertSame(['/a', '/b'], [$client->response()->body, $client->response()->body]);
+        self::assertNotNull($held);
+        $held->resume();
+        self::assertSame('/held', $client->response()->body);
+    }
+
+    public function testARequestMayComeInAnyPieces(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getHeaderLine('X') . $request->getBody()));
+        $client = $this->client();
+
+        foreach (str_split("POST /a HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 3\r\n\r\nabcPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n") as $byte) {
+            $client->send($byte);
+            delay(0);
+        }
+        self::assertSame(['yabc', 'de'], [$client->response()->body, $client->response()->body]);
+    }
+
+    public function testHandlersThatWaitDoSoSideBySide(): void
+    {
+        $most = 0;
+        $this->serve(function () use (&$most): Response {
+            $most = max($most, $this->server->statistics()->inFlight);
+            delay(0.2);
+
+            return Response::text('waited');
+        });
+        $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 10));
+        $begin = microtime(true);
+
+        self::assertSame(array_fill(0, 10, 'waited'), array_map(static fn(RawClient $client): string => $client->response()->body, $clients));
+        self::assertLessThan(1.0, microtime(true) - $begin, 'ten times 0.2 s, one after the other, would take 2 s');
+    }
+
+    public function testAHandlerThatSuspendsHoldsUpNobody(): void
+    {
+        $held = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$held): Response {
+            if ($request->getRequestTarget() === '/held') {
+                $held = EventLoop::getSuspension();
+                $held->suspend();
+            }
+
+            return self::path($request);
+        });
+        $waiting = $this->client()->get('/held');
+        foreach (range(1, 20) as $i) {
+            self::assertSame("/{$i}", $this->client()->get("/{$i}")->response()->body);
+        }
+        self::assertSame(1, $this->server->statistics()->inFlight);
+        self::assertNotNull($held);
+        $held->resume();
+        self::assertSame('/held', $waiting->response()->body);
+    }
+
+    public function testTheLastOfTheRequestsThatAConnectionServesSaysSo(): void
+    {
+        $this->serve(self::path(...), new HttpServerOptions(maxRequests: 3));
+        $client = $this->client()->get('/1')->get('/2')->get('/3')->get('/4');
+
+        self::assertTrue($client->response()->keepsConnection());
+        self::assertTrue($client->response()->keepsConnection());
+        self::assertFalse($client->response()->keepsConnection());
+        self::assertTrue($client->isEnded(), 'the fourth is for another connection');
+    }
+
+    public function testALongAnswerDoesNotCountAsIdleTime(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'a';
+            delay(0.5);
+            yield 'b';
+        })()), new HttpServerOptions(idleTimeout: 0.4));
+        $client = $this->client();
+
+        self::assertSame('ab', $client->get('/')->response()->body);
+        delay(0.15); // a look at what is late comes in between
+        self::assertSame('ab', $client->get('/')->response()->body);
+    }
+
+    public function testAClientMayGoOnSendingAfterItsLastRequest(): void
+    {
+        $this->serve(self::path(...));
+        $client = $this->client()->send("GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" . str_repeat('garbage', 30_000));
+
+        self::assertSame('/last', $client->response()->body, 'no reset has taken the answer away');
+        self::assertTrue($client->isEnded());
+        $client->close();
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is closed');
+        self::assertSame([], $this->server->statistics()->refused);
+    }
+
+    private static function path(ServerRequestInterface $request): Response
+    {
+        return Response::text($request->getRequestTarget());
+    }
+}

@@ -1,0 +1,394 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Answer;
+
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\Response;
+use Spindle\Http\ServerSentEvent;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** {@see Response::events()} */
+final class EventsResponseTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    private const COMMENT = ":\n\n";
+    private const SHORT = 0.002;
+
+    /** @var list<string> what the iterators of a test have done */
+    private array $log = [];
+
+    public function testItIsAnEventStreamThatNobodyHoldsBack(): void
+    {
+        $response = Response::events([]);
+
+        self::assertSame(200, $response->getStatusCode());
+        self::assertSame(['Content-Type' => ['text/event-stream'], 'Cache-Control' => ['no-store'], 'X-Accel-Buffering' => ['no']], $response->getHeaders());
+        self::assertNull($response->getBody()->getSize());
+    }
+
+    public function testGivenHeadersReplaceItsOwn(): void
+    {
+        $response = Response::events([], ['cache-control' => 'no-cache', 'X-Own' => 'a']);
+
+        self::assertSame(['no-cache', 'a', 'no'], array_map($response->getHeaderLine(...), ['Cache-Control', 'X-Own', 'X-Accel-Buffering']));
+    }
+
+    /** @return iterable<string, array{\Closure(): iterable<ServerSentEvent|string>}> */
+    public static function iterables(): iterable
+    {
+        $events = ['text', new ServerSentEvent('more', 'news', '1')];
+        yield 'an array' => [static fn() => $events];
+        yield 'a generator' => [static fn() => yield from $events];
+        yield 'a generator with the same keys again' => [static function () use ($events) {
+            foreach ($events as $event) {
+                yield 'key' => $event;
+            }
+        }];
+        yield 'an iterator' => [static fn() => new \ArrayIterator($events)];
+        yield 'an aggregate' => [static fn() => new \ArrayObject($events)];
+    }
+
+    /** @param \Closure(): iterable<ServerSentEvent|string> $events */
+    #[DataProvider('iterables')]
+    public function testEachEventIsReadForItself(\Closure $events): void
+    {
+        $body = Response::events($events())->getBody();
+
+        self::assertSame(self::COMMENT, $body->read(1000), 'the client hears at once that the stream is open');
+        self::assertSame("data: text\n\n", $body->read(1000));
+        self::assertFalse($body->eof());
+        self::assertSame("event: news\nid: 1\ndata: more\n\n", $body->read(1000));
+        self::assertSame(['', true], [$body->read(1000), $body->eof()]);
+    }
+
+    public function testAnEventIsReadInPieces(): void
+    {
+        $body = Response::events(['text'])->getBody();
+        $read = '';
+        while (!$body->eof()) {
+            $read .= $body->read(2);
+            self::assertSame(\strlen($read), $body->tell());
+        }
+
+        self::assertSame(self::COMMENT . "data: text\n\n", $read);
+    }
+
+    public function testNoEventIsMadeBeforeTheOneBeforeItWasRead(): void
+    {
+        $body = $this->begun($this->counting(3));
+        self::assertSame([], $this->log);
+
+        foreach (['1', '2', '3'] as $n => $data) {
+            self::assertSame("data: {$data}\n\n", $body->read(1000));
+            delay(self::SHORT); // for an iterator that would go on
+            self::assertCount($n + 1, $this->log);
+        }
+    }
+
+    public function testOthersGoOnWhileAnEventIsWaitedFor(): void
+    {
+        $event = new DeferredFuture();
+        $body = $this->begun((static fn() => yield $event->getFuture()->await())());
+        $read = async($body->read(...), 1000);
+        delay(0);
+        self::assertFalse($read->isComplete());
+        $event->complete('at last');
+
+        self::assertSame("data: at last\n\n", $read->await());
+    }
+
+    public function testACommentIsSentWheneverNoEventHasComeForAsLongAsAHeartbeat(): void
+    {
+        $event = new DeferredFuture();
+        $body = $this->begun((static fn() => yield $event->getFuture()->await())(), self::SHORT);
+
+        self::assertSame([self::COMMENT, self::COMMENT, self::COMMENT], [$body->read(1000), $body->read(1000), $body->read(1000)]);
+        $event->complete('at last');
+        delay(0);
+        self::assertSame("data: at last\n\n", $body->read(1000));
+        self::assertSame(['', true], [$body->read(1000), $body->eof()]);
+    }
+
+    public function testWithoutAHeartbeatThereIsNoComment(): void
+    {
+        $body = $this->begun((static function () {
+            delay(self::SHORT);
+            yield 'late';
+        })(), \INF);
+
+        self::assertSame("data: late\n\n", $body->read(1000));
+    }
+
+    public function testNoEventIsLostBetweenHeartbeats(): void
+    {
+        $body = Response::events((static function () {
+            for ($n = 1; $n <= 100; ++$n) {
+                delay(random_int(0, 2) / 1000);
+                yield (string) $n;
+            }
+        })(), heartbeat: 0.001)->getBody();
+        $contents = $body->getContents();
+
+        self::assertGreaterThan(1, substr_count($contents, self::COMMENT));
+        self::assertSame(implode('', array_map(static fn(int $n): string => "data: {$n}\n\n", range(1, 100))), str_replace(self::COMMENT, '', $contents));
+    }
+
+    /** @return iterable<string, array{float}> */
+    public static function noHeartbeats(): iterable
+    {
+        yield 'none' => [0.0];
+        yield 'backwards' => [-1.0];
+        yield 'not a number' => [\NAN];
+    }
+
+    #[DataProvider('noHeartbeats')]
+    public function testAHeartbeatTakesTime(float $seconds): void
+    {
+        $this->expectException(\ValueError::class);
+        Response::events([], heartbeat: $seconds);
+    }
+
+    public function testWhatWasNeverReadNeverBegins(): void
+    {
+        $this->begun($this->counting(3))->close();
+        delay(0);
+
+        self::assertSame([], $this->log);
+    }
+
+    public function testWhenTheClientLeavesAGeneratorIsEndedWhereItStands(): void
+    {
+        $body = $this->begun($this->counting(3));
+        $body->read(1000);
+        $body->close();
+        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up, which may take time');
+
+        self::assertSame(['made 1', ClientLeftException::class, 'cleaning up', 'clean'], $this->log);
+        self::assertSame(['', true], [$body->read(1000), $body->eof()]);
+    }
+
+    public function testAGeneratorThatWaitsIsEndedAtItsNextEvent(): void
+    {
+        $event = new DeferredFuture();
+        $body = $this->begun($this->logging((static fn() => yield $event->getFuture()->await())()));
+        $read = async($body->read(...), 1000);
+        delay(0);
+        $body->close();
+
+        self::assertSame('', $read->await(), 'who reads is not kept waiting');
+        self::assertTrue($body->eof());
+        self::assertSame([], $this->log);
+        $event->complete('too late');
+        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up');
+        self::assertSame(['made too late', ClientLeftException::class, 'cleaning up', 'clean'], $this->log);
+        self::assertSame(['', true], [$body->read(1000), $body->eof()]);
+    }
+
+    public function testAGeneratorThatLooksAtTheCancellationEndsAtOnce(): void
+    {
+        $leaving = new DeferredCancellation();
+        $body = $this->begun($this->logging((static fn() => yield (new DeferredFuture())->getFuture()->await($leaving->getCancellation()))()));
+        $read = async($body->read(...), 1000);
+        delay(0);
+        $body->close();
+        $leaving->cancel();
+
+        self::assertSame('', $read->await());
+        Eventually::holds(fn(): bool => $this->log === ['cleaning up', 'clean'], 'it has cleaned up');
+    }
+
+    public function testClosingTwiceIsClosingOnce(): void
+    {
+        $body = $this->begun($this->counting(3));
+        $body->read(1000);
+        $body->close();
+        $body->close();
+        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up');
+        $body->close();
+        delay(0);
+
+        self::assertCount(4, $this->log);
+    }
+
+    public function testWhatTheIteratorThrowsReachesTheReader(): void
+    {
+        $body = $this->begun((static function () {
+            yield 'first';
+            throw new \DomainException('no more');
+        })());
+        self::assertSame("data: first\n\n", $body->read(1000));
+        self::assertFalse($body->eof());
+
+        foreach ([1, 2] as $time) {
+            try {
+                $body->read(1000);
+                self::fail('It did not throw');
+            } catch (\DomainException $failure) {
+                self::assertSame('no more', $failure->getMessage());
+            }
+            self::assertFalse($body->eof(), "it has not come to its end, and says so {$time} times");
+        }
+        $body->close();
+        self::assertTrue($body->eof());
+    }
+
+    public function testWhatTheIteratorThrowsWhileItIsWaitedForIsNotLostToAHeartbeat(): void
+    {
+        $event = new DeferredFuture();
+        $body = $this->begun((static fn() => yield $event->getFuture()->await())(), self::SHORT);
+        self::assertSame(self::COMMENT, $body->read(1000));
+        $event->error(new \DomainException('no more'));
+        delay(0);
+        self::assertFalse($body->eof());
+
+        $this->expectException(\DomainException::class);
+        $body->read(1000);
+    }
+
+    public function testWhatIsNoEventFailsAndTheGeneratorIsEndedByThat(): void
+    {
+        $events = static function () {
+            yield 'first';
+            yield 2;
+        };
+        $body = $this->begun($this->logging($events())); // @phpstan-ignore argument.type (that is the point)
+        $body->read(1000);
+
+        try {
+            $body->read(1000);
+            self::fail('It was taken for an event');
+        } catch (\TypeError $failure) {
+            self::assertSame(['made first', 'made 2', $failure::class, 'cleaning up', 'clean'], $this->log);
+        }
+        $body->close();
+    }
+
+    public function testNobodyIsToldWhatIsThrownWhenNobodyIsThereAnyMore(): void
+    {
+        $event = new DeferredFuture();
+        $bodies = [
+            $this->begun((static function () {
+                try {
+                    yield 'first';
+                } finally {
+                    throw new \DomainException('of the cleaning');
+                }
+            })()),
+            $this->begun((static function () use ($event) {
+                yield 'first';
+                yield $event->getFuture()->await();
+            })()),
+            $this->begun((function () {
+                try {
+                    while (true) {
+                        try {
+                            yield 'first';
+                        } catch (ClientLeftException) {
+                            $this->log[] = 'will not go';
+                        }
+                    }
+                } finally {
+                    $this->log[] = 'has to';
+                    throw new \DomainException('of the cleaning');
+                }
+            })()),
+        ];
+        foreach ($bodies as $body) {
+            self::assertSame("data: first\n\n", $body->read(1000));
+        }
+        $read = async($bodies[1]->read(...), 1000);
+        delay(0);
+        array_map(static fn(StreamInterface $body) => $body->close(), $bodies);
+        $event->error(new \DomainException('too late'));
+
+        self::assertSame('', $read->await());
+        Eventually::holds(fn(): bool => $this->log === ['will not go', 'has to'], 'one that goes on is destroyed');
+    }
+
+    public function testAnIteratorThatIsNoGeneratorIsLetGo(): void
+    {
+        $events = new \ArrayIterator(['first', 'second']);
+        $body = $this->begun($events);
+        $body->read(1000);
+        $kept = \WeakReference::create($events);
+        unset($events);
+        self::assertNotNull($kept->get());
+        $body->close();
+        delay(self::SHORT);
+
+        self::assertNull($kept->get());
+    }
+
+    public function testAStreamThatNobodyClosedLetsItsGeneratorGo(): void
+    {
+        $events = (static fn() => yield 'first')();
+        $body = $this->begun($events);
+        $body->read(1000);
+        $kept = \WeakReference::create($events);
+        unset($events, $body);
+        gc_collect_cycles();
+
+        self::assertNull($kept->get());
+    }
+
+    /**
+     * Behind its first comment.
+     *
+     * @param iterable<ServerSentEvent|string> $events
+     */
+    private function begun(iterable $events, float $heartbeat = 15.0): StreamInterface
+    {
+        $body = Response::events($events, heartbeat: $heartbeat)->getBody();
+        self::assertSame(self::COMMENT, $body->read(1000));
+
+        return $body;
+    }
+
+    /** @return \Generator<int, string> */
+    private function counting(int $last): \Generator
+    {
+        return $this->logging((static function () use ($last) {
+            for ($n = 1; $n <= $last; ++$n) {
+                yield (string) $n;
+            }
+        })());
+    }
+
+    /**
+     * @template T of string
+     *
+     * @param \Generator<int, T> $events
+     *
+     * @return \Generator<int, T>
+     */
+    private function logging(\Generator $events): \Generator
+    {
+        try {
+            foreach ($events as $event) {
+                $this->log[] = "made {$event}";
+                yield $event;
+            }
+        } catch (ClientLeftException|\TypeError $why) {
+            $this->log[] = $why::class;
+            throw $why;
+        } finally {
+            $this->log[] = 'cleaning up';
+            delay(0);
+            $this->log[] = 'clean';
+        }
+    }
+}
