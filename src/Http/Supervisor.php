@@ -57,7 +57,9 @@ final readonly class Supervisor
     {
         $canFork = \function_exists('pcntl_fork') && \function_exists('pcntl_signal') && \function_exists('pcntl_waitpid');
         $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
-        $canFork || $this->checkThatOneProcessWillDo($processes);
+        if (!$canFork) {
+            $this->checkThatOneProcessWillDo($processes);
+        }
         $sockets = $this->listen();
         $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
         $sockets = array_diff_key($sockets, $admin);
@@ -93,9 +95,10 @@ final readonly class Supervisor
      */
     private static function describe(int $processes, array $addresses, array $admin): string
     {
-        $list = static fn(array $addresses): string => implode(', ', preg_replace(['~^tcp:~', '~^tls:~'], ['http:', 'https:'], $addresses));
+        $text = 'Listening on ' . implode(', ', $addresses) . " with {$processes} " . ($processes === 1 ? 'process' : 'processes')
+            . ($admin === [] ? '' : ', and on ' . implode(', ', $admin) . ' for operators');
 
-        return "Listening on {$list($addresses)} with {$processes} " . ($processes === 1 ? 'process' : 'processes') . ($admin === [] ? '' : ", and on {$list($admin)} for operators");
+        return strtr($text, ['tcp://' => 'http://', 'tls://' => 'https://']);
     }
 
     /**
@@ -122,7 +125,9 @@ final readonly class Supervisor
     {
         $server = $this->server($this->app, null);
         $server->serve($sockets);
-        $admin === [] || $this->adminServer(Admin::of($server))->serve($admin);
+        if ($admin !== []) {
+            $this->adminServer(Admin::of($server))->serve($admin);
+        }
         $this->logger->info($ready);
         EventLoop::run();
 

@@ -242,7 +242,7 @@ final class NginxAgreesTest extends TestCase
         return preg_match('/[^A-Z_]|^TRACE$/', $head->method) === 1
             || preg_match('@^\*|^https?://[^/?]*[^A-Z0-9.:\[\]/?-]|%(?![0-9A-F]{2})|%00|/\.\.@i', $head->target) === 1
             || $head->host === '' || str_contains($head->host, '..')
-            || preg_match('/^(?:Host|Content-Length|Transfer-Encoding):.*\t/im', $bytes) === 1
+            || preg_match('/^Host:(?:[ \t]*+\r$|.*\.\.)|^(?:Host|Content-Length|Transfer-Encoding):.*\t/im', $bytes) === 1
             || preg_match('/^Expect:(?s:.*)^Expect:/im', $head->fields) === 1;
     }
 

@@ -32,6 +32,12 @@ final class Children implements \IteratorAggregate
         return new \ArrayIterator($this->children);
     }
 
+    /** @return array<int, Child> those that run the application, or those that don't */
+    public function thatRunTheApplication(bool $do = true): array
+    {
+        return array_filter($this->children, static fn(Child $child): bool => $child->slot->duty->runsApplication === $do);
+    }
+
     public function isEmpty(): bool
     {
         return $this->children === [];
@@ -87,7 +93,9 @@ final class Children implements \IteratorAggregate
             if (pcntl_waitpid($pid, $status, \WNOHANG) === 0) {
                 continue;
             }
-            $child->connected && $this->hear($child); // its last words
+            if ($child->connected) {
+                $this->hear($child); // its last words
+            }
             /** @var int $status */
             if ($child->end === '' && !($child->ending && $status === 0)) {
                 $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);

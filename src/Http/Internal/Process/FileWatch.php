@@ -40,9 +40,9 @@ final class FileWatch
         try {
             $folder = new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS);
             $watched = new \RecursiveCallbackFilterIterator($folder, static fn(\SplFileInfo $file): bool => !str_starts_with($file->getFilename(), '.') && $file->getFilename() !== 'vendor');
-            foreach (new \RecursiveIteratorIterator($watched, \RecursiveIteratorIterator::LEAVES_ONLY, \RecursiveIteratorIterator::CATCH_GET_CHILD) as $path => $file) {
+            foreach (new \RecursiveIteratorIterator($watched, \RecursiveIteratorIterator::LEAVES_ONLY, \RecursiveIteratorIterator::CATCH_GET_CHILD) as $file) {
                 if ($file instanceof \SplFileInfo && $file->getExtension() === 'php') {
-                    $files[substr($path, \strlen($this->folder) + 1)] = self::version($file);
+                    $files[substr($file->getPathname(), \strlen($this->folder) + 1)] = self::version($file);
                 }
             }
         } catch (\UnexpectedValueException) {

@@ -59,7 +59,7 @@ final class Fleet
     ) {
         $this->slots = array_map(static fn(Duty $duty): Slot => new Slot($duty), $duties);
         $this->children = new Children($logger, $this->heard(...));
-        $this->succession = new Succession(array_filter($this->slots, static fn(Slot $slot): bool => $slot->duty->runsApplication));
+        $this->succession = new Succession($this->applicationSlots());
         $this->surveys = new Surveys();
         $this->backoff = new Backoff(0.2, 2.0, 30.0, 0.2);
     }
@@ -114,24 +114,22 @@ final class Fleet
     {
         $this->stopping = true;
         $this->logger->info('Stopping: what has come is answered');
-        foreach ($this->slots as $slot) {
-            $slot->duty->runsApplication && self::closeSockets($slot);
-        }
-        foreach ($this->children as $child) {
-            $child->slot->duty->runsApplication && $this->end($child, Message::Stop);
+        array_map(self::closeSockets(...), $this->applicationSlots());
+        foreach ($this->children->thatRunTheApplication() as $child) {
+            $this->end($child, Message::Stop);
         }
     }
 
     /** What does not run the application ends after what does. */
     private function stopTheRest(): void
     {
-        foreach ($this->children as $child) {
-            if ($child->slot->duty->runsApplication) {
-                return;
-            }
+        if ($this->children->thatRunTheApplication() !== []) {
+            return;
         }
         foreach ($this->children as $child) {
-            $child->ending || $this->end($child, Message::Stop);
+            if (!$child->ending) {
+                $this->end($child, Message::Stop);
+            }
         }
     }
 
@@ -167,7 +165,9 @@ final class Fleet
         }
         if ($this->lookAt <= $now && $this->files !== null) {
             $changes = $this->files->changes();
-            $changes === [] || $this->reload(': ' . implode(', ', $changes));
+            if ($changes !== []) {
+                $this->reload(': ' . implode(', ', $changes));
+            }
             $this->lookAt = (int) hrtime(true) + FileWatch::INTERVAL;
         }
         $this->surveys->expire($now);
@@ -225,8 +225,10 @@ final class Fleet
                 return false;
             }
         }
-        $this->starting && $this->logger->info($this->ready);
-        $this->starting = false;
+        if ($this->starting) {
+            $this->starting = false;
+            $this->logger->info($this->ready);
+        }
 
         return true;
     }
@@ -284,17 +286,16 @@ final class Fleet
         }
     }
 
+    /** @return list<Slot> */
+    private function applicationSlots(): array
+    {
+        return array_values(array_filter($this->slots, static fn(Slot $slot): bool => $slot->duty->runsApplication));
+    }
+
     /** @return list<Child> */
     private function serving(): array
     {
-        $serving = [];
-        foreach ($this->children as $child) {
-            if ($child->slot->duty->runsApplication && $child->readyAt !== null) {
-                $serving[] = $child;
-            }
-        }
-
-        return $serving;
+        return array_values(array_filter($this->children->thatRunTheApplication(), static fn(Child $child): bool => $child->readyAt !== null));
     }
 
     private function ended(Child $child): void

@@ -51,7 +51,8 @@ final class Link
     public function survey(string $question): array
     {
         /** @var DeferredFuture<list<array{process: string, pid: int, answer: string|null}>> $answers */
-        $answers = $this->surveys[++$this->begun] = new DeferredFuture();
+        $answers = new DeferredFuture();
+        $this->surveys[++$this->begun] = $answers;
         $this->send(Message::Survey, $this->begun, $question);
 
         return $answers->getFuture()->await();

@@ -90,15 +90,15 @@ final class Worker
 
     private function serve(): void
     {
-        $this->link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), self::SIGKILL));
-        $this->server = $server = ($this->duty->server)($this->link);
-        EventLoop::getErrorHandler() ?? EventLoop::setErrorHandler($this->uncaught(...));
+        $this->link = $link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), self::SIGKILL));
+        $this->server = $server = ($this->duty->server)($link);
+        EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
         EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
             $this->tell(Message::Dying, 'was sent SIGTERM');
             $this->finish($server->stop(...));
         }));
         $server->serve($this->duty->sockets);
-        $this->link->send(Message::Ready);
+        $link->send(Message::Ready);
         $this->done->getFuture()->await();
     }
 

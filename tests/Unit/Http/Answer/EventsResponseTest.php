@@ -97,6 +97,7 @@ final class EventsResponseTest extends TestCase
             delay(self::SHORT); // for an iterator that would go on
             self::assertCount($n + 1, $this->log);
         }
+        $body->close();
     }
 
     public function testOthersGoOnWhileAnEventIsWaitedFor(): void
