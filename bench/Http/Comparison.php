@@ -24,6 +24,9 @@ final readonly class Comparison
 
     private const PROCESSES = [1, 2];
 
+    /** From this share of a core the client of one thread may be what limits a rate. */
+    private const BUSY = 0.9;
+
     private Wrk $wrk;
     private Throughput $throughput;
     private Servers $servers;
@@ -208,9 +211,9 @@ final readonly class Comparison
             } finally {
                 $server->stop();
             }
-            $series->record(['figure' => $outcome->figure, 'right' => $outcome->problem === ''] + $outcome->raw);
-            if ($outcome->problem !== '') {
-                $series->note("not all right: {$outcome->problem}");
+            $series->record(['figure' => $outcome->figure, 'right' => $outcome->problems === []] + $outcome->raw);
+            if ($outcome->problems !== []) {
+                $series->note('not all right: ' . implode(', ', $outcome->problems));
             }
 
             return $outcome->figure;
@@ -224,6 +227,10 @@ final readonly class Comparison
     private function table(array $series, string $title, array $columns): void
     {
         $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns);
+        $limited = array_filter($series, static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY);
+        if ($limited !== []) {
+            $this->report->warn('the client was at its own limit for ' . implode(', ', array_map(static fn(Series $one): string => $one->name(), $limited)) . ': their CPU for each request says more than their rate');
+        }
     }
 
     /** @return list<Column> what a request costs the server, and how much of that Spindle's takes */

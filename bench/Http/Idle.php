@@ -25,7 +25,7 @@ final readonly class Idle
         return new Outcome(
             ($after - $before) / 1024 / $this->count,
             ['before' => $before, 'after' => $after, 'connections' => $this->count, 'kept' => $kept],
-            $kept === $this->count ? '' : ($this->count - $kept) . ' connections were not kept',
+            $kept === $this->count ? [] : [($this->count - $kept) . ' connections were not kept'],
         );
     }
 }

@@ -8,12 +8,12 @@ namespace Spindle\Bench\Http;
 final readonly class Outcome
 {
     /**
-     * @param array<string, int|float> $raw     what else was seen, by name
-     * @param string                   $problem what went wrong; '' when nothing did
+     * @param array<string, int|float> $raw      what else was seen, by name
+     * @param list<string>             $problems what went wrong
      */
     public function __construct(
         public float $figure,
         public array $raw,
-        public string $problem = '',
+        public array $problems = [],
     ) {}
 }

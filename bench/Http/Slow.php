@@ -33,7 +33,7 @@ final readonly class Slow
         return new Outcome(
             $before->p99 > 0.0 ? $during->p99 / $before->p99 : 0.0,
             ['before' => $before->p99, 'during' => $during->p99, 'slow' => $this->count, 'closed' => $slow->closed(), 'last' => $slow->last()],
-            implode(', ', array_diff([$before->problem(), $during->problem()], [''])),
+            [...$before->problems(), ...$during->problems()],
         );
     }
 }

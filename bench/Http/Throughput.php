@@ -40,7 +40,7 @@ final readonly class Throughput
             'client' => $run->cpu() / max(1e-3, $result->seconds),
         ];
 
-        return new Outcome($result->rate(), $raw, $result->problem() . ($server->isRight() ? '' : ', and no right answer afterwards'));
+        return new Outcome($result->rate(), $raw, [...$result->problems(), ...($server->isRight() ? [] : ['no right answer afterwards'])]);
     }
 
     /** @return Outcome with the milliseconds that half of all answers took at most */
@@ -48,6 +48,6 @@ final readonly class Throughput
     {
         $outcome = $this->rate($server, $load);
 
-        return new Outcome((float) $outcome->raw['p50'], $outcome->raw, $outcome->problem);
+        return new Outcome((float) $outcome->raw['p50'], $outcome->raw, $outcome->problems);
     }
 }

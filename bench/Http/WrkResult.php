@@ -55,11 +55,11 @@ final readonly class WrkResult
         return $this->seconds > 0.0 ? $this->requests / $this->seconds : 0.0;
     }
 
-    /** @return string what went wrong; '' when nothing did */
-    public function problem(): string
+    /** @return list<string> what went wrong */
+    public function problems(): array
     {
         $problems = array_map(static fn(string $text, int $count): string => "{$count} {$text}", array_keys($this->errors), $this->errors);
 
-        return implode(', ', $this->requests === 0 ? [...$problems, 'no request was answered'] : $problems);
+        return $this->requests === 0 ? [...$problems, 'no request was answered'] : $problems;
     }
 }

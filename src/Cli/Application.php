@@ -82,14 +82,14 @@ final class Application extends ConsoleApplication
             new InputArgument('command', InputArgument::REQUIRED, 'The command'),
             new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show the help of a command'),
             new InputOption('version', 'V', InputOption::VALUE_NONE, 'Show the version'),
-            new InputOption('ansi', null, InputOption::VALUE_NEGATABLE, "Use colours, or none; else they are used on a\nterminal unless NO_COLOR is set"),
+            new InputOption('ansi', null, InputOption::VALUE_NEGATABLE, "Use colours, or none; else they are used\non a terminal unless NO_COLOR is set"),
             new InputOption('verbose', 'v|vv|vvv', InputOption::VALUE_NONE, 'With -vvv, log each step to standard error'),
         ]);
     }
 
     protected function getDefaultCommands(): array
     {
-        return [new HelpCommand(), new ListCommand(), new RunCommand(), new BenchCommand()];
+        return [new HelpCommand(), new ListCommand(), new RunCommand(), new ServeCommand(), new BenchCommand()];
     }
 
     /** @return list<string> */

@@ -11,6 +11,7 @@ use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CpuCount;
 use Spindle\LauncherException;
+use Spindle\Statistics;
 
 /**
  * Runs commands, so many at once, in a small process of its own.
@@ -19,7 +20,7 @@ use Spindle\LauncherException;
  * lives until the pool does not: until {@see close()}, or until nothing refers to the pool. Everything that a command
  * has started and that still lives then is ended. Several runs may go on at once, in fibers; they share the slots.
  */
-final class CommandPool
+final class CommandPool implements Statistics
 {
     private readonly Dispatcher $dispatcher;
 
@@ -161,6 +162,15 @@ final class CommandPool
     public function close(): void
     {
         $this->dispatcher->close();
+    }
+
+    /**
+     * Commands that run, of so many at most; that wait for a slot or their next attempt; that have results, and those of
+     * them that are failures; and further attempts.
+     */
+    public function statistics(): array
+    {
+        return $this->dispatcher->figures();
     }
 
     /** @return array<string, mixed> nothing that may be secret, as the environment is and commands may be */

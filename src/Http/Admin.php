@@ -105,13 +105,7 @@ final readonly class Admin implements RequestHandlerInterface
     private function events(ServerRequestInterface $request): Response
     {
         $leaving = $request->getAttribute(Cancellation::class);
-        $snapshots = (new Snapshots($this->source, $this->ledger))->follow($leaving instanceof Cancellation ? $leaving : null);
 
-        return Response::stream((static function () use ($snapshots): \Generator {
-            yield "retry: 1000\n\n";
-            foreach ($snapshots as $snapshot) {
-                yield "data: {$snapshot}\n\n";
-            }
-        })(), 'text/event-stream', headers: ['Cache-Control' => 'no-store', 'X-Accel-Buffering' => 'no']);
+        return Response::events((new Snapshots($this->source, $this->ledger))->follow($leaving instanceof Cancellation ? $leaving : null));
     }
 }

@@ -10,6 +10,7 @@ use Spindle\Postgres\Internal\Pool\Paces;
 use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
+use Spindle\Statistics;
 
 /**
  * Connections to a PostgreSQL server that are opened as they are needed and used again.
@@ -26,7 +27,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  * A connection that is lost fails what is under way on it, and another takes its place; a server that is started again needs no
  * help. The pool opens its first connection when it is used first, and closes all when nobody holds it any more.
  */
-final class PostgresPool implements PostgresLink
+final class PostgresPool implements PostgresLink, Statistics
 {
     private readonly PostgresOptions $options;
 
@@ -180,6 +181,24 @@ final class PostgresPool implements PostgresLink
             lost: $counts->lost,
             waited: $counts->waited,
         );
+    }
+
+    /** What {@see stats()} says, for those who watch pools of all kinds. */
+    public function statistics(): array
+    {
+        $stats = $this->stats();
+
+        return [
+            'in_use' => $stats->inUse,
+            'max' => $stats->maxConnections,
+            'idle' => $stats->idle,
+            'opening' => $stats->opening,
+            'waiting' => $stats->waiting,
+            'acquired_total' => $stats->acquired,
+            'timed_out_total' => $stats->timedOut,
+            'opened_total' => $stats->opened,
+            'lost_total' => $stats->lost,
+        ];
     }
 
     public function isClosed(): bool

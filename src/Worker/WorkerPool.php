@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
 use Spindle\Worker\Internal\Dispatcher;
@@ -28,7 +29,7 @@ use Spindle\Worker\Internal\TaskCode;
  * They end with the pool: after {@see close()}, {@see kill()}, or when nothing refers to it any more and the tasks that it
  * was given have their outcomes. When this process dies, they and all that their tasks have started do as well.
  */
-final class WorkerPool implements Executor
+final class WorkerPool implements Executor, Statistics
 {
     /** So deep may pools be that are made by tasks of pools. */
     private const DEPTH = 4;
@@ -135,6 +136,15 @@ final class WorkerPool implements Executor
     {
         $this->mustBeOurs();
         $this->dispatcher->kill();
+    }
+
+    /**
+     * Workers that are in use, of so many at most, and so many that there are; tasks that were submitted and wait for one; and
+     * tasks that were run, each attempt for itself: all of them, those that failed, and those whose worker died of them.
+     */
+    public function statistics(): array
+    {
+        return $this->dispatcher->figures();
     }
 
     /** @return array<string, mixed> nothing that may be secret */

@@ -12,6 +12,7 @@ final readonly class CodeBlock
      * @param string|null $file what the content is called in the folder of the page's other blocks; it is not run
      * @param string|null $skipped why it is not run
      * @param int $exitStatus of the last command
+     * @param string|null $serves address and path at which it answers until it is interrupted
      */
     private function __construct(
         public int $line,
@@ -20,6 +21,7 @@ final readonly class CodeBlock
         public ?string $file = null,
         public ?string $skipped = null,
         public int $exitStatus = 0,
+        public ?string $serves = null,
     ) {}
 
     /**
@@ -27,6 +29,7 @@ final readonly class CodeBlock
      *
      *     <!-- test: file=jobs.txt -->             not run; a file that the page's other blocks find in their folder
      *     <!-- test: exit=3 -->                    the last command of a console block ends with this status
+     *     <!-- test: serves=127.0.0.1:80/x -->     a server: it is asked for this, interrupted, and ends
      *     <!-- test: skip-run because REASON -->   not run; a PHP block is checked for its syntax all the same
      *
      * @return list<self>
@@ -57,7 +60,7 @@ final readonly class CodeBlock
         );
     }
 
-    /** @return array{file?: string, skipped?: string, exitStatus?: int} */
+    /** @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string} */
     private static function directives(string $text, int $line): array
     {
         $directives = [];
@@ -66,11 +69,13 @@ final readonly class CodeBlock
                 $directives['file'] = $match[1];
             } elseif (preg_match('/^exit=(\d+)/', $text, $match) === 1) {
                 $directives['exitStatus'] = (int) $match[1];
+            } elseif (preg_match('/^serves=(\S+)/', $text, $match) === 1) {
+                $directives['serves'] = $match[1];
             } elseif (preg_match('/^skip-run because (\S.*)/', $text, $match) === 1) {
                 $directives['skipped'] = $match[1];
             } else {
                 throw new \UnexpectedValueException(
-                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS or skip-run because REASON",
+                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH or skip-run because REASON",
                 );
             }
             $text = substr($text, \strlen($match[0]));

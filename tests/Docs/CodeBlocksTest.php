@@ -87,7 +87,7 @@ final class CodeBlocksTest extends TestCase
                 $files,
             )));
         }
-        $process = $this->workplace->php($file);
+        $process = $block->serves === null ? $this->workplace->php($file) : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
     }
@@ -101,7 +101,7 @@ final class CodeBlocksTest extends TestCase
         }
 
         foreach ($commands as $number => [$command, $expected]) {
-            $process = $this->workplace->shell($command);
+            $process = $this->workplace->shell($command, $number === \count($commands) - 1 ? $block->serves : null);
             self::assertExit($number === \count($commands) - 1 ? $block->exitStatus : 0, $process);
             if ($expected !== '') {
                 ExpectedOutput::assertMatches($expected, $process->getOutput(), "Output of: {$command}");

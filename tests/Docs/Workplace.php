@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 use Symfony\Component\Process\Process;
 
@@ -54,15 +55,32 @@ final class Workplace
     }
 
     /** Standard error is part of the output, as in a terminal. */
-    public function shell(string $line): Process
+    public function shell(string $line, ?string $serves = null): Process
     {
-        return $this->run(['sh', '-c', "exec 2>&1\n{$line}"]);
+        return $this->run(['sh', '-c', "exec 2>&1\n" . ($serves === null ? '' : 'exec ') . $line], $serves);
     }
 
     /** With all errors shown and the autoloader at hand. */
     public function php(string $file, string ...$arguments): Process
     {
-        return $this->run([
+        return $this->run($this->phpCommand($file, ...$arguments));
+    }
+
+    /** @param string $url what the file serves, until it is interrupted */
+    public function server(string $file, string $url): Process
+    {
+        return $this->run($this->phpCommand($file), $url);
+    }
+
+    public function lint(string $file): Process
+    {
+        return $this->run([PHP_BINARY, '-l', $file]);
+    }
+
+    /** @return list<string> */
+    private function phpCommand(string $file, string ...$arguments): array
+    {
+        return [
             PHP_BINARY,
             '-d', 'error_reporting=-1',
             '-d', 'display_errors=stderr',
@@ -71,16 +89,11 @@ final class Workplace
             '-d', 'auto_prepend_file=' . self::project() . '/vendor/autoload.php',
             $file,
             ...array_values($arguments),
-        ]);
-    }
-
-    public function lint(string $file): Process
-    {
-        return $this->run([PHP_BINARY, '-l', $file]);
+        ];
     }
 
     /** @param list<string> $command */
-    private function run(array $command): Process
+    private function run(array $command, ?string $serves = null): Process
     {
         $environment = [
             'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
@@ -89,7 +102,15 @@ final class Workplace
             ...$this->database,
         ];
         $process = new Process($command, $this->folder, $environment, timeout: self::DEADLINE);
-        $process->run();
+        if ($serves === null) {
+            $process->run();
+
+            return $process;
+        }
+        $process->start();
+        Eventually::holdsByItself(static fn(): bool => !$process->isRunning() || @file_get_contents("http://{$serves}") !== false, "{$serves} is served", 20);
+        $process->signal(\SIGINT);
+        $process->wait();
 
         return $process;
     }

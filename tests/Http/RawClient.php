@@ -21,6 +21,9 @@ final class RawClient
     private string $received = '';
     private bool $ended = false;
 
+    /** @var array<string, \Closure(): void> what ends the waits that are under way, by their watchers */
+    private array $waits = [];
+
     /** Why there is nothing more, as far as PHP has said so. */
     private string $warning = '';
 
@@ -76,12 +79,12 @@ final class RawClient
     /** Suspends until the kernel has taken all of it. What a server does not want any more is given up silently. */
     public function send(string $bytes): self
     {
-        while ($bytes !== '') {
-            $sent = $this->quietly(fn() => fwrite($this->stream, substr($bytes, 0, 1 << 18)));
+        for ($offset = 0; $offset < \strlen($bytes); $offset += $sent) {
+            $part = substr($bytes, $offset, 1 << 18);
+            $sent = $this->quietly(fn() => fwrite($this->stream, $part));
             if ($sent === false) {
                 return $this;
             }
-            $bytes = substr($bytes, $sent);
             if ($sent === 0) {
                 $this->await(EventLoop::onWritable(...));
             }
@@ -184,8 +187,12 @@ final class RawClient
         return $this;
     }
 
+    /** Whatever waits for this connection ends with an exception. */
     public function close(): void
     {
+        foreach ($this->waits as $end) {
+            $end();
+        }
         if (\is_resource($this->stream)) {
             fclose($this->stream);
         }
@@ -199,7 +206,6 @@ final class RawClient
             throw new \RuntimeException('The connection can not be reset');
         }
         $this->close();
-        socket_close($socket);
     }
 
     /**
@@ -288,18 +294,20 @@ final class RawClient
     private function await(\Closure $watch): void
     {
         $suspension = EventLoop::getSuspension();
-        $watcher = $watch($this->stream, static function (string $id) use ($suspension): void {
+        $watcher = $watch($this->stream, function (string $id) use ($suspension): void {
             EventLoop::cancel($id);
+            unset($this->waits[$id]);
             $suspension->resume();
         });
-        $timer = EventLoop::delay(self::PATIENCE, static function () use ($suspension, $watcher): void {
+        $this->waits[$watcher] = $end = function (string $why = 'The client has closed the connection') use ($suspension, $watcher): void {
             EventLoop::cancel($watcher);
-            $suspension->throw(new \RuntimeException('The server let the client wait for ' . self::PATIENCE . ' s'));
-        });
+            unset($this->waits[$watcher]);
+            $suspension->throw(new \RuntimeException($why));
+        };
+        $timer = EventLoop::delay(self::PATIENCE, static fn() => $end('The server let the client wait for ' . self::PATIENCE . ' s'));
         try {
             $suspension->suspend();
         } finally {
-            EventLoop::cancel($watcher);
             EventLoop::cancel($timer);
         }
     }

@@ -45,6 +45,11 @@ final class Dispatcher
     private int $id = 0;
     private int $lane = 0;
 
+    /** Results that were given; those of them that are failures; and further attempts. */
+    private int $finished = 0;
+    private int $failed = 0;
+    private int $retried = 0;
+
     /** Since when no launcher can start a command and none runs, on the monotonic clock; null until it happens. */
     private int|float|null $stuckSince = null;
 
@@ -93,6 +98,21 @@ final class Dispatcher
     public function concurrency(): int
     {
         return $this->concurrency;
+    }
+
+    /** @return array<string, int> */
+    public function figures(): array
+    {
+        $running = $this->launchers->running();
+
+        return [
+            'in_use' => $running,
+            'max' => $this->concurrency,
+            'waiting' => \count($this->launchers->tickets()) - $running + \count($this->pauses->tickets()),
+            'finished_total' => $this->finished,
+            'failed_total' => $this->failed,
+            'retried_total' => $this->retried,
+        ];
     }
 
     /** Takes charge of a command. It is on its way when {@see flush()} is called, or earlier. */
@@ -282,6 +302,7 @@ final class Dispatcher
         if ($ticket->thrown !== null) {
             $ticket->owner->lost($ticket, $ticket->thrown);
         } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
+            ++$this->retried;
             $delay = $this->retry->delayAfter($ticket->attempts);
             $this->pauses->add($ticket, $delay);
             $this->options->logger?->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
@@ -292,6 +313,8 @@ final class Dispatcher
 
     private function settle(Ticket $ticket, CommandResult $result): void
     {
+        ++$this->finished;
+        $this->failed += (int) !$result->succeeded();
         $ticket->owner->finished($ticket, $result);
         $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
     }

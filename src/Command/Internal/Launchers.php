@@ -213,6 +213,12 @@ final class Launchers
         return $tickets;
     }
 
+    /** How many commands run, as far as is known without asking. */
+    public function running(): int
+    {
+        return array_sum(array_map(static fn(Launcher $launcher): int => min($launcher->share, \count($launcher->tickets)), $this->launchers));
+    }
+
     public function areStarted(): bool
     {
         return $this->launchers !== [];

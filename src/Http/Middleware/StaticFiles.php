@@ -77,17 +77,14 @@ final readonly class StaticFiles implements MiddlewareInterface
             return null;
         }
         clearstatcache();
-        if (!is_dir($path)) {
-            return str_ends_with($path, '/') ? null : $this->file($path, $request);
-        }
-        if ($this->index === null) {
-            return null;
-        }
-        if (str_ends_with($path, '/')) {
-            return $this->file($path . $this->index, $request);
-        }
+        $name = $this->index !== null && is_dir($path) ? rtrim($path, '/') . "/{$this->index}" : $path;
+        $file = is_file($name) ? $this->open($name) : null;
 
-        return $this->open("{$path}/{$this->index}") === null ? null : self::redirect($uri, $request->getUri()->getQuery());
+        return match (true) {
+            $file === null => null,
+            $name === $path || str_ends_with($path, '/') => FileAnswer::of($file, MediaType::of($name), $request, $this->headers),
+            default => self::redirect($uri, $request->getUri()->getQuery()),
+        };
     }
 
     /** On the disk, with a slash at its end where the URI has one; null for what no file has for its path. */
@@ -109,13 +106,6 @@ final readonly class StaticFiles implements MiddlewareInterface
         return \count((array) preg_grep(self::NAME, $checked)) === \count($checked) ? implode('/', [$this->root, ...$names]) . $slash : null;
     }
 
-    private function file(string $path, ServerRequestInterface $request): ?Response
-    {
-        $file = $this->open($path);
-
-        return $file === null ? null : FileAnswer::of($file, MediaType::of($path), $request, $this->headers);
-    }
-
     private function open(string $path): ?OpenFile
     {
         if (preg_match(self::CODE, $path) === 1) {
@@ -133,6 +123,6 @@ final readonly class StaticFiles implements MiddlewareInterface
     /** Relative to what the client asked for, whatever stands before that at its proxy: it can't lead to another host. */
     private static function redirect(string $uri, string $query): Response
     {
-        return Response::redirect('./' . basename($uri) . '/' . ($query === '' ? '' : "?{$query}"), 301);
+        return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);
     }
 }

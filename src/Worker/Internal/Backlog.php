@@ -43,6 +43,12 @@ final class Backlog
         return \count($this->waiting);
     }
 
+    /** Tasks that are here, whether their time has come or not. */
+    public function tasks(): int
+    {
+        return array_sum($this->waiting) + \count($this->pauses);
+    }
+
     /** The next one, of no more tasks than this. */
     public function shift(int $most): ?Batch
     {

@@ -59,6 +59,22 @@ final class Dispatcher
         return $this->workers->size;
     }
 
+    /** @return array<string, int> */
+    public function figures(): array
+    {
+        $workers = $this->workers->all();
+
+        return [
+            'in_use' => \count(array_filter($workers, static fn(WorkerHandle $worker): bool => $worker->batches !== [])),
+            'max' => $this->workers->size,
+            'workers' => \count($workers),
+            'waiting' => $this->submissions->demand() + $this->backlog->tasks(),
+            'run_total' => $this->results->run,
+            'failed_total' => $this->results->failed,
+            'crashed_total' => $this->results->crashed,
+        ];
+    }
+
     public function resize(int $size): void
     {
         $this->workers->size = $size;

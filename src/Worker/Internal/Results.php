@@ -16,6 +16,11 @@ final class Results
     /** Bytes of the payload of RESULTS before the results. */
     private const HEAD = 41;
 
+    /** Tasks that were run; of them, those that failed, and those of which their worker died. Each attempt counts. */
+    public int $run = 0;
+    public int $failed = 0;
+    public int $crashed = 0;
+
     /** Tasks whose items are under way. */
     private int $streams = 0;
 
@@ -51,6 +56,7 @@ final class Results
         if ($count > 0) {
             $batch->arrived = $from + $count;
             $worker->tasks += $count;
+            $this->run += $count;
             // Values that may be large are taken apart at once, for each copy of a large one takes its time.
             $results = ($flags & Protocol::PACKED) !== 0
                 ? Packing::split($bytes, $at + self::HEAD)
@@ -104,6 +110,9 @@ final class Results
     public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
         $failure = $ran && $worker->ending !== null ? ($worker->ending)($batch, $index) : $this->crash($worker, $batch, $index);
+        ++$this->run;
+        ++$this->failed;
+        $this->crashed += (int) ($failure instanceof WorkerCrashedException);
         if ($worker->streaming === $index && $worker->streamOf === $batch) {
             $this->endOfStream($worker)?->failed($failure);
         } else {
@@ -134,6 +143,7 @@ final class Results
             $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
                 ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
                 : null;
+            $this->failed += (int) ($failure !== null);
             if ($worker->streaming === $index) {
                 $stream = $this->endOfStream($worker);
                 try {

@@ -20,8 +20,9 @@ final class Health
 
     public function answer(): Response
     {
-        if (!$this->source->ready()) {
-            return $this->unavailable('draining', []);
+        $stopping = array_column($this->source->statistics(), 'stopping');
+        if (!\in_array(false, $stopping, true)) {
+            return $this->unavailable($stopping === [] ? 'starting' : 'draining', []);
         }
         $reasons = $this->source->checks();
         $failing = array_filter($reasons, \is_string(...));

@@ -55,15 +55,4 @@ final readonly class ServersHere implements Source
 
         return $reasons;
     }
-
-    public function ready(): bool
-    {
-        foreach ($this->servers as $server) {
-            if ($server->statistics()->stopping) {
-                return false;
-            }
-        }
-
-        return true;
-    }
 }

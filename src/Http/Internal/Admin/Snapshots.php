@@ -7,13 +7,15 @@ namespace Spindle\Http\Internal\Admin;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\ServerSentEvent;
 
 use function Amp\delay;
 
 /** What the status page shows, once a second, as JSON. It works out rates by itself. */
 final readonly class Snapshots
 {
-    private const INTERVAL = 1.0;
+    /** Seconds. */
+    private const INTERVAL = 1;
 
     public function __construct(private Source $source, private Ledger $ledger) {}
 
@@ -22,23 +24,32 @@ final readonly class Snapshots
      *
      * @param Cancellation|null $leaving of who looks
      *
-     * @return \Generator<int, string>
+     * @return \Generator<int, ServerSentEvent>
      */
     public function follow(?Cancellation $leaving): \Generator
     {
+        do {
+            $processes = $this->source->statistics();
+            $ready = \in_array(false, array_column($processes, 'stopping'), true);
+            yield new ServerSentEvent($this->snapshot($processes, $ready), retry: self::INTERVAL * 1000);
+        } while ($ready && self::wait($leaving));
+    }
+
+    /** @return bool whether anybody looks any more */
+    private static function wait(?Cancellation $leaving): bool
+    {
         try {
-            do {
-                $ready = $this->source->ready();
-                yield $this->now($ready);
-                delay($ready ? self::INTERVAL : 0, cancellation: $leaving);
-            } while ($ready);
+            delay(self::INTERVAL, cancellation: $leaving);
+
+            return true;
         } catch (CancelledException) {
+            return false;
         }
     }
 
-    private function now(bool $ready): string
+    /** @param list<HttpServerStatistics> $processes */
+    private function snapshot(array $processes, bool $ready): string
     {
-        $processes = $this->source->statistics();
         $totals = $this->ledger->sum($processes);
 
         return (string) json_encode([

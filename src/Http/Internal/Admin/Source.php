@@ -9,12 +9,9 @@ use Spindle\Http\HttpServerStatistics;
 /** Whom an admin address speaks for. Each method may suspend. */
 interface Source
 {
-    /** @return list<HttpServerStatistics> of this moment, one for each process that there is */
+    /** @return list<HttpServerStatistics> of this moment, one for each process that serves or drains */
     public function statistics(): array;
 
     /** @return array<string, string|null> by a check's name: why it failed, in one process at least, or null */
     public function checks(): array;
-
-    /** Whether requests are taken: not before the first process does so, and not any more when all stop. */
-    public function ready(): bool;
 }

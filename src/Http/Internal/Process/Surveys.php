@@ -71,7 +71,7 @@ final class Surveys
     /** By hrtime(). */
     public function nextDeadline(): int
     {
-        return min(\PHP_INT_MAX, ...array_column($this->open, 'until'));
+        return min([\PHP_INT_MAX, ...array_column($this->open, 'until')]);
     }
 
     private function closeIfComplete(int $question): void

@@ -78,14 +78,21 @@ final class Transport
     /** @return bool whether all is sent; if not, the rest will be as the client takes it, unless the connection is broken */
     public function send(string $bytes): bool
     {
-        if ($this->out === '' && !$this->secure) {
-            $sent = stream_socket_sendto($this->stream, $bytes);
+        if ($this->out === '' && \strlen($bytes) <= self::SEND) {
+            // It warns when the other side is gone, which is nothing to be warned of.
+            $sent = @fwrite($this->stream, $bytes);
             if ($sent === \strlen($bytes)) {
-                $this->moved += \strlen($bytes);
+                $this->moved += $sent;
 
                 return true;
             }
-            $bytes = $sent > 0 ? substr($bytes, $sent) : $bytes;
+            if ($sent === false) {
+                $this->broken = true;
+
+                return false;
+            }
+            $this->moved += $sent;
+            $bytes = substr($bytes, $sent);
         }
         $this->out .= $bytes;
         $this->flush();
@@ -149,7 +156,7 @@ final class Transport
     {
         do {
             $bytes = substr($this->out, $this->sent, self::SEND);
-            $sent = Warnings::of(fn() => fwrite($this->stream, $bytes))[0];
+            $sent = @fwrite($this->stream, $bytes);
             if ($sent === false) {
                 [$this->out, $this->sent, $this->broken] = ['', 0, true];
 

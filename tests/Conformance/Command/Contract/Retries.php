@@ -10,7 +10,9 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\RetryPolicy;
 use Spindle\LauncherException;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 /**
@@ -102,6 +104,20 @@ trait Retries
         EventLoop::delay(0.3, static fn() => $cancellation->cancel());
         $this->expectException(CancelledException::class);
         $pool->execute(Command::of('sleep', '20'), $cancellation->getCancellation());
+    }
+
+    public function testThePoolsFiguresTellWhatItDoesAndHasDone(): void
+    {
+        $pool = $this->pool(2, new RetryPolicy(1, delay: 0.0));
+        $gate = $this->path('gate');
+        $passing = Command::shell("until test -e {$gate}; do sleep 0.01; done");
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run([$passing, $passing, $passing, Command::of('false')])));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'two run and two wait');
+        self::assertSame(['in_use' => 2, 'max' => 2, 'waiting' => 2, 'finished_total' => 0, 'failed_total' => 0, 'retried_total' => 0], $pool->statistics());
+        touch($gate);
+        $run->await();
+
+        self::assertSame(['in_use' => 0, 'max' => 2, 'waiting' => 0, 'finished_total' => 4, 'failed_total' => 1, 'retried_total' => 1], $pool->statistics());
     }
 
     public function testACommandThatPausesBeforeItsNextAttemptCanBeCancelled(): void

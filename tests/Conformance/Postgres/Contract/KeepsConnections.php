@@ -61,6 +61,10 @@ trait KeepsConnections
         self::assertSame(3, $gate->waiting());
         self::assertCount(3, $this->backends());
         self::assertSame([3, 0, 0, 17, 3], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting, $pool->stats()->maxConnections]);
+        self::assertSame(
+            ['in_use' => 3, 'max' => 3, 'idle' => 0, 'opening' => 0, 'waiting' => 17, 'acquired_total' => 3, 'timed_out_total' => 0, 'opened_total' => 3, 'lost_total' => 0],
+            $pool->statistics(),
+        );
         $gate->open();
 
         self::assertSame(array_fill(0, 20, 'passed'), array_map(static fn(Future $future): mixed => $future->await(), $futures));

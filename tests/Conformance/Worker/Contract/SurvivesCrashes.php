@@ -237,6 +237,27 @@ trait SurvivesCrashes
         self::assertCount(1, $taken);
     }
 
+    public function testThePoolsFiguresTellWhatItDoesAndHasDone(): void
+    {
+        $gate = $this->gate();
+        $pool = $this->pool(1);
+        $futures = [$pool->submit(static fn(): string => $gate->pass())];
+        $gate->awaitTasks(1);
+        $futures[] = $pool->submit(static fn() => exit(7));
+        $futures[] = $pool->submit(static fn() => throw new \DomainException('torn'));
+        self::assertSame(['in_use' => 1, 'max' => 1, 'workers' => 1, 'waiting' => 2, 'run_total' => 0, 'failed_total' => 0, 'crashed_total' => 0], $pool->statistics());
+        $gate->open();
+        $futures[0]->await();
+        self::failure(WorkerCrashedException::class, $futures[1]);
+        self::failure(TaskFailedException::class, $futures[2]);
+        self::assertSame([1, 2, 3], iterator_to_array($pool->map([1, 2, 3], abs(...))));
+        $figures = $pool->statistics();
+
+        self::assertSame([0, 6, 2, 1], [$figures['waiting'], $figures['run_total'], $figures['failed_total'], $figures['crashed_total']]);
+        $pool->close();
+        self::assertSame([0, 0], [$pool->statistics()['in_use'], $pool->statistics()['workers']]);
+    }
+
     public function testManyCrashesLeaveThePoolUsable(): void
     {
         $pool = $this->pool();

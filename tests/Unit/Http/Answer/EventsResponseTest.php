@@ -8,8 +8,8 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientLeftException;
+use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Tests\EndsInTime;
@@ -28,7 +28,7 @@ final class EventsResponseTest extends TestCase
     private const COMMENT = ":\n\n";
     private const SHORT = 0.002;
 
-    /** @var list<string> what the iterators of a test have done */
+    /** @var list<string> */
     private array $log = [];
 
     public function testItIsAnEventStreamThatNobodyHoldsBack(): void
@@ -90,18 +90,19 @@ final class EventsResponseTest extends TestCase
     public function testNoEventIsMadeBeforeTheOneBeforeItWasRead(): void
     {
         $body = $this->begun($this->counting(3));
-        self::assertSame([], $this->log);
+        self::assertSame([], $this->done());
 
         foreach (['1', '2', '3'] as $n => $data) {
             self::assertSame("data: {$data}\n\n", $body->read(1000));
             delay(self::SHORT); // for an iterator that would go on
-            self::assertCount($n + 1, $this->log);
+            self::assertCount($n + 1, $this->done());
         }
         $body->close();
     }
 
     public function testOthersGoOnWhileAnEventIsWaitedFor(): void
     {
+        /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
         $body = $this->begun((static fn() => yield $event->getFuture()->await())());
         $read = async($body->read(...), 1000);
@@ -114,6 +115,7 @@ final class EventsResponseTest extends TestCase
 
     public function testACommentIsSentWheneverNoEventHasComeForAsLongAsAHeartbeat(): void
     {
+        /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
         $body = $this->begun((static fn() => yield $event->getFuture()->await())(), self::SHORT);
 
@@ -168,7 +170,7 @@ final class EventsResponseTest extends TestCase
         $this->begun($this->counting(3))->close();
         delay(0);
 
-        self::assertSame([], $this->log);
+        self::assertSame([], $this->done());
     }
 
     public function testWhenTheClientLeavesAGeneratorIsEndedWhereItStands(): void
@@ -176,14 +178,15 @@ final class EventsResponseTest extends TestCase
         $body = $this->begun($this->counting(3));
         $body->read(1000);
         $body->close();
-        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up, which may take time');
+        Eventually::holds(fn(): bool => \count($this->done()) === 4, 'it has cleaned up, which may take time');
 
-        self::assertSame(['made 1', ClientLeftException::class, 'cleaning up', 'clean'], $this->log);
+        self::assertSame(['made 1', ClientLeftException::class, 'cleaning up', 'clean'], $this->done());
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
     public function testAGeneratorThatWaitsIsEndedAtItsNextEvent(): void
     {
+        /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
         $body = $this->begun($this->logging((static fn() => yield $event->getFuture()->await())()));
         $read = async($body->read(...), 1000);
@@ -192,24 +195,26 @@ final class EventsResponseTest extends TestCase
 
         self::assertSame('', $read->await(), 'who reads is not kept waiting');
         self::assertTrue($body->eof());
-        self::assertSame([], $this->log);
+        self::assertSame([], $this->done());
         $event->complete('too late');
-        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up');
-        self::assertSame(['made too late', ClientLeftException::class, 'cleaning up', 'clean'], $this->log);
+        Eventually::holds(fn(): bool => \count($this->done()) === 4, 'it has cleaned up');
+        self::assertSame(['made too late', ClientLeftException::class, 'cleaning up', 'clean'], $this->done());
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
     public function testAGeneratorThatLooksAtTheCancellationEndsAtOnce(): void
     {
         $leaving = new DeferredCancellation();
-        $body = $this->begun($this->logging((static fn() => yield (new DeferredFuture())->getFuture()->await($leaving->getCancellation()))()));
+        /** @var DeferredFuture<string> $event */
+        $event = new DeferredFuture();
+        $body = $this->begun($this->logging((static fn() => yield $event->getFuture()->await($leaving->getCancellation()))()));
         $read = async($body->read(...), 1000);
         delay(0);
         $body->close();
         $leaving->cancel();
 
         self::assertSame('', $read->await());
-        Eventually::holds(fn(): bool => $this->log === ['cleaning up', 'clean'], 'it has cleaned up');
+        Eventually::holds(fn(): bool => $this->done() === ['cleaning up', 'clean'], 'it has cleaned up');
     }
 
     public function testClosingTwiceIsClosingOnce(): void
@@ -218,11 +223,11 @@ final class EventsResponseTest extends TestCase
         $body->read(1000);
         $body->close();
         $body->close();
-        Eventually::holds(fn(): bool => \count($this->log) === 4, 'it has cleaned up');
+        Eventually::holds(fn(): bool => \count($this->done()) === 4, 'it has cleaned up');
         $body->close();
         delay(0);
 
-        self::assertCount(4, $this->log);
+        self::assertCount(4, $this->done());
     }
 
     public function testWhatTheIteratorThrowsReachesTheReader(): void
@@ -249,6 +254,7 @@ final class EventsResponseTest extends TestCase
 
     public function testWhatTheIteratorThrowsWhileItIsWaitedForIsNotLostToAHeartbeat(): void
     {
+        /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
         $body = $this->begun((static fn() => yield $event->getFuture()->await())(), self::SHORT);
         self::assertSame(self::COMMENT, $body->read(1000));
@@ -273,13 +279,14 @@ final class EventsResponseTest extends TestCase
             $body->read(1000);
             self::fail('It was taken for an event');
         } catch (\TypeError $failure) {
-            self::assertSame(['made first', 'made 2', $failure::class, 'cleaning up', 'clean'], $this->log);
+            self::assertSame(['made first', 'made 2', $failure::class, 'cleaning up', 'clean'], $this->done());
         }
         $body->close();
     }
 
     public function testNobodyIsToldWhatIsThrownWhenNobodyIsThereAnyMore(): void
     {
+        /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
         $bodies = [
             $this->begun((static function () {
@@ -313,11 +320,11 @@ final class EventsResponseTest extends TestCase
         }
         $read = async($bodies[1]->read(...), 1000);
         delay(0);
-        array_map(static fn(StreamInterface $body) => $body->close(), $bodies);
+        array_map(static fn(EventStream $body) => $body->close(), $bodies);
         $event->error(new \DomainException('too late'));
 
         self::assertSame('', $read->await());
-        Eventually::holds(fn(): bool => $this->log === ['will not go', 'has to'], 'one that goes on is destroyed');
+        Eventually::holds(fn(): bool => $this->done() === ['will not go', 'has to'], 'one that goes on is destroyed');
     }
 
     public function testAnIteratorThatIsNoGeneratorIsLetGo(): void
@@ -346,14 +353,21 @@ final class EventsResponseTest extends TestCase
         self::assertNull($kept->get());
     }
 
+    /** @return list<string> what the iterators of a test have done */
+    private function done(): array
+    {
+        return $this->log;
+    }
+
     /**
      * Behind its first comment.
      *
      * @param iterable<ServerSentEvent|string> $events
      */
-    private function begun(iterable $events, float $heartbeat = 15.0): StreamInterface
+    private function begun(iterable $events, float $heartbeat = 15.0): EventStream
     {
         $body = Response::events($events, heartbeat: $heartbeat)->getBody();
+        self::assertInstanceOf(EventStream::class, $body);
         self::assertSame(self::COMMENT, $body->read(1000));
 
         return $body;
@@ -370,11 +384,9 @@ final class EventsResponseTest extends TestCase
     }
 
     /**
-     * @template T of string
+     * @param \Generator<int, string> $events
      *
-     * @param \Generator<int, T> $events
-     *
-     * @return \Generator<int, T>
+     * @return \Generator<int, string>
      */
     private function logging(\Generator $events): \Generator
     {

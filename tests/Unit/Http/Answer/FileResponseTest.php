@@ -110,9 +110,7 @@ final class FileResponseTest extends TestCase
         Response::file($this->path('absent'), new ServerRequest('GET', '/'));
     }
 
-    /**
-     * @return iterable<string, array{array<string, string>, int, string?}> "{tag}" stands for the file's own
-     */
+    /** @return iterable<string, array{0: array<string, string>, 1: int, 2?: string}> "{tag}" stands for the file's own */
     public static function conditions(): iterable
     {
         yield 'If-Match: its tag' => [['If-Match' => '{tag}'], 200];
@@ -183,7 +181,7 @@ final class FileResponseTest extends TestCase
         self::assertSame($content ?? [200 => self::TEN, 304 => '', 412 => "Precondition Failed\n"][$status] ?? null, (string) $response->getBody());
     }
 
-    /** @return iterable<string, array{string, string, string?}> the Range field, the content, and Content-Range for 206 and 416 */
+    /** @return iterable<string, array{0: string, 1: string, 2?: string}> the Range field, the content, and Content-Range for 206 and 416 */
     public static function ranges(): iterable
     {
         yield 'the first byte' => ['bytes=0-0', '0', 'bytes 0-0/10'];

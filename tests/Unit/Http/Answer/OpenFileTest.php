@@ -82,16 +82,17 @@ final class OpenFileTest extends TestCase
         $path = $this->file('file', 'content');
         $limit = posix_getrlimit();
         self::assertIsArray($limit);
-        $soft = $limit['soft openfiles'];
+        [$soft, $hard] = [$limit['soft openfiles'], $limit['hard openfiles']];
         self::assertIsInt($soft);
+        self::assertIsInt($hard);
         self::assertTrue(class_exists(HttpException::class) && class_exists(OpenFile::class)); // their code is read from files, too
-        posix_setrlimit(\POSIX_RLIMIT_NOFILE, 3, (int) $limit['hard openfiles']);
+        posix_setrlimit(\POSIX_RLIMIT_NOFILE, 3, $hard);
         try {
             OpenFile::at($path);
             $failure = null;
         } catch (\RuntimeException $failure) {
         } finally {
-            posix_setrlimit(\POSIX_RLIMIT_NOFILE, $soft, (int) $limit['hard openfiles']);
+            posix_setrlimit(\POSIX_RLIMIT_NOFILE, $soft, $hard);
         }
 
         self::assertNotNull($failure);

@@ -1,7 +1,7 @@
 'use strict';
 
 const [SHORTEST, LONGEST] = [30, 120]; // seconds that are drawn
-const GAP = 4; // seconds without a snapshot after which a line is broken, and the server counts as gone
+const GAP = 5; // seconds without a snapshot after which a line is broken, and the server counts as gone
 const WIDTH = 360;
 const HEIGHT = 100;
 const ROUTES = 50; // that are listed

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+// An HTTP server on fibers, asked by clients in the same process: ten requests that wait share the time of one.
+
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\RequestId;
+use Spindle\Http\MiddlewareStack;
+use Spindle\Http\Response;
+
+use function Amp\async;
+use function Amp\delay;
+use function Amp\Future\await;
+
+require __DIR__ . '/../vendor/autoload.php';
+
+$handler = static function (ServerRequestInterface $request): Response {
+    switch ($request->getUri()->getPath()) {
+        case '/slow':
+            delay(0.2);     // a query, a command, a task of a worker: others go on meanwhile
+
+            return Response::text("slow\n");
+        case '/numbers':
+            return Response::stream((static function (): Generator {
+                foreach (range(1, 3) as $number) {
+                    yield "{$number}\n";
+                    delay(0.01);
+                }
+            })(), 'text/plain');
+        default:
+            throw new HttpException(404, 'There is nothing here');
+    }
+};
+$server = new HttpServer(new MiddlewareStack($handler, new RequestId(), new Errors()));
+[$address] = $server->start('127.0.0.1:0');
+
+// A client that suspends, as HTTP clients on this event loop do.
+$get = static function (string $path) use ($address): string {
+    $socket = Amp\Socket\connect($address);
+    $socket->write("GET {$path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+
+    return Amp\ByteStream\buffer($socket);
+};
+
+$begin = hrtime(true);
+$answers = await(array_map(static fn() => async($get, '/slow'), range(1, 10)));
+printf("%d answers in %s\n", count($answers), (hrtime(true) - $begin) / 1e9 < 1.0 ? 'the time of one' : 'more than that');
+echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\n0\r\n") ? "three chunks\n" : "no chunks\n";
+echo strtok($get('/else'), "\r"), "\n";
+$server->stop();            // when what has come is answered
+printf("%d requests were answered\n", array_sum($server->statistics()->answered));

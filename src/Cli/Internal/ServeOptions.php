@@ -1,0 +1,130 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Http\SupervisorOptions;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** What `spindle serve` was asked for, checked: nothing has been opened yet. */
+final class ServeOptions
+{
+    private const DEFAULT_ADDRESS = '127.0.0.1:8080';
+    private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):\d{1,5}|unix://.+)$~Ds';
+    private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
+
+    /**
+     * @param string       $app       path
+     * @param list<string> $addresses
+     * @param bool         $json      whether log lines are JSON
+     * @param bool         $quiet     whether only warnings and errors are logged
+     */
+    private function __construct(
+        public readonly string $app,
+        public readonly array $addresses,
+        public readonly SupervisorOptions $supervisor,
+        public readonly bool $json,
+        public readonly bool $quiet,
+    ) {}
+
+    /** @throws UsageException when an option, or two of them together, make no sense */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        /** @var list<string> $addresses */
+        $addresses = $input->getOption('listen');
+        $addresses = $addresses === [] ? [self::DEFAULT_ADDRESS] : $addresses;
+        $admin = $given->text('admin');
+        if ($given->flag('status') && $admin === null) {
+            throw new UsageException('option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)');
+        }
+        $certificate = $given->text('certificate');
+        array_map(static fn(string $address) => self::check('--listen', $address, $certificate), $addresses);
+        array_map(static fn(string $address) => self::check('--admin', $address, $certificate), $admin === null ? [] : [$admin]);
+
+        return new self(self::app($input), $addresses, self::supervisor($given, $admin, $certificate), self::json($given), $given->flag('quiet'));
+    }
+
+    /** @throws UsageException */
+    private static function check(string $option, string $address, ?string $certificate): void
+    {
+        if (preg_match(self::ADDRESS, $address) !== 1) {
+            throw UsageException::option($option, $address, 'host:port, [IPv6]:port, tls://host:port or unix:///path');
+        }
+        if (str_starts_with($address, 'tls://') && $certificate === null) {
+            throw new UsageException("option {$option}: '{$address}' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own");
+        }
+    }
+
+    /** @throws UsageException */
+    private static function app(InputInterface $input): string
+    {
+        /** @var string $app */
+        $app = $input->getArgument('app');
+        if (!is_file($app) || !is_readable($app)) {
+            throw new UsageException("argument '{$app}': it is not a file that can be read; give the PHP file that returns the application");
+        }
+
+        return $app;
+    }
+
+    /** @throws UsageException */
+    private static function supervisor(GivenOptions $given, ?string $admin, ?string $certificate): SupervisorOptions
+    {
+        return new SupervisorOptions(
+            processes: self::positive($given, 'processes', 'a number of processes from 1 on'),
+            watch: $given->flag('watch'),
+            admin: $admin,
+            statusPage: $given->flag('status'),
+            certificate: $certificate,
+            key: $given->text('key'),
+            maxRequests: self::positive($given, 'max-requests', 'a number of requests from 1 on'),
+            maxMemory: self::bytes($given),
+            startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
+            stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
+        );
+    }
+
+    /** @throws UsageException */
+    private static function positive(GivenOptions $given, string $name, string $allowed): ?int
+    {
+        $number = $given->number($name, $allowed);
+
+        return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
+    }
+
+    /** @throws UsageException */
+    private static function bytes(GivenOptions $given): ?int
+    {
+        $text = $given->text('max-memory');
+        if ($text === null) {
+            return null;
+        }
+        if (preg_match('/^([1-9]\d{0,9})([KMG]?)$/D', $text, $match) !== 1) {
+            throw UsageException::option('--max-memory', $text, 'a number of bytes from 1 on, or one with K, M or G after it');
+        }
+
+        return (int) $match[1] * self::UNITS[$match[2]];
+    }
+
+    /** @throws UsageException */
+    private static function seconds(GivenOptions $given, string $name): ?float
+    {
+        $seconds = $given->duration($name);
+
+        return $seconds === 0.0 ? throw UsageException::option("--{$name}", '0', Duration::FORM . ', more than 0') : $seconds;
+    }
+
+    /** @throws UsageException */
+    private static function json(GivenOptions $given): bool
+    {
+        $format = $given->text('log-format') ?? 'text';
+
+        return match ($format) {
+            'text' => false,
+            'json' => true,
+            default => throw UsageException::option('--log-format', $format, 'text or json'),
+        };
+    }
+}

@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Bench;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Bench\Http\Fpm;
+use Spindle\Bench\Support\Program;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
+
+/** That the benchmark runs, says what it should, and ends what it has started; never how fast anything is. */
+final class HttpBenchTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    /** By its title, how often Spindle's row has figures, and the bare loop's. */
+    private const TABLES = [
+        'Plain text, each request .*, 20 connections' => [1, 1],
+        'Plain text, identical' => [1, 1],
+        'JSON' => [1, 1],
+        'A POST of 1 KB' => [1, 1],
+        'Plain text for one client' => [1, 1],
+        'Plain text, each request .*, 32 connections' => [1, 1],
+        'Plain text, each request .*, 256 connections' => [1, 1],
+        'A handler that waits' => [1, 0],
+        'Connections that are kept and idle: 500' => [1, 1],
+        'Plain text on kept connections for long, .*: 1,000 requests' => [1, 0],
+        'Healthy clients .*: 20 and 500, a deadline of 1 s' => [1, 0],
+        'Plain text over TLS' => [1, 0],
+    ];
+
+    public function testEveryMeasurementPrintsItsTableAndEveryAnswerIsRight(): void
+    {
+        self::needsWrk();
+        $json = $this->path('http.json');
+        $process = $this->bench('-n', '1000', '--rounds', '1', '--seconds', '0.2', '--connections', '20', '--peers', 'bare', '--deadline', '1', '--json', $json);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        foreach (self::TABLES as $title => [$spindle, $bare]) {
+            self::assertSame([$spindle, $bare], [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')], "{$title}\n{$process->getOutput()}");
+        }
+        $data = json_decode((string) file_get_contents($json), true);
+        self::assertIsArray($data);
+        self::assertIsArray($data['series']);
+        foreach ($data['series'] as $series) {
+            self::assertIsArray($series);
+            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
+            self::assertIsArray($series['raw']);
+            self::assertSame([true], array_column($series['raw'], 'right'));
+        }
+        self::assertSame(['http.json'], Text::names($this->path()));
+    }
+
+    public function testNginxWithFpmStartsFromFilesOfItsOwnAndEndsWithTheBenchmark(): void
+    {
+        self::needsWrk();
+        $missing = Fpm::missing();
+        if ($missing !== null) {
+            self::markTestSkipped($missing);
+        }
+        $process = $this->bench('--only', 'json,echo,tls', '--rounds', '1', '--seconds', '0.2', '--peers', 'fpm');
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        foreach (['JSON', 'A POST of 1 KB', 'Plain text over TLS'] as $title) {
+            self::assertSame(1, self::rows($process, $title, 'nginx \+ PHP-FPM, 2 workers'), $process->getOutput());
+        }
+        self::assertStringNotContainsString('not all right', $process->getOutput());
+        self::assertSame([], Text::names($this->path()));
+    }
+
+    public function testARunThatIsInterruptedEndsWhatItHasStarted(): void
+    {
+        self::needsWrk();
+        $process = $this->bench('--only', 'text', '--rounds', '1', '--seconds', '600', '--peers', 'none');
+        $process->start();
+        // Two processes are below it when the client sends: the server and wrk.
+        Eventually::holds(static fn(): bool => \count(Processes::childrenOf((int) $process->getPid())) === 2, 'the client sends', 15.0);
+        $process->signal(\SIGINT);
+        $process->wait();
+
+        self::assertSame(130, $process->getExitCode(), $process->getErrorOutput());
+        self::assertSame([], Text::names($this->path()));
+    }
+
+    public function testWithoutItsClientItSaysSoAndMeasuresNothing(): void
+    {
+        $process = $this->bench('--only', 'text', '--rounds', '1');
+        $process->setEnv(['PATH' => $this->path()]);
+        $process->run();
+
+        self::assertSame([255, "spindle: wrk is not on PATH; it is the client of these benchmarks, and packaged as \"wrk\"\n"], [$process->getExitCode(), $process->getErrorOutput()]);
+    }
+
+    protected function deadline(): int
+    {
+        return 120;
+    }
+
+    private static function needsWrk(): void
+    {
+        if (Program::find('wrk') === null) {
+            self::markTestSkipped('wrk is not installed');
+        }
+    }
+
+    /** How often such a table has a row of this label that begins with a figure. */
+    private static function rows(Process $process, string $title, string $label): int
+    {
+        return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
+    }
+
+    /** Its temporary files are in the directory of the test. */
+    private function bench(string ...$arguments): Process
+    {
+        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments], null, ['TMPDIR' => $this->path()], timeout: 110.0);
+    }
+}

@@ -1,0 +1,384 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpException;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\BodyLimited;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+/** What a client sends after the head. */
+final class RequestBodyTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+
+    /** @return iterable<string, array{\Closure(string): string}> what makes a request with a body */
+    public static function framings(): iterable
+    {
+        yield 'with a length' => [static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}"];
+        yield 'in chunks' => [static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            . implode('', array_map(static fn(string $part): string => dechex(\strlen($part)) . "\r\n{$part}\r\n", $body === '' ? [] : str_split($body, 1_000))) . "0\r\n\r\n"];
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testABodyArrivesByteForByte(\Closure $request): void
+    {
+        $this->serve(self::echo(...));
+        $client = $this->client();
+
+        foreach (['', 'a', random_bytes(100_000), "0\r\n\r\n", random_bytes(3 * self::MIB)] as $body) {
+            $client->sendAside($request($body));
+            self::assertTrue($client->response()->body === $body, \strlen($body) . ' bytes');
+        }
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testALargerBodyThanTheLimitIsRefused(\Closure $request): void
+    {
+        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 200_000));
+
+        $client = $this->client()->send($request(str_repeat('x', 200_000)));
+        self::assertSame(200, $client->response()->status, 'the limit itself is allowed');
+        $client->sendAside($request(str_repeat('x', 400_000)));
+        $response = $client->response();
+        self::assertSame([413, "The body is larger than 200000 bytes\n"], [$response->status, $response->body]);
+        self::assertTrue($client->isEnded());
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testARouteCanRaiseTheLimit(\Closure $request): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $body = $request->getBody();
+            self::assertInstanceOf(BodyLimited::class, $body);
+            $body->limit(2_000);
+
+            return self::echo($request);
+        }, new HttpServerOptions(maxBody: 1_000));
+
+        self::assertSame(200, $this->client()->send($request(str_repeat('x', 2_000)))->response()->status);
+        self::assertSame(413, $this->client()->send($request(str_repeat('x', 2_001)))->response()->status);
+    }
+
+    public function testABodyThatIsTooLargeIsRefusedBeforeItComes(): void
+    {
+        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 1_000));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n");
+
+        self::assertSame(413, $client->response()->status);
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testTheConnectionOutlivesASmallBodyThatNobodyReads(\Closure $request): void
+    {
+        $this->serve(static fn(): Response => Response::text('did not look'));
+        $client = $this->client();
+        [$head, $body] = explode("\r\n\r\n", $request(str_repeat('x', 50_000)), 2);
+        $client->send("{$head}\r\n\r\n{$body}");
+
+        self::assertSame('did not look', $client->response()->body);
+        self::assertSame('did not look', $client->get('/')->response()->body);
+    }
+
+    public function testTheRestOfASmallBodyIsThrownAwayWhenItComes(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getMethod()));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789");
+        self::assertSame('POST', $client->response()->body);
+        $client->send('0123456789')->get('/');
+
+        self::assertSame('GET', $client->response()->body);
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testALargeBodyThatNobodyReadsEndsTheConnectionButNotTheAnswer(\Closure $request): void
+    {
+        $this->serve(static fn(): Response => Response::text('did not look'));
+        $client = $this->client();
+        $client->sendAside($request(str_repeat('x', 900_000)));
+
+        $response = $client->response();
+        self::assertSame(['did not look', 'close'], [$response->body, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testTrailersAreThereWhenTheBodyWasRead(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $before = $request->getBody()->getMetadata('trailers');
+
+            return Response::json([$before, (string) $request->getBody(), $request->getBody()->getMetadata('trailers'), $request->getBody()->getMetadata()]);
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0;c\r\nSum: 12 \r\nX: a\r\nx: b\r\n\r\n");
+
+        $trailers = ['Sum' => ['12'], 'X' => ['a', 'b']];
+        self::assertSame([[], 'x', $trailers, ['trailers' => $trailers]], $client->response()->json());
+    }
+
+    public function testTheClientIsToldToContinueWhenTheHandlerReads(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            $gate->getFuture()->await();
+
+            return self::echo($request);
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        delay(0.02);
+        self::assertFalse(stream_socket_recvfrom($client->stream(), 100, \STREAM_PEEK), 'nobody has asked for it yet');
+        $gate->complete();
+
+        self::assertSame(100, $client->response()->status);
+        $client->send('body');
+        $response = $client->response();
+        self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
+    }
+
+    public function testAClientWhoseBodyNobodyWantsIsNotToldToContinue(): void
+    {
+        $this->serve(static fn(): Response => Response::text('no', 403));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+
+        $response = $client->response();
+        self::assertSame([403, 'close'], [$response->status, $response->header('connection')], 'whether the body comes all the same is not known');
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testAClientThatDidNotWaitToBeToldIsNotTold(): void
+    {
+        $this->serve(self::echo(...));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody");
+
+        $response = $client->response();
+        self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
+    }
+
+    public function testAClientIsNotToldToContinueInTheMiddleOfTheAnswer(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
+            yield 'read: ';
+            yield $request->getBody()->read(100);
+        })()));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $head = $client->until("\r\n\r\n");
+        $client->send('body');
+
+        self::assertStringStartsWith('HTTP/1.1 200', $head);
+        self::assertSame("6\r\nread: \r\n4\r\nbody\r\n0\r\n\r\n", $client->rest());
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testASlowHandlerHoldsUpTheClientAndNothingPilesUp(\Closure $request): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            $first = $request->getBody()->read(10);
+            $gate->getFuture()->await();
+            for ($size = \strlen($first); !$request->getBody()->eof();) {
+                $size += \strlen($request->getBody()->read(8_192));
+            }
+
+            return Response::text((string) $size);
+        }, new HttpServerOptions(maxBody: 64 * self::MIB));
+        $bytes = $request(str_repeat('x', 32 * self::MIB));
+        $before = memory_get_usage();
+        $client = $this->client();
+        $client->sendAside($bytes);
+        delay(0.3);
+
+        self::assertLessThan(3 * self::MIB, memory_get_usage() - $before);
+        $gate->complete();
+        self::assertSame((string) (32 * self::MIB), $client->response()->body);
+    }
+
+    public function testABodyIsReadInSmallPiecesAndInLargeOnes(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $body = $request->getBody();
+            $told = [$body->getSize(), $body->tell(), $body->isSeekable(), $body->isWritable(), $body->isReadable()];
+            $read = [$body->read(2), $body->tell(), $body->eof(), $body->read(100), $body->tell(), $body->eof(), $body->read(1)];
+
+            return Response::json([$told, $read]);
+        });
+
+        self::assertSame([[6, 0, false, false, true], ['ab', 2, false, 'cdef', 6, true, '']], $this->client()->request('POST', '/', '', 'abcdef')->response()->json());
+    }
+
+    public function testARequestWithoutABodyHasAnEmptyOne(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([$request->getBody()->getSize(), (string) $request->getBody(), $request->getBody()->eof()]));
+
+        self::assertSame([0, '', true], $this->client()->get('/')->response()->json());
+    }
+
+    public function testAMalformedChunkIsRefusedWhenTheHandlerReads(): void
+    {
+        $this->serve(self::echo(...));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $response = $client->response();
+        self::assertSame([400, 'close'], [$response->status, $response->header('connection')]);
+        self::assertTrue($client->isEnded(), 'where the next request begins is not known');
+    }
+
+    public function testAHandlerThatSwallowsAMalformedBodyCanNotKeepTheConnection(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            try {
+                $request->getBody()->getContents();
+            } catch (HttpException $malformed) {
+                return Response::text("swallowed {$malformed->status}");
+            }
+
+            return Response::text('well formed');
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        $response = $client->response();
+        self::assertSame(['swallowed 400', 'close'], [$response->body, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testTheClientsLeavingInTheMiddleOfTheBodyIsAnException(): void
+    {
+        $thrown = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
+            try {
+                return self::echo($request);
+            } catch (\Throwable $thrown) {
+                throw $thrown;
+            }
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+        delay(0.01);
+        $client->close();
+
+        Eventually::holds(static function () use (&$thrown): bool {
+            return $thrown !== null;
+        }, 'the handler is told');
+        self::assertInstanceOf(ClientLeftException::class, $thrown);
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([[], 1], [$this->log->all, $this->server->statistics()->abandoned], 'which is nothing that went wrong here');
+    }
+
+    public function testTwoFibersDoNotReadABodyAtOnce(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $first = Async::run(static fn(): string => $request->getBody()->read(100));
+            $second = Async::run(static fn(): string => $request->getBody()->read(100));
+            try {
+                $second->await();
+                $told = 'nothing';
+            } catch (\LogicException $exception) {
+                $told = $exception::class;
+            }
+
+            return Response::text("{$told} {$first->await()}");
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+        delay(0.02);
+        $client->send('body');
+
+        self::assertSame('LogicException body', $client->response()->body);
+    }
+
+    public function testWhoStillReadsTheBodyWhenTheAnswerIsSentIsToldSo(): void
+    {
+        $thrown = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
+            Async::run(static fn(): string => $request->getBody()->read(100))->catch(static function (\Throwable $exception) use (&$thrown): void {
+                $thrown = $exception;
+            })->ignore();
+            delay(0);
+
+            return Response::text($request->getMethod());
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+        self::assertSame('POST', $client->response()->body);
+
+        Eventually::holds(static function () use (&$thrown): bool {
+            return $thrown !== null;
+        }, 'who reads is told');
+        self::assertInstanceOf(\LogicException::class, $thrown);
+        self::assertSame('GET', $client->send('body')->get('/')->response()->body);
+    }
+
+    public function testABodyThatIsReadAfterTheAnswerIsGone(): void
+    {
+        $kept = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
+            $kept ??= $request->getBody();
+
+            return Response::text('answered');
+        });
+        $client = $this->client()->request('POST', '/', '', 'body');
+        $client->response();
+        $client->request('POST', '/', '', 'another body')->response();
+        self::assertNotNull($kept);
+
+        $this->expectException(\LogicException::class);
+        $kept->read(100);
+    }
+
+    public function testFormsAreParsed(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json($request->getParsedBody()));
+        $client = $this->client();
+
+        $form = "Content-Type: application/x-www-form-urlencoded\r\n";
+        self::assertSame(['a' => ['1', '2'], 'b' => 'x y'], $client->request('POST', '/', $form, 'a[]=1&a[]=2&b=x+y')->response()->json());
+        self::assertSame(['deep' => [1, null]], $client->request('POST', '/', "Content-Type: application/json\r\n", '{"deep": [1, null]}')->response()->json());
+        self::assertNull($client->request('POST', '/', "Content-Type: text/plain\r\n", 'a=b')->response()->json());
+        self::assertSame(400, $client->request('POST', '/', "Content-Type: application/json\r\n", '{')->response()->status);
+        self::assertSame(['a' => 'b'], $client->request('POST', '/', $form, 'a=b')->response()->json(), 'the connection has outlived that');
+    }
+
+    public function testFilesAreUploaded(): void
+    {
+        $content = random_bytes(300_000);
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $file = $request->getUploadedFiles()['file'] ?? null;
+            self::assertInstanceOf(UploadedFileInterface::class, $file);
+
+            return Response::json([$request->getParsedBody(), $file->getClientFilename(), $file->getClientMediaType(), $file->getSize(), md5((string) $file->getStream())]);
+        });
+        $body = "--mark\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nA picture\r\n--mark\r\n"
+            . "Content-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n{$content}\r\n--mark--\r\n";
+        $client = $this->client();
+        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+
+        self::assertSame([['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content)], $client->response()->json());
+    }
+
+    private static function echo(ServerRequestInterface $request): Response
+    {
+        return Response::binary($request->getBody()->getContents());
+    }
+}

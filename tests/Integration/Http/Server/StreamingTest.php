@@ -1,0 +1,314 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Streams;
+
+use function Amp\delay;
+
+/** Answers that are made while they are sent. */
+final class StreamingTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+
+    public function testEachPieceIsSentWhenItIsThere(): void
+    {
+        /** @var list<DeferredFuture<null>> $gates */
+        $gates = [new DeferredFuture(), new DeferredFuture()];
+        $this->serve(static fn(): Response => Response::stream((static function () use ($gates): \Generator {
+            yield 'first';
+            $gates[0]->getFuture()->await();
+            yield 'second';
+            $gates[1]->getFuture()->await();
+        })()));
+        $client = $this->client()->get('/');
+
+        $client->until("\r\n\r\n");
+        self::assertSame("5\r\nfirst\r\n", $client->bytes(10));
+        $gates[0]->complete();
+        self::assertSame("6\r\nsecond\r\n", $client->bytes(11));
+        $gates[1]->complete();
+        self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    public function testTheHeadDoesNotWaitForTheFirstPiece(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static fn(): Response => Response::stream((static function () use ($gate): \Generator {
+            $gate->getFuture()->await();
+            yield 'late';
+        })()));
+        $client = $this->client()->get('/');
+
+        self::assertStringStartsWith('HTTP/1.1 200 OK', $client->until("\r\n\r\n"));
+        $gate->complete();
+        self::assertSame("4\r\nlate\r\n0\r\n\r\n", $client->bytes(14));
+    }
+
+    public function testHeadAndPiecesThatAreThereComeTogether(): void
+    {
+        $this->serve(static fn(): Response => Response::stream(['a', 'b']));
+        $client = $this->client()->get('/');
+
+        delay(0.05);
+        self::assertStringContainsString("\r\n\r\n1\r\na\r\n", (string) stream_socket_recvfrom($client->stream(), 10_000, \STREAM_PEEK));
+    }
+
+    public function testASlowReaderHoldsUpTheHandlerAndNothingPilesUp(): void
+    {
+        $made = 0;
+        $pieces = static function () use (&$made): \Generator {
+            for ($piece = str_repeat('x', 100_000); $made < 1_000; ++$made) {
+                yield $piece;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $before = memory_get_usage();
+        $client = $this->client()->get('/');
+        delay(0.1);
+
+        Eventually::holds(static function () use (&$made): bool {
+            $before = $made;
+            delay(0.05);
+
+            return $before > 0 && $before === $made;
+        }, 'the generator stands still');
+        self::assertLessThan(1_000, $made);
+        self::assertLessThan(8 * self::MIB, memory_get_usage() - $before, 'what the kernel does not take is not made');
+        self::assertSame(100_000_000, \strlen($client->response()->body));
+    }
+
+    public function testALargeFileIsSentWithFlatMemory(): void
+    {
+        $file = Streams::open('php://temp/maxmemory:0', 'w+');
+        for ($i = 0; $i < 64; ++$i) {
+            fwrite($file, str_repeat(\chr($i), self::MIB));
+        }
+        $this->serve(static fn(): Response => new Response(200, [], Stream::create($file)));
+        $client = $this->client()->get('/');
+        $client->until("\r\n\r\n");
+        $before = memory_get_usage();
+        $most = 0;
+        for ($i = 0; $i < 64; ++$i) {
+            $piece = $client->bytes(self::MIB);
+            self::assertTrue($piece === str_repeat(\chr($i), self::MIB), 'byte for byte');
+            $most = max($most, memory_get_usage() - $before);
+        }
+
+        self::assertLessThan(8 * self::MIB, $most);
+    }
+
+    public function testALargeStringIsSentWhole(): void
+    {
+        $bytes = random_bytes(self::MIB);
+        $this->serve(static fn(): Response => Response::binary(str_repeat($bytes, 20)));
+        $client = $this->client()->get('/')->get('/');
+
+        self::assertTrue($client->response()->body === str_repeat($bytes, 20));
+        self::assertTrue($client->response()->body === str_repeat($bytes, 20));
+    }
+
+    public function testOthersAreServedWhileALargeAnswerIsSent(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/endless'
+            ? Response::stream((static function (): \Generator {
+                for (; ;) {
+                    yield str_repeat('x', 100_000);
+                }
+            })())
+            : Response::text('served'));
+        $greedy = $this->client()->get('/endless');
+        $taken = 0;
+        \Amp\async(static function () use ($greedy, &$taken): void {
+            for (; ;) {
+                $taken += \strlen($greedy->bytes(100_000));
+            }
+        })->ignore();
+
+        for ($i = 0; $i < 10; ++$i) {
+            self::assertSame('served', $this->client()->get('/')->response()->body);
+        }
+        self::assertGreaterThan(0, $taken);
+    }
+
+    public function testAGeneratorIsLetGoWhenTheClientLeaves(): void
+    {
+        $left = false;
+        $pieces = static function () use (&$left): \Generator {
+            try {
+                for (; ;) {
+                    yield str_repeat('x', 10_000);
+                    delay(0.001);
+                }
+            } finally {
+                $left = true;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+        $client->bytes(100_000);
+        $client->close();
+
+        Eventually::holds(static function () use (&$left): bool {
+            return $left;
+        }, 'its finally block has run');
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([], $this->log->all, 'nothing of it is worth a word');
+    }
+
+    public function testAGeneratorThatWaitsWithTheCancellationEndsWhenTheClientLeaves(): void
+    {
+        $thrown = null;
+        $pieces = static function (mixed $cancellation) use (&$thrown): \Generator {
+            yield 'first';
+            try {
+                \assert($cancellation instanceof Cancellation);
+                delay(1_000, cancellation: $cancellation);
+            } catch (CancelledException $thrown) {
+            }
+        };
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request->getAttribute(Cancellation::class))));
+        $client = $this->client()->get('/');
+        $client->until('first');
+        $client->close();
+
+        Eventually::holds(static function () use (&$thrown): bool {
+            return $thrown !== null;
+        }, 'it was cancelled');
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertInstanceOf(CancelledException::class, $thrown);
+    }
+
+    public function testAnEventThatTakesLongerThanTheHandlerMayIsWaitedFor(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'a';
+            delay(0.5);
+            yield 'b';
+        })()), new HttpServerOptions(handlerTimeout: 0.1, rateWindow: 0.1));
+
+        self::assertSame('ab', $this->client()->get('/')->response()->body);
+    }
+
+    public function testAGeneratorMayAnswerWithTheBodyAsItComes(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
+            for ($body = $request->getBody(); !$body->eof();) {
+                yield strtoupper($body->read(1_000));
+            }
+        })()), new HttpServerOptions(handlerTimeout: 0.2));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+        $client->until("3\r\nABC\r\n");
+        delay(0.5); // longer than a handler may take; this one has answered
+        $client->send("3\r\ndef\r\n0\r\n\r\n");
+
+        self::assertSame("3\r\nDEF\r\n0\r\n\r\n", $client->rest());
+        self::assertSame([], $this->log->all);
+    }
+
+    public function testAPieceThatIsNeitherThereNorTheEndCostsOthersNothing(): void
+    {
+        $stream = new Hesitant();
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/' ? new Response(200, [], $stream) : Response::text('served'));
+        $client = $this->client()->get('/');
+        self::assertSame('served', $this->client()->get('/other')->response()->body);
+        $before = $stream->asked;
+        delay(0.5);
+        self::assertLessThan(200, $stream->asked - $before, 'it is not asked all the time');
+        $stream->bytes = 'now';
+
+        self::assertSame('now', $client->response()->body);
+    }
+
+    public function testAStreamThatNeverGivesAnythingEndsWithItsClient(): void
+    {
+        $stream = new Hesitant();
+        $this->serve(static fn(): Response => new Response(200, [], $stream));
+        $client = $this->client()->get('/');
+        Eventually::holds(static fn(): bool => $stream->asked > 0, 'it is asked');
+        $client->reset();
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertTrue($stream->closed);
+    }
+
+    public function testABodyThatFailsBeforeItsFirstPieceIsAnErrorLikeAnyOther(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
+            throw $request->getRequestTarget() === '/gone' ? new HttpException(410, 'It is gone') : new \RuntimeException('No rows');
+            yield '';
+        })()));
+        $client = $this->client()->get('/a')->get('/gone');
+
+        self::assertSame([500, 410], [$client->response()->status, $client->response()->status]);
+        self::assertSame(['No rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
+    }
+
+    public function testABodyThatFailsInItsMiddleIsBrokenOff(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'begin';
+            throw new \RuntimeException('No more rows');
+        })()));
+        $client = $this->client()->get('/')->get('/');
+
+        self::assertStringEndsWith("5\r\nbegin\r\n", $client->rest(), 'the last chunk, which is the end, does not come, nor another answer');
+        self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
+    }
+
+    public function testASeekableBodyCanBeSentAgain(): void
+    {
+        $response = new Response(200, [], Stream::create('the same'));
+        $this->serve(static fn(): Response => $response);
+        $client = $this->client()->get('/')->get('/');
+
+        self::assertSame(['the same', 'the same'], [$client->response()->body, $client->response()->body]);
+    }
+
+    public function testASeekableBodyCanBeSentToSeveralAtOnce(): void
+    {
+        $bytes = '';
+        for ($i = 0; $i < 20; ++$i) {
+            $bytes .= str_repeat(\chr(65 + $i), self::MIB);
+        }
+        $response = new Response(200, [], Stream::create($bytes));
+        $this->serve(static fn(): Response => $response);
+        $clients = [$this->client()->get('/'), $this->client()->get('/')];
+        delay(0.05);
+        $bodies = \Amp\Future\await(array_map(static fn($client) => \Spindle\Tests\Async::run(static fn(): string => $client->response()->body), $clients));
+
+        self::assertTrue($bodies[0] === $bytes, 'the first');
+        self::assertTrue($bodies[1] === $bytes, 'the second');
+    }
+
+    public function testABodyThatCanBeReadOnceIsNotAnsweredWithTwice(): void
+    {
+        $response = Response::stream(['only', 'once']);
+        $this->serve(static fn(): Response => $response);
+        $client = $this->client()->get('/')->get('/')->get('/');
+
+        self::assertSame('onlyonce', $client->response()->body);
+        self::assertSame([500, 500], [$client->response()->status, $client->response()->status], 'an answer without its body would be taken for whole');
+        self::assertCount(2, $this->log->failures());
+    }
+}
