@@ -1,0 +1,101 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use Amp\Future;
+use Spindle\Tests\Async;
+
+use function Amp\delay;
+
+/** Clients that ask and ask, each in a fiber, and note what became of each request, which has a number of its own. */
+final class Load
+{
+    /** @var array<int, string> bodies of the answers, by the request */
+    public array $answered = [];
+
+    /** @var array<int, string> how it went for requests on a connection that had been used before, whose end came first */
+    public array $lostOnKept = [];
+
+    /** @var array<int, string> what happened to other requests that had no whole answer */
+    public array $failed = [];
+
+    /** Connections that were refused. A client whose connection is ends. */
+    public int $refused = 0;
+
+    private int $asked = 0;
+    private bool $stopping = false;
+
+    /** @var list<Future<null>> */
+    private array $clients = [];
+
+    public function __construct(private readonly string $address) {}
+
+    /**
+     * @param bool  $keep  whether they keep their connections
+     * @param float $pause seconds between an answer and the next request
+     */
+    public function start(int $clients, bool $keep, float $pause = 0.0): void
+    {
+        for ($i = 0; $i < $clients; ++$i) {
+            $this->clients[] = Async::run(fn() => $this->ask($keep, $pause));
+        }
+    }
+
+    /** Returns when all requests are answered. */
+    public function stop(): void
+    {
+        $this->stopping = true;
+        $this->end();
+    }
+
+    /** Returns when no client is left. */
+    public function end(): void
+    {
+        foreach ($this->clients as $client) {
+            $client->await();
+        }
+    }
+
+    private function ask(bool $keep, float $pause): null
+    {
+        $connection = null;
+        while (!$this->stopping) {
+            $isNew = $connection === null;
+            try {
+                $connection ??= RawClient::connect($this->address);
+            } catch (\RuntimeException) {
+                ++$this->refused;
+
+                return null;
+            }
+            if (!$this->askOnce($connection, $isNew) || !$keep) {
+                $connection->close();
+                $connection = null;
+            }
+            delay($pause);
+        }
+        $connection?->close();
+
+        return null;
+    }
+
+    /** @return bool whether the connection can be used once more */
+    private function askOnce(RawClient $connection, bool $isNew): bool
+    {
+        $id = ++$this->asked;
+        try {
+            $response = $connection->get("/?id={$id}")->response();
+            $response->status === 200 ? $this->answered[$id] = $response->body : $this->failed[$id] = $response->head;
+
+            return $response->keepsConnection();
+        } catch (\RuntimeException $failure) {
+            $why = "{$failure->getMessage()} {$connection->warning()}";
+            $hadNothing = str_contains($failure->getMessage(), 'had come, after: ') && str_ends_with($failure->getMessage(), 'after: ');
+            !$isNew && $hadNothing ? $this->lostOnKept[$id] = $why : $this->failed[$id] = ($isNew ? 'new: ' : 'kept: ') . $why;
+
+            return false;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Symfony\Component\Process\Process;
+
+/** Runs `spindle serve` as a user does, with an application in a folder of its own. */
+trait RunsServe
+{
+    use OwnDirectory;
+
+    private ?Process $serve = null;
+
+    /** As the log tells it, with a scheme that {@see RawClient} knows. */
+    private string $address = '';
+    private string $adminAddress = '';
+
+    /** @var list<RawClient> */
+    private array $clients = [];
+
+    #[After(5)]
+    protected function stopServe(): void
+    {
+        foreach ($this->clients as $client) {
+            $client->close();
+        }
+        if ($this->serve?->isRunning() === true) {
+            $this->serve->signal(\SIGKILL);
+            $this->serve->wait();
+        }
+        [$this->serve, $this->clients] = [null, []];
+    }
+
+    /**
+     * Starts it, and returns when it serves.
+     *
+     * @param string       $app     PHP code of app.php
+     * @param list<string> $options after `spindle serve app.php`
+     * @param list<string> $php     options of PHP
+     */
+    private function serve(string $app, array $options = [], array $php = []): Process
+    {
+        $process = $this->start($app, [...$options, ...(\in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'])], $php);
+        Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
+        self::assertTrue($process->isRunning(), $process->getErrorOutput());
+        self::assertSame(1, preg_match('~ Listening on (\S+) with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
+        [$this->address, $this->adminAddress] = [$match[1], $match[2] ?? ''];
+
+        return $process;
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $php
+     */
+    private function start(string $app, array $options = [], array $php = []): Process
+    {
+        $this->app($app);
+        $this->serve = new Process([\PHP_BINARY, ...$php, \dirname(__DIR__, 2) . '/bin/spindle', 'serve', 'app.php', ...$options], $this->path(), null, null, 60);
+        $this->serve->start();
+
+        return $this->serve;
+    }
+
+    /** Replaces app.php, as a deployment should. */
+    private function app(string $code): void
+    {
+        rename($this->file('app.new', "<?php\n{$code}\n"), $this->path('app.php'));
+    }
+
+    private function client(string $address = ''): RawClient
+    {
+        return $this->clients[] = RawClient::connect(str_replace(['http://', 'https://'], ['tcp://', 'tls://'], $address === '' ? $this->address : $address));
+    }
+
+    /** By a connection of its own. */
+    private function get(string $target = '/', string $address = ''): ReceivedResponse
+    {
+        $client = $this->client($address);
+        $response = $client->get($target, "Connection: close\r\n")->response();
+        $client->close();
+
+        return $response;
+    }
+
+    /** So many lines that were logged have this in them. */
+    private function timesLogged(string $text): int
+    {
+        return substr_count((string) $this->serve?->getErrorOutput(), $text);
+    }
+
+    private function logged(string $text): bool
+    {
+        return $this->timesLogged($text) > 0;
+    }
+
+    private function awaitLogged(string $text, int $times = 1, float $seconds = 20.0): void
+    {
+        Eventually::holds(fn(): bool => $this->timesLogged($text) >= $times || $this->serve?->isRunning() !== true, "it logs '{$text}' {$times} times", $seconds);
+        self::assertGreaterThanOrEqual($times, $this->timesLogged($text), (string) $this->serve?->getErrorOutput());
+    }
+
+    /** @return list<int> pids of the processes that serve, in the order of their start */
+    private function workers(): array
+    {
+        $pids = array_keys(Processes::childrenOf((int) $this->serve?->getPid()));
+        sort($pids);
+
+        return $pids;
+    }
+}

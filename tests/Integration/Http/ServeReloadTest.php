@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Load;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Scale;
+
+/** SIGHUP: the code is loaded anew, and nobody notices. */
+#[RequiresPhpExtension('pcntl')]
+final class ServeReloadTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    /** Says which version it is, from a file that it loads; some of the answers take a while. */
+    private const VERSIONED = <<<'PHP'
+        $version = require __DIR__ . '/version.php';
+
+        return static function (Psr\Http\Message\ServerRequestInterface $request) use ($version): Spindle\Http\Response {
+            if (crc32($request->getUri()->getQuery()) % 3 === 0) {
+                Amp\delay(0.02);
+            }
+            return Spindle\Http\Response::text("{$version} " . getmypid());
+        };
+        PHP;
+
+    protected function deadline(): int
+    {
+        return 120;
+    }
+
+    public function testUnderLoadNoRequestFailsAndTheNewCodeAnswers(): void
+    {
+        $this->version(0);
+        $this->serve(self::VERSIONED, ['--processes', '2']);
+        $load = new Load($this->tcp());
+        $load->start(3, keep: true);
+        $load->start(3, keep: false);
+        $load->start(3, keep: true, pause: 0.7); // idle for longer than a stopping server waits
+        for ($reload = 1; $reload <= Scale::of(20); ++$reload) {
+            $this->version($reload);
+            $answered = \count($load->answered);
+            Eventually::holds(static fn(): bool => \count($load->answered) > $answered + 50, 'requests are answered');
+            $this->reload();
+            Eventually::holds(fn(): bool => str_starts_with($this->get()->body, "{$reload} "), 'the new code answers');
+        }
+        $load->stop();
+
+        self::assertSame([[], [], 0], [$load->failed, $load->lostOnKept, $load->refused]);
+        self::assertSame(0, substr_count((string) $this->serve?->getErrorOutput(), ' error '), (string) $this->serve?->getErrorOutput());
+        self::assertCount(2, $this->workersInTheEnd());
+    }
+
+    private function reload(): void
+    {
+        $times = $this->timesLogged(' Reloaded') + 1;
+        $this->serve?->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded', $times);
+    }
+
+    private function version(int $version): void
+    {
+        rename($this->file('version.new', "<?php return {$version};"), $this->path('version.php'));
+    }
+
+    private function tcp(): string
+    {
+        return str_replace('http://', 'tcp://', $this->address);
+    }
+
+    /** @return list<int> when those before them have ended */
+    private function workersInTheEnd(): array
+    {
+        Eventually::holds(fn(): bool => \count($this->workers()) === 2, 'the old processes are gone', 10.0);
+
+        return $this->workers();
+    }
+}
