@@ -63,7 +63,8 @@ final class Sapi
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
         header_remove('X-Powered-By');
-        $whole = $response instanceof Response && \is_string($response->body()) ? \strlen($response->body()) : null;
+        $given = $response instanceof Response ? $response->body() : null;
+        $whole = \is_string($given) ? \strlen($given) : null;
         $body = $response->getBody();
         if ($body->isSeekable()) {
             $body->rewind();

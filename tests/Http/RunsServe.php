@@ -17,7 +17,7 @@ trait RunsServe
 
     private ?Process $serve = null;
 
-    /** As the log tells it, with a scheme that {@see RawClient} knows. */
+    /** Such as {@see RawClient} takes. */
     private string $address = '';
     private string $adminAddress = '';
 
@@ -50,7 +50,7 @@ trait RunsServe
         Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
         self::assertSame(1, preg_match('~ Listening on (\S+) with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
-        [$this->address, $this->adminAddress] = [$match[1], $match[2] ?? ''];
+        [$this->address, $this->adminAddress] = str_replace(['http://', 'https://'], ['tcp://', 'tls://'], [$match[1], $match[2] ?? '']);
 
         return $process;
     }
@@ -76,7 +76,7 @@ trait RunsServe
 
     private function client(string $address = ''): RawClient
     {
-        return $this->clients[] = RawClient::connect(str_replace(['http://', 'https://'], ['tcp://', 'tls://'], $address === '' ? $this->address : $address));
+        return $this->clients[] = RawClient::connect($address === '' ? $this->address : $address);
     }
 
     /** By a connection of its own. */

@@ -42,10 +42,10 @@ final class ServeReloadTest extends TestCase
     {
         $this->version(0);
         $this->serve(self::VERSIONED, ['--processes', '2']);
-        $load = new Load($this->tcp());
+        [$load, $idlers] = [new Load($this->address), new Load($this->address)];
         $load->start(3, keep: true);
         $load->start(3, keep: false);
-        $load->start(3, keep: true, pause: 0.7); // idle for longer than a stopping server waits
+        $idlers->start(3, keep: true, pause: 0.7); // longer than a server waits for them that stops
         for ($reload = 1; $reload <= Scale::of(20); ++$reload) {
             $this->version($reload);
             $answered = \count($load->answered);
@@ -53,9 +53,13 @@ final class ServeReloadTest extends TestCase
             $this->reload();
             Eventually::holds(fn(): bool => str_starts_with($this->get()->body, "{$reload} "), 'the new code answers');
         }
+        $answered = \count($idlers->answered);
+        Eventually::holds(static fn(): bool => \count($idlers->answered) >= $answered + 3, 'those are answered who had nothing to ask');
         $load->stop();
+        $idlers->stop();
 
         self::assertSame([[], [], 0], [$load->failed, $load->lostOnKept, $load->refused]);
+        self::assertSame([[], [], 0], [$idlers->failed, $idlers->lostOnKept, $idlers->refused]);
         self::assertSame(0, substr_count((string) $this->serve?->getErrorOutput(), ' error '), (string) $this->serve?->getErrorOutput());
         self::assertCount(2, $this->workersInTheEnd());
     }
@@ -70,11 +74,6 @@ final class ServeReloadTest extends TestCase
     private function version(int $version): void
     {
         rename($this->file('version.new', "<?php return {$version};"), $this->path('version.php'));
-    }
-
-    private function tcp(): string
-    {
-        return str_replace('http://', 'tcp://', $this->address);
     }
 
     /** @return list<int> when those before them have ended */

@@ -61,7 +61,7 @@ final readonly class Validators
         }
         preg_match_all(self::TAG, $field, $tags, \PREG_SET_ORDER);
         foreach ($tags as [, $weak, $tag]) {
-            if ($strongly ? $weak . $tag === $this->tag && $weak === '' : $tag === self::opaque($this->tag)) {
+            if ($strongly ? $weak === '' && $tag === $this->tag : $tag === self::opaque($this->tag)) {
                 return true;
             }
         }

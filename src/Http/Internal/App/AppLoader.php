@@ -57,7 +57,7 @@ final class AppLoader
         if ($value instanceof ContainerInterface && $value->has(RequestHandlerInterface::class)) {
             $entry = self::attempt($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
 
-            return self::resolve($file, "The container that {$file} returned", $entry, false);
+            return self::resolve($file, "The container in {$file}", $entry, false);
         }
         if (!$value instanceof \Closure) {
             throw AppException::returned($file, $who, $value);

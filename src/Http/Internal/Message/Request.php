@@ -217,7 +217,7 @@ final class Request implements ServerRequestInterface
 
     public function getAttribute(string $name, $default = null): mixed
     {
-        return $this->attributes[$name] ?? match ($name) {
+        return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
             Cancellation::class => $this->exchange->cancellation(),
             MatchedRoute::class => $this->exchange->route(),
             default => $default,

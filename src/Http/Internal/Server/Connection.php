@@ -317,10 +317,7 @@ final class Connection
     {
         $service = $this->service;
         $now = hrtime(true);
-        $exchange = $this->exchange = new ServerExchange();
-        $exchange->connection = $this;
-        $exchange->head = $head;
-        $exchange->begun = $now;
+        $exchange = $this->exchange = new ServerExchange($this, $head, $now);
         ++$this->served;
         $this->continuePending = $head->expectsContinue;
         $this->phase = Phase::Handler;

@@ -17,14 +17,6 @@ use Spindle\Http\MatchedRoute;
 /** One request on a connection, from its head to the end of its answer. What of it a handler keeps does no harm later. */
 final class ServerExchange implements Exchange
 {
-    /** Set once by the connection, as the head and the time are: without a constructor that takes half the time, and there is one for each request. */
-    public Connection $connection;
-
-    public Head $head;
-
-    /** When the head had come, by hrtime(). */
-    public int $begun;
-
     private ?DeferredCancellation $leaving = null;
 
     private ?\Throwable $left = null;
@@ -34,6 +26,13 @@ final class ServerExchange implements Exchange
     private ?Form $form = null;
 
     private ?MatchedRoute $route = null;
+
+    /** @param int $begun when the head had come, by hrtime() */
+    public function __construct(
+        private readonly Connection $connection,
+        public readonly Head $head,
+        public readonly int $begun,
+    ) {}
 
     public function peer(): Peer
     {

@@ -81,17 +81,15 @@ final class Transport
         if ($this->out === '' && \strlen($bytes) <= self::SEND) {
             // It warns when the other side is gone, which is nothing to be warned of.
             $sent = @fwrite($this->stream, $bytes);
-            if ($sent === \strlen($bytes)) {
-                $this->moved += $sent;
-
-                return true;
-            }
             if ($sent === false) {
                 $this->broken = true;
 
                 return false;
             }
             $this->moved += $sent;
+            if ($sent === \strlen($bytes)) {
+                return true;
+            }
             $bytes = substr($bytes, $sent);
         }
         $this->out .= $bytes;

@@ -28,6 +28,12 @@ $files = static function (array $tree) use (&$files): array {
     ] : $files((array) $file), $tree);
 };
 
+$left = static function (ServerRequestInterface $request): bool {
+    $cancellation = $request->getAttribute(Cancellation::class);
+
+    return !$cancellation instanceof Cancellation || $cancellation->isRequested();
+};
+
 /** @var array<string, Closure(ServerRequestInterface): ResponseInterface> $routes */
 $routes = [
     '/text' => static fn(): ResponseInterface => Response::text("Grüße\n"),
@@ -73,7 +79,7 @@ $routes = [
         'cookies' => $request->getCookieParams(),
         'x' => $request->getHeader('x-some'),
         'type' => $request->getHeaderLine('Content-Type'),
-        'left' => $request->getAttribute(Cancellation::class)->isRequested(),
+        'left' => $left($request),
         'client' => $request->getServerParams()['REMOTE_ADDR'],
         'body' => $request->getParsedBody(),
     ]),

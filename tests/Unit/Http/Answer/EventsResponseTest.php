@@ -8,6 +8,7 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Response;
@@ -128,12 +129,16 @@ final class EventsResponseTest extends TestCase
 
     public function testWithoutAHeartbeatThereIsNoComment(): void
     {
-        $body = $this->begun((static function () {
-            delay(self::SHORT);
-            yield 'late';
-        })(), \INF);
+        /** @var DeferredFuture<string> $event */
+        $event = new DeferredFuture();
+        $body = $this->begun((static fn() => yield $event->getFuture()->await())(), \INF);
+        $watchers = EventLoop::getIdentifiers();
+        $read = async($body->read(...), 1000);
+        delay(0);
+        self::assertSame($watchers, EventLoop::getIdentifiers());
+        $event->complete('at last');
 
-        self::assertSame("data: late\n\n", $body->read(1000));
+        self::assertSame("data: at last\n\n", $read->await());
     }
 
     public function testNoEventIsLostBetweenHeartbeats(): void
@@ -325,6 +330,10 @@ final class EventsResponseTest extends TestCase
 
         self::assertSame('', $read->await());
         Eventually::holds(fn(): bool => $this->done() === ['will not go', 'has to'], 'one that goes on is destroyed');
+        delay(self::SHORT);
+        foreach ($bodies as $body) {
+            self::assertSame(['', true], [$body->read(1000), $body->eof()]);
+        }
     }
 
     public function testAnIteratorThatIsNoGeneratorIsLetGo(): void

@@ -92,6 +92,8 @@ final class StaticFilesTest extends TestCase
         yield 'an empty name before the index' => ['/docs//'];
         yield 'an empty name at the beginning' => ['//file.txt'];
         yield 'an encoded slash between names' => ['/css%2fmain.css'];
+        yield 'a backslash between names' => ['/css\\main.css'];
+        yield 'an encoded backslash between names' => ['/css%5Cmain.css'];
         yield 'an encoded slash at the end' => ['/docs%2f'];
         yield 'NUL at the end' => ['/file.txt%00'];
         yield 'NUL before another extension' => ['/file.txt%00.png'];
@@ -314,6 +316,16 @@ final class StaticFilesTest extends TestCase
         self::assertSame('start', self::content($files, '/file.txt/'));
     }
 
+    public function testADirectoryThatBecomesAFileIsSeen(): void
+    {
+        $root = $this->root();
+        $files = new StaticFiles($root);
+        self::assertSame(self::PASSED_ON, self::content($files, '/css'));
+        exec('cd ' . escapeshellarg($root) . ' && rm -r css && cp file.txt css');
+
+        self::assertSame('file', self::content($files, '/css'));
+    }
+
     /** @return iterable<string, array{\Closure(string): StaticFiles, string}> */
     public static function mistakes(): iterable
     {
@@ -349,7 +361,7 @@ final class StaticFilesTest extends TestCase
             '.well-known/security.txt' => 'contact', '.well-known/acme-challenge/token' => 'token', 'javascript:x/index.html' => '', '@evil.example/index.html' => '',
         ];
         $secrets = ['../secret.txt', '../outside/secret.txt', '../outside/index.html', '../root-alike/secret.txt', '.env', 'css/.htaccess', 'css/.well-known/file.txt',
-            '.git/config', '.well-known/.secret', '.well-known.txt', "\x07", "\x7f", "\xff", "\xed\xa0\x80", 'index.php', 'INDEX.PHP', 'old.phtml', 'app.phar', "file.txt\n", 'css\\main.css', '\\evil.example'];
+            '.git/config', '.well-known/.secret', '.well-known.txt', "\x07", "\x7f", "\xff", "\xed\xa0\x80", 'index.php', 'INDEX.PHP', 'old.phtml', 'app.phar', "file.txt\n", '%', '%zzfile.txt', 'file.txt%2', 'css\\main.css', '\\evil.example'];
         foreach ($files + array_fill_keys($secrets, self::SECRET) as $name => $content) {
             $this->file("root/{$name}", $content);
         }

@@ -1,0 +1,140 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Load;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
+
+/** SIGTERM and SIGINT: what has come is answered, and then it ends. */
+#[RequiresPhpExtension('pcntl')]
+final class ServeStopTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    /** Notes each request that it gets, and takes a while for some. */
+    private const NOTING = <<<'PHP'
+        return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            $id = $request->getQueryParams()['id'];
+            file_put_contents(__DIR__ . '/received', "{$id}\n", FILE_APPEND);
+            if ($id % 3 === 0) {
+                Amp\delay(0.05);
+            }
+            return Spindle\Http\Response::text($id);
+        };
+        PHP;
+
+    private const SLOW = <<<'PHP'
+        return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            touch(__DIR__ . '/handling');
+            while (!file_exists(__DIR__ . '/go')) {
+                Amp\delay(0.005);
+            }
+            return Spindle\Http\Response::text('done');
+        };
+        PHP;
+
+    protected function deadline(): int
+    {
+        return 120;
+    }
+
+    public function testUnderLoadEveryRequestReceivedIsAnsweredAndLaterConnectionsAreRefused(): void
+    {
+        $lost = 0;
+        for ($time = 1; $time <= Scale::of(20); ++$time) {
+            $server = $this->serve(self::NOTING, ['--processes', '2']);
+            $load = new Load($this->address);
+            $load->start(4, keep: true);
+            $load->start(4, keep: false);
+            Eventually::holds(static fn(): bool => \count($load->answered) > 100, 'requests are answered');
+            $server->signal(\SIGTERM);
+            $load->end();
+
+            self::assertSame(0, $server->wait(), $server->getErrorOutput());
+            self::assertSame([], array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))), 'Each request that was received is answered');
+            self::assertGreaterThan(0, $load->refused);
+            self::assertStringNotContainsString(' error ', $server->getErrorOutput());
+            $lost += \count($load->lostOnKept) + \count($load->failed);
+            unlink($this->path('received'));
+        }
+        self::assertLessThan(Scale::of(20) * 8, $lost, 'Some may be lost on connections that are closed as they are sent, but not one for each client');
+    }
+
+    public function testAConnectionThatTheKernelHasAcceptedIsServed(): void
+    {
+        $server = $this->serve(self::SLOW, ['--processes', '1']);
+        $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 20));
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+
+        $server->signal(\SIGTERM);
+        $this->awaitLogged('Stopping');
+        Eventually::holds(fn(): bool => @stream_socket_client($this->address) === false, 'connections are refused');
+        $this->file('go', '');
+
+        foreach ($clients as $client) {
+            $response = $client->response();
+            self::assertSame(['done', 'close'], [$response->body, $response->header('connection')]);
+        }
+        self::assertSame(0, $server->wait());
+    }
+
+    public function testASecondSignalEndsItAtOnce(): void
+    {
+        foreach ([\SIGTERM => 143, \SIGINT => 130] as $signal => $status) {
+            $server = $this->serve(self::SLOW, ['--processes', '2']);
+            $client = $this->client()->get('/');
+            Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+
+            $server->signal($signal);
+            $this->awaitLogged('Stopping');
+            $server->signal($signal);
+
+            self::assertSame($status, $server->wait());
+            self::assertSame('', $client->rest());
+            unlink($this->path('handling'));
+        }
+    }
+
+    public function testAnInterruptOfTheWholeTerminalDrainsToo(): void
+    {
+        $server = $this->serve(self::SLOW, ['--processes', '2']);
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+
+        foreach ([(int) $server->getPid(), ...$this->workers()] as $pid) {
+            posix_kill($pid, \SIGINT);
+        }
+        $this->awaitLogged('Stopping');
+        $this->file('go', '');
+
+        self::assertSame('done', $client->response()->body);
+        self::assertSame(0, $server->wait());
+    }
+
+    public function testTheFileOfAUnixSocketStaysUntilTheEnd(): void
+    {
+        $socket = $this->path('socket');
+        $server = $this->serve('return static fn($request) => Spindle\Http\Response::text((string) getmypid());', ['--processes', '2', '--listen', "unix://{$socket}"]);
+        [$first] = $this->workers();
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('Reloaded');
+        Eventually::holds(fn(): bool => !\in_array($first, $this->workers(), true), 'an old process is gone');
+
+        self::assertSame(200, $this->get()->status);
+        $server->signal(\SIGTERM);
+        self::assertSame(0, $server->wait());
+        self::assertFileDoesNotExist($socket);
+    }
+}

@@ -1,0 +1,158 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use Nyholm\Psr7\ServerRequest;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Log\LogLevel;
+use Spindle\Http\Admin;
+use Spindle\Http\Response;
+use Spindle\Tests\Unit\Http\Middleware\Records;
+
+final class AdminTest extends TestCase
+{
+    public function testMetricsAreOfPrometheussTextFormat(): void
+    {
+        $response = self::get(Admin::from(new FixedSource()), '/metrics');
+
+        self::assertSame([200, 'text/plain; version=0.0.4; charset=utf-8'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
+        self::assertSame('1', (new Exposed((string) $response->getBody()))->samples['spindle_processes']);
+    }
+
+    public function testACounterDoesNotFallWhenAProcessEnds(): void
+    {
+        $source = new FixedSource([FixedSource::process(pid: 1, answered: [200 => 5])]);
+        $admin = Admin::from($source);
+        self::get($admin, '/metrics');
+        $source->statistics = [FixedSource::process(pid: 2, answered: [200 => 1])];
+
+        self::assertSame('6', (new Exposed((string) self::get($admin, '/metrics')->getBody()))->samples['spindle_http_requests_total{status="200"}']);
+    }
+
+    public function testItIsHealthyWhenAllChecksSucceed(): void
+    {
+        $response = self::get(Admin::from(new FixedSource(checks: ['database' => null, 'broker' => null])), '/healthz');
+
+        self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
+    }
+
+    public function testACheckThatFailsOrIsLateIsNamedAndItsMessageIsNot(): void
+    {
+        $checks = ['database' => 'no connection to 10.1.2.3 as "app"', 'broker' => null, 'disk' => 'It took longer than 1 s'];
+        $response = self::get(Admin::from(new FixedSource(checks: $checks)), '/healthz');
+
+        self::assertSame([503, 'application/json'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
+        self::assertSame('{"status":"failing","checks":{"database":"failed","broker":"ok","disk":"late"}}', (string) $response->getBody());
+    }
+
+    public function testWhyACheckFailsIsLoggedOnceAndSoIsThatItSucceedsAgain(): void
+    {
+        $source = new FixedSource(checks: ['database' => 'gone', 'broker' => null]);
+        $log = new Records();
+        $admin = Admin::from($source)->withLogger($log);
+        self::get($admin, '/healthz');
+        self::get($admin, '/healthz');
+        self::assertSame([['database', 'gone']], array_map(static fn(array $record): array => [$record['context']['check'] ?? '', $record['context']['reason'] ?? ''], $log->all));
+        $source->checks = ['database' => 'away', 'broker' => null];
+        self::get($admin, '/healthz');
+        $source->checks = ['database' => null, 'broker' => null];
+        self::get($admin, '/healthz');
+        self::get($admin, '/healthz');
+
+        self::assertSame([LogLevel::WARNING, LogLevel::WARNING, LogLevel::NOTICE], array_column($log->all, 'level'));
+    }
+
+    public function testItIsUnhealthyWhileAllDrain(): void
+    {
+        $source = new FixedSource([FixedSource::process(stopping: true), FixedSource::process(pid: 2)]);
+        $admin = Admin::from($source);
+        self::assertSame(200, self::get($admin, '/healthz')->getStatusCode(), 'one still takes requests');
+        $source->statistics = [FixedSource::process(stopping: true)];
+        $response = self::get($admin, '/healthz');
+
+        self::assertSame([503, '{"status":"draining","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
+    }
+
+    public function testItIsUnhealthyUntilAProcessServes(): void
+    {
+        $response = self::get(Admin::from(new FixedSource([])), '/healthz');
+
+        self::assertSame([503, '{"status":"starting","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
+    }
+
+    public function testItLivesWhateverElseIsSo(): void
+    {
+        $response = self::get(Admin::from(new FixedSource([], ['database' => 'gone'])), '/livez');
+
+        self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
+    }
+
+    public function testThereIsNoStatusPageUnasked(): void
+    {
+        $admin = Admin::from(new FixedSource());
+
+        self::assertSame([404, 404], [self::get($admin, '/')->getStatusCode(), self::get($admin, '/events')->getStatusCode()]);
+    }
+
+    public function testWhatIsAddedToItKeepsTheRest(): void
+    {
+        $log = new Records();
+        $admin = Admin::from(new FixedSource(checks: ['database' => 'gone']))->withLogger($log)->withStatusPage();
+        self::get($admin, '/healthz');
+        self::assertCount(1, $log->all);
+
+        self::assertSame(200, self::get($admin->withLogger($log), '/')->getStatusCode());
+    }
+
+    public function testThereIsNothingElse(): void
+    {
+        self::assertSame(404, self::get(Admin::from(new FixedSource())->withStatusPage(), '/secrets')->getStatusCode());
+    }
+
+    /** @return iterable<array{string}> */
+    public static function paths(): iterable
+    {
+        yield from [['/'], ['/events'], ['/metrics'], ['/healthz'], ['/livez']];
+    }
+
+    #[DataProvider('paths')]
+    public function testNothingCanBeChanged(string $path): void
+    {
+        $response = Admin::from(new FixedSource())->withStatusPage()->handle(new ServerRequest('POST', $path));
+
+        self::assertSame([405, 'GET, HEAD'], [$response->getStatusCode(), $response->getHeaderLine('Allow')]);
+    }
+
+    #[DataProvider('paths')]
+    public function testNothingIsKeptByCaches(string $path): void
+    {
+        $response = Admin::from(new FixedSource())->withStatusPage()->handle(new ServerRequest('HEAD', $path));
+
+        self::assertSame([200, 'no-store'], [$response->getStatusCode(), $response->getHeaderLine('Cache-Control')]);
+    }
+
+    public function testThePageLetsNothingInButItsOwnStyleAndScripts(): void
+    {
+        $response = self::get(Admin::from(new FixedSource())->withStatusPage(), '/');
+        $html = (string) $response->getBody();
+        self::assertSame(4, preg_match_all('~<(style|script)>(.+?)</\1>~s', $html, $parts, \PREG_SET_ORDER));
+        $hashes = ['style' => '', 'script' => ''];
+        foreach ($parts as [, $kind, $content]) {
+            $hashes[$kind] .= " 'sha256-" . base64_encode(hash('sha256', $content, true)) . "'";
+        }
+        $policy = explode('; ', $response->getHeaderLine('Content-Security-Policy'));
+
+        self::assertContains("default-src 'none'", $policy);
+        self::assertContains("style-src{$hashes['style']}", $policy);
+        self::assertContains("script-src{$hashes['script']}", $policy);
+        self::assertSame(0, preg_match('~(?:src|href|@import|url)\W+(?:https?:)?//|unsafe~', $html . $response->getHeaderLine('Content-Security-Policy')));
+    }
+
+    private static function get(Admin $admin, string $path): Response
+    {
+        return $admin->handle(new ServerRequest('GET', $path));
+    }
+}

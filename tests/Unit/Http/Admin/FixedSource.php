@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\Source;
+
+/** Says what it was told to, and how often it was asked. */
+final class FixedSource implements Source
+{
+    public int $asked = 0;
+
+    /**
+     * @param list<HttpServerStatistics>|null $statistics null for one process that has done nothing
+     * @param array<string, string|null>      $checks
+     */
+    public function __construct(public ?array $statistics = null, public array $checks = []) {}
+
+    public function statistics(): array
+    {
+        ++$this->asked;
+
+        return $this->statistics ?? [self::process()];
+    }
+
+    public function checks(): array
+    {
+        return $this->checks;
+    }
+
+    /** A name that PHP takes for a number where it is an array's key. */
+    public static function numeric(string $name): string
+    {
+        return $name;
+    }
+
+    /**
+     * @param array<int, int>                                 $answered
+     * @param array<string, array{int, float, int}>           $routes
+     * @param array<string, array<string, int|float>>         $pools
+     * @param array<int, int>                                 $durations by bucket
+     */
+    public static function process(
+        int $pid = 100,
+        float $started = 1_700_000_000.5,
+        bool $stopping = false,
+        int $count = 0,
+        array $answered = [],
+        array $routes = [],
+        array $pools = [],
+        array $durations = [],
+    ): HttpServerStatistics {
+        return new HttpServerStatistics(
+            pid: $pid,
+            started: $started,
+            stopping: $stopping,
+            inFlight: $count,
+            connections: $count + 1,
+            accepted: $count + 2,
+            rejected: $count + 3,
+            handshakesFailed: $count + 4,
+            answered: $answered,
+            refused: [400 => $count + 5],
+            abandoned: $count + 6,
+            durations: array_values(array_replace(array_fill(0, \count(HttpServerStatistics::BOUNDS) + 1, 0), $durations)),
+            duration: $count / 2,
+            routes: $routes,
+            lag: $count / 100,
+            maxLag: $count / 10,
+            memory: $count * 1000,
+            pools: $pools,
+        );
+    }
+}

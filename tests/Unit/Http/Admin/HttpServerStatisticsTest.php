@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServerStatistics;
+
+final class HttpServerStatisticsTest extends TestCase
+{
+    public function testTheyComeBackFromJsonAsTheyWere(): void
+    {
+        $statistics = FixedSource::process(
+            count: 4,
+            answered: [200 => 1, 404 => 2],
+            routes: ['/ü "x"' => [1, 2.0, 3]],
+            pools: ['db' => ['in_use' => 1, 'wait_seconds' => 3.0, 'tiny' => 1e-12]],
+            durations: [1, 2, 3],
+        );
+
+        self::assertEquals($statistics, HttpServerStatistics::fromJson($statistics->toJson()));
+        self::assertSame($statistics->pools, HttpServerStatistics::fromJson($statistics->toJson())->pools);
+        self::assertSame($statistics->routes, HttpServerStatistics::fromJson($statistics->toJson())->routes);
+    }
+
+    public function testThoseOfAServerThatHasDoneNothingToo(): void
+    {
+        $statistics = FixedSource::process();
+
+        self::assertEquals($statistics, HttpServerStatistics::fromJson($statistics->toJson()));
+    }
+
+    public function testWhatJsonHasNoFormForIsNoHindrance(): void
+    {
+        $statistics = FixedSource::process(routes: ["/\xff" => [1, 1.0, 0]], pools: ['db' => ['age_seconds' => \INF, 'ratio' => \NAN]]);
+        $told = HttpServerStatistics::fromJson($statistics->toJson());
+
+        self::assertSame(["/\u{FFFD}" => [1, 1.0, 0]], $told->routes);
+        self::assertEquals(['db' => ['age_seconds' => 0, 'ratio' => 0]], $told->pools);
+    }
+}

@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\Ledger;
+use Spindle\Http\Internal\Admin\Metrics;
+
+final class MetricsTest extends TestCase
+{
+    public function testCountsAreSummedOverProcesses(): void
+    {
+        $exposed = self::of(
+            FixedSource::process(pid: 1, count: 10, answered: [200 => 3, 404 => 1]),
+            FixedSource::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2]),
+        );
+        $expected = [
+            'spindle_http_requests_total{status="200"}' => '7',
+            'spindle_http_requests_total{status="404"}' => '1',
+            'spindle_http_requests_total{status="500"}' => '2',
+            'spindle_http_requests_refused_total{status="400"}' => '40',
+            'spindle_http_requests_abandoned_total' => '42',
+            'spindle_http_requests_in_flight' => '30',
+            'spindle_http_connections' => '32',
+            'spindle_http_connections_accepted_total' => '34',
+            'spindle_http_connections_rejected_total' => '36',
+            'spindle_http_tls_handshakes_failed_total' => '38',
+            'spindle_processes' => '2',
+        ];
+
+        self::assertSame($expected, array_intersect_key($exposed->samples, $expected));
+    }
+
+    public function testWhatHasNoSumIsToldOfEachProcess(): void
+    {
+        $exposed = self::of(FixedSource::process(pid: 1, count: 10), FixedSource::process(pid: 2, count: 20));
+        $expected = [
+            'spindle_process_start_time_seconds{pid="1"}' => '1700000000.5',
+            'spindle_process_start_time_seconds{pid="2"}' => '1700000000.5',
+            'spindle_process_memory_bytes{pid="1"}' => '10000',
+            'spindle_process_memory_bytes{pid="2"}' => '20000',
+            'spindle_event_loop_lag_seconds{pid="1"}' => '0.1',
+            'spindle_event_loop_lag_seconds{pid="2"}' => '0.2',
+            'spindle_event_loop_lag_max_seconds{pid="1"}' => '1',
+            'spindle_event_loop_lag_max_seconds{pid="2"}' => '2',
+        ];
+
+        self::assertSame($expected, array_intersect_key($exposed->samples, $expected));
+    }
+
+    public function testTheHistogramIsCumulative(): void
+    {
+        $exposed = self::of(
+            FixedSource::process(pid: 1, count: 3, durations: [1, 0, 2]),
+            FixedSource::process(pid: 2, count: 4, durations: [2, \count(HttpServerStatistics::BOUNDS) => 5]),
+        );
+        $name = 'spindle_http_request_duration_seconds';
+
+        self::assertSame('histogram', $exposed->types[$name]);
+        self::assertSame(['3', '3', '5'], array_map(static fn(float $bound): string => $exposed->samples["{$name}_bucket{le=\"{$bound}\"}"], \array_slice(HttpServerStatistics::BOUNDS, 0, 3)));
+        self::assertSame(['10', '10', '3.5'], [$exposed->samples["{$name}_bucket{le=\"+Inf\"}"], $exposed->samples["{$name}_count"], $exposed->samples["{$name}_sum"]]);
+    }
+
+    public function testEachRouteIsCounted(): void
+    {
+        $exposed = self::of(
+            FixedSource::process(pid: 1, routes: ['/a' => [2, 0.5, 0], '/b' => [1, 0.25, 1]]),
+            FixedSource::process(pid: 2, routes: ['/a' => [3, 0.75, 1]]),
+        );
+
+        self::assertSame(['5', '1'], [$exposed->samples['spindle_http_route_requests_total{route="/a"}'], $exposed->samples['spindle_http_route_requests_total{route="/b"}']]);
+        self::assertSame('1.25', $exposed->samples['spindle_http_route_duration_seconds_total{route="/a"}']);
+        self::assertSame('1', $exposed->samples['spindle_http_route_errors_total{route="/a"}']);
+    }
+
+    public function testAPoolsFiguresHaveItsNameAndTheirType(): void
+    {
+        $exposed = self::of(
+            FixedSource::process(pid: 1, pools: ['db' => ['in_use' => 1, 'opened_total' => 5], 'jobs' => ['in_use' => 2]]),
+            FixedSource::process(pid: 2, pools: ['db' => ['in_use' => 3, 'opened_total' => 6]]),
+        );
+
+        self::assertSame(['4', '2', '11'], [$exposed->samples['spindle_pool_in_use{pool="db"}'], $exposed->samples['spindle_pool_in_use{pool="jobs"}'], $exposed->samples['spindle_pool_opened_total{pool="db"}']]);
+        self::assertSame(['gauge', 'counter'], [$exposed->types['spindle_pool_in_use'], $exposed->types['spindle_pool_opened_total']]);
+    }
+
+    public function testNamesMayBeAnything(): void
+    {
+        $exposed = self::of(FixedSource::process(
+            routes: array_fill_keys(["/\"quoted\"\\d\n# TYPE", "/\xff", FixedSource::numeric('7')], [1, 0.1, 0]),
+            pools: [FixedSource::numeric('0') => ['my-figure {x}' => 1, FixedSource::numeric('5') => 2], "p\"\n" => ['_total' => 3]],
+        ));
+
+        self::assertArrayHasKey('spindle_http_route_requests_total{route="/\"quoted\"\\\\d\n# TYPE"}', $exposed->samples);
+        self::assertArrayHasKey("spindle_http_route_requests_total{route=\"/\u{FFFD}\"}", $exposed->samples);
+        self::assertSame('1', $exposed->samples['spindle_pool_my_figure__x_{pool="0"}']);
+        self::assertSame('3', $exposed->samples['spindle_pool__total{pool="p\"\n"}']);
+    }
+
+    public function testNumbersMayBeAny(): void
+    {
+        $figures = ['nan' => \NAN, 'plus' => \INF, 'minus' => -\INF, 'large' => 1e300, 'small' => 1.5e-9, 'negative' => -3, 'whole' => 2.0];
+        $exposed = self::of(FixedSource::process(pools: ['x' => $figures]));
+
+        self::assertSame(
+            ['NaN', '+Inf', '-Inf', '1.0e+300', '1.5e-9', '-3', '2'],
+            array_map(static fn(string $figure): string => $exposed->samples["spindle_pool_{$figure}{pool=\"x\"}"], array_keys($figures)),
+        );
+    }
+
+    public function testWithoutAnyProcessThereAreZeros(): void
+    {
+        $exposed = self::of();
+
+        self::assertSame(['0', '0', '0'], [$exposed->samples['spindle_processes'], $exposed->samples['spindle_http_connections'], $exposed->samples['spindle_http_request_duration_seconds_count']]);
+    }
+
+    private static function of(HttpServerStatistics ...$processes): Exposed
+    {
+        $processes = array_values($processes);
+
+        return new Exposed(Metrics::of((new Ledger())->sum($processes), $processes));
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Admin\ServersHere;
+use Spindle\Http\Response;
+use Spindle\Statistics;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+final class ServersHereTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    public function testServersOfOneProcessAreToldAsOne(): void
+    {
+        $shared = self::pool(3);
+        $servers = [self::server(['db' => $shared, 'one' => self::pool(1)]), self::server(['db' => $shared, 'two' => self::pool(2)])];
+        [$together] = $all = (new ServersHere($servers))->statistics();
+
+        self::assertCount(1, $all);
+        self::assertSame([getmypid(), $servers[0]->statistics()->started, false], [$together->pid, $together->started, $together->stopping]);
+        self::assertSame(['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]], $together->pools);
+        self::assertCount(\count($servers[0]->statistics()->durations), $together->durations);
+        self::assertGreaterThan(0, $together->memory);
+    }
+
+    public function testTheyStopWhenOneOfThemDoes(): void
+    {
+        $servers = [self::server(), self::server()];
+        $servers[1]->stop();
+
+        self::assertTrue((new ServersHere($servers))->statistics()[0]->stopping);
+    }
+
+    public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
+    {
+        $works = static function (): void {};
+        $fails = static fn() => throw new \RuntimeException('gone');
+        $servers = [self::server(checks: ['db' => $works, 'disk' => $works]), self::server(checks: ['db' => $fails, 'late' => static fn() => delay(1.2)]), self::server(checks: ['db' => $works])];
+
+        self::assertSame(['db' => 'gone', 'disk' => null, 'late' => 'It took longer than 1 s'], (new ServersHere($servers))->checks());
+        delay(0.5); // the late one has ended
+    }
+
+    /**
+     * @param array<string, Statistics>       $statistics
+     * @param array<string, \Closure(): void> $checks
+     */
+    private static function server(array $statistics = [], array $checks = []): HttpServer
+    {
+        return new HttpServer(new Application(static fn(): Response => Response::text(''), $statistics, $checks));
+    }
+
+    private static function pool(int $used): Statistics
+    {
+        return new class ($used) implements Statistics {
+            public function __construct(private readonly int $used) {}
+
+            public function statistics(): array
+            {
+                return ['in_use' => $this->used];
+            }
+        };
+    }
+}

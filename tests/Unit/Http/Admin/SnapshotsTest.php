@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use Amp\DeferredCancellation;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\Ledger;
+use Spindle\Http\Internal\Admin\Snapshots;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+final class SnapshotsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    public function testASnapshotTellsAllOfAllProcesses(): void
+    {
+        $event = self::snapshots(new FixedSource([
+            FixedSource::process(pid: 1, count: 10, answered: [200 => 3], routes: [FixedSource::numeric('7') => [1, 0.5, 0]], pools: [FixedSource::numeric('0') => ['in_use' => 1]], durations: [3]),
+            FixedSource::process(pid: 2, stopping: true, count: 20, answered: [200 => 4, 500 => 2], durations: [6]),
+        ]))->follow(null)->current();
+        $snapshot = (array) json_decode($event->data, true, flags: \JSON_THROW_ON_ERROR);
+
+        self::assertEquals([true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::BOUNDS], [$snapshot['ready'], $snapshot['answered'], $snapshot['inFlight'], $snapshot['bounds']]);
+        self::assertSame([[7, [1, 0.5, 0]]], $snapshot['routes']);
+        self::assertSame([[0, ['in_use' => 1]]], $snapshot['pools']);
+        self::assertEquals([
+            ['pid' => 1, 'started' => 1_700_000_000.5, 'stopping' => false, 'answered' => 3, 'inFlight' => 10, 'connections' => 11, 'lag' => 0.1, 'maxLag' => 1, 'memory' => 10_000],
+            ['pid' => 2, 'started' => 1_700_000_000.5, 'stopping' => true, 'answered' => 6, 'inFlight' => 20, 'connections' => 21, 'lag' => 0.2, 'maxLag' => 2, 'memory' => 20_000],
+        ], $snapshot['processes']);
+    }
+
+    public function testNobodyIsAskedBeforeSomebodyLooks(): void
+    {
+        $source = new FixedSource();
+        $following = self::snapshots($source)->follow(null);
+        self::assertSame(0, $source->asked);
+        $following->current();
+
+        self::assertSame(1, $source->asked);
+    }
+
+    public function testTheyComeOnceASecondUntilTheyAreNotWanted(): void
+    {
+        $source = new FixedSource();
+        $leaving = new DeferredCancellation();
+        $times = [];
+        foreach (self::snapshots($source)->follow($leaving->getCancellation()) as $_) {
+            $times[] = hrtime(true);
+            if (\count($times) === 3) {
+                EventLoop::queue($leaving->cancel(...));
+            }
+        }
+
+        self::assertSame([3, 3], [\count($times), $source->asked]);
+        self::assertGreaterThan(1.9, ($times[2] - $times[0]) / 1e9);
+    }
+
+    public function testThereIsALastOneWhenTheServersStop(): void
+    {
+        $snapshots = iterator_to_array(self::snapshots(new FixedSource([FixedSource::process(stopping: true)]))->follow(null));
+
+        self::assertCount(1, $snapshots);
+        self::assertStringContainsString('"ready":false', $snapshots[0]->data);
+        self::assertSame(1000, $snapshots[0]->retry, 'who is still there asks again in a second');
+    }
+
+    private static function snapshots(FixedSource $source): Snapshots
+    {
+        return new Snapshots($source, new Ledger());
+    }
+}

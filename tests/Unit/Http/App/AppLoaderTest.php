@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\App;
+
+use Nyholm\Psr7\ServerRequest;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\AppException;
+use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Tests\OwnDirectory;
+
+final class AppLoaderTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const USES = 'use Psr\Http\Message\ServerRequestInterface; use Psr\Http\Server\RequestHandlerInterface; use Spindle\Http\{Application, Response};';
+
+    private const HANDLER = 'static fn(ServerRequestInterface $request) => Response::text("found")';
+
+    private const CONTAINER = 'new class implements Psr\Container\ContainerInterface {
+        public function get(string $id): mixed { return new Application(' . self::HANDLER . '); }
+        public function has(string $id): bool { return $id === RequestHandlerInterface::class; }
+    }';
+
+    /** @return iterable<string, array{string}> */
+    public static function apps(): iterable
+    {
+        yield 'a closure' => ['return ' . self::HANDLER . ';'];
+        yield 'an application' => ['return new Application(' . self::HANDLER . ');'];
+        yield 'a handler' => ['return new Spindle\Http\MiddlewareStack(' . self::HANDLER . ');'];
+        yield 'a factory of a closure' => ['return static fn() => ' . self::HANDLER . ';'];
+        yield 'a factory of an application' => ['return static fn(): Application => new Application(' . self::HANDLER . ');'];
+        yield 'a container' => ['return ' . self::CONTAINER . ';'];
+        yield 'a factory of a container' => ['return fn() => ' . self::CONTAINER . ';'];
+    }
+
+    #[DataProvider('apps')]
+    public function testAHandlerIsFoundInWhatAFileReturns(string $code): void
+    {
+        $application = AppLoader::load($this->file('app.php', '<?php ' . self::USES . " {$code}"));
+
+        self::assertSame('found', (string) $application->handle(new ServerRequest('GET', '/'))->getBody());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function noApps(): iterable
+    {
+        yield 'a mistake' => ["return\n  1 +;", 'app.php does not parse: syntax error, unexpected token ";" on line 2'];
+        yield 'an exception' => ["\n throw new DomainException('no database');", 'app.php threw DomainException: no database (PATH, line 2)'];
+        yield 'an exception of the factory' => ["return fn() => throw new DomainException('no database');", 'app.php threw DomainException: no database'];
+        yield 'nothing' => ['$a = 1;', 'app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface'];
+        yield 'a string' => ["return 'app';", "app.php returned string 'app': it has to return"];
+        yield 'an object' => ['return new stdClass();', 'app.php returned stdClass: it has to return'];
+        yield 'a factory of nothing' => ['return function () {};', 'The factory in PATH returned null: it has to return'];
+        yield 'a factory of a factory' => ['return fn() => fn() => 1;', 'The factory in PATH returned Closure: it has to return'];
+        yield 'a container without a handler' => ['return new class implements Psr\Container\ContainerInterface {
+            public function get(string $id): mixed { return null; }
+            public function has(string $id): bool { return false; }
+        };', 'app.php returned Psr\Container\ContainerInterface@anonymous: it has to return'];
+        yield 'a container with something else' => ['return new class implements Psr\Container\ContainerInterface {
+            public function get(string $id): mixed { return 7; }
+            public function has(string $id): bool { return true; }
+        };', 'The container in PATH returned int 7: it has to return'];
+    }
+
+    #[DataProvider('noApps')]
+    public function testWhatIsNoApplicationIsSaidWithItsReason(string $code, string $message): void
+    {
+        $path = $this->file('app.php', '<?php ' . self::USES . " {$code}");
+
+        $this->expectException(AppException::class);
+        $this->expectExceptionMessage(str_replace('PATH', $path, $message));
+
+        AppLoader::load($path);
+    }
+
+    public function testAFileThatIsMissingIsSaidToBe(): void
+    {
+        $this->expectException(AppException::class);
+        $this->expectExceptionMessage('nowhere.php is not a file that can be read');
+
+        AppLoader::load('nowhere.php');
+    }
+}

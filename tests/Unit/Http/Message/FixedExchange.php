@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use Amp\Cancellation;
+use Amp\NullCancellation;
+use Nyholm\Psr7\Stream;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Form\Form;
+use Spindle\Http\Internal\Message\Exchange;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\MatchedRoute;
+
+final class FixedExchange implements Exchange
+{
+    private readonly MatchedRoute $route;
+
+    public function __construct(private readonly Peer $peer)
+    {
+        $this->route = new MatchedRoute();
+    }
+
+    public function peer(): Peer
+    {
+        return $this->peer;
+    }
+
+    public function body(): StreamInterface
+    {
+        return Stream::create('');
+    }
+
+    public function form(): Form
+    {
+        return new Form(null);
+    }
+
+    public function route(): MatchedRoute
+    {
+        return $this->route;
+    }
+
+    public function cancellation(): Cancellation
+    {
+        return new NullCancellation();
+    }
+
+    public function time(): float
+    {
+        return 1.5;
+    }
+}

@@ -1,0 +1,161 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use Amp\Cancellation;
+use Nyholm\Psr7\Stream;
+use Nyholm\Psr7\Uri;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Message\Request;
+use Spindle\Http\Internal\Message\RequestParser;
+use Spindle\Http\MatchedRoute;
+
+final class RequestTest extends TestCase
+{
+    /** @return iterable<string, array{string, string, string}> target, Host, URI */
+    public static function uris(): iterable
+    {
+        yield 'origin' => ['/a/b?c=d', 'example.org', 'http://example.org/a/b?c=d'];
+        yield 'with a port' => ['/', 'example.org:8080', 'http://example.org:8080/'];
+        yield 'with the usual port' => ['/', 'example.org:80', 'http://example.org/'];
+        yield 'an address' => ['/', '[::1]:8080', 'http://[::1]:8080/'];
+        yield 'absolute' => ['http://other.org/x?y', 'example.org', 'http://other.org/x?y'];
+        yield 'asterisk' => ['*', 'example.org', 'http://example.org'];
+        yield 'two slashes' => ['//evil.org/x', 'example.org', 'http://example.org//evil.org/x'];
+        yield 'a colon' => ['/:80', 'example.org', 'http://example.org/:80'];
+        yield 'no host' => ['//a', '', 'http:/a'];
+        yield 'what a URI has no place for' => ['/a"b|c', 'example.org', 'http://example.org/a%22b%7Cc'];
+    }
+
+    #[DataProvider('uris')]
+    public function testTheUriIsWhatTheClientMeant(string $target, string $host, string $uri): void
+    {
+        self::assertSame($uri, (string) self::request(($target === '*' ? 'OPTIONS' : 'GET') . " {$target} HTTP/1.1\r\nHost: {$host}\r\n\r\n")->getUri());
+    }
+
+    public function testAnAbsoluteTargetNamesTheHost(): void
+    {
+        $request = self::request("GET http://other.org:81/ HTTP/1.1\r\nA: b\r\nhost: example.org\r\nC: d\r\n\r\n");
+
+        self::assertSame('other.org:81', $request->getHeaderLine('Host'));
+        self::assertSame(['b', 'd'], [$request->getHeaderLine('A'), $request->getHeaderLine('C')]);
+    }
+
+    public function testAUriThatIsNoneIsABadRequest(): void
+    {
+        $this->expectException(HttpException::class);
+        $this->expectExceptionMessage('The request target is no URI');
+
+        self::request("GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n")->getUri();
+    }
+
+    public function testTlsMakesItHttps(): void
+    {
+        $request = self::request("GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('[2001:db8::1]:5000', '[::1]:443', true));
+        $parameters = $request->getServerParams();
+
+        self::assertSame('https://a/a?b=c', (string) $request->getUri());
+        self::assertSame(['2001:db8::1', 5000, '::1', 443, 'on', 'GET', '/a?b=c', 'b=c', 'HTTP/1.1'], [
+            $parameters['REMOTE_ADDR'], $parameters['REMOTE_PORT'], $parameters['SERVER_ADDR'], $parameters['SERVER_PORT'], $parameters['HTTPS'],
+            $parameters['REQUEST_METHOD'], $parameters['REQUEST_URI'], $parameters['QUERY_STRING'], $parameters['SERVER_PROTOCOL'],
+        ]);
+    }
+
+    public function testNothingOfTheEnvironmentIsAmongTheServerParameters(): void
+    {
+        putenv('A_SECRET=x');
+
+        self::assertArrayNotHasKey('A_SECRET', self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('', '/run/x.sock', false))->getServerParams());
+        self::assertSame('unix:', self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('', '/run/x.sock', false))->getServerParams()['REMOTE_ADDR']);
+    }
+
+    public function testHeadersAreFoundWhateverTheirCase(): void
+    {
+        $request = self::request("GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nx-one:  2 \t\r\nEmpty:\r\n7: seven\r\n\r\n");
+
+        self::assertSame(['1', '2'], $request->getHeader('X-ONE'));
+        self::assertSame(['Host' => ['a'], 'X-One' => ['1', '2'], 'Empty' => [''], 7 => ['seven']], $request->getHeaders());
+        self::assertSame(['', [], true, false], [$request->getHeaderLine('none'), $request->getHeader('none'), $request->hasHeader('empty'), $request->hasHeader('none')]);
+    }
+
+    /** @return iterable<string, array{string, array<array-key, string>}> */
+    public static function cookies(): iterable
+    {
+        yield 'several' => ['Cookie: a=1; b=2', ['a' => '1', 'b' => '2']];
+        yield 'in two fields' => ["Cookie: a=1\r\nCookie: b=2", ['a' => '1', 'b' => '2']];
+        yield 'the first of a name' => ['Cookie: a=1; a=2', ['a' => '1']];
+        yield 'encoded' => ['Cookie: a=%20+x%3D', ['a' => '  x=']];
+        yield 'with an equals sign' => ['Cookie: a=b=c', ['a' => 'b=c']];
+        yield 'without a value' => ['Cookie: a; b=; =c; ;', ['b' => '']];
+        yield 'none' => ['X: y', []];
+    }
+
+    /** @param array<array-key, string> $cookies */
+    #[DataProvider('cookies')]
+    public function testCookiesAreParsed(string $field, array $cookies): void
+    {
+        self::assertSame($cookies, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$field}\r\n\r\n")->getCookieParams());
+    }
+
+    public function testARequestIsNeverChanged(): void
+    {
+        $request = self::request("GET /a?b=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        $other = $request->withMethod('PUT')->withUri(new Uri('https://b:8/c?d=2'))->withHeader('X', 'y')->withAttribute('k', 'v')->withBody(Stream::create('body'))
+            ->withParsedBody(['p' => 1])->withQueryParams(['q' => 2])->withCookieParams(['c' => 3])->withUploadedFiles([])->withProtocolVersion('1.0');
+
+        self::assertSame(['GET', '/a?b=1', ['b' => '1'], 'a', null], [$request->getMethod(), $request->getRequestTarget(), $request->getQueryParams(), $request->getHeaderLine('Host'), $request->getAttribute('k')]);
+        self::assertSame(['PUT', '/c?d=2', ['q' => 2], 'b:8', 'v', 'body', ['p' => 1], ['c' => 3], '1.0'], [
+            $other->getMethod(), $other->getRequestTarget(), $other->getQueryParams(), $other->getHeaderLine('Host'), $other->getAttribute('k'),
+            (string) $other->getBody(), $other->getParsedBody(), $other->getCookieParams(), $other->getProtocolVersion(),
+        ]);
+        self::assertSame('a', $request->withUri(new Uri('https://b/'), true)->getHeaderLine('Host'));
+        self::assertNull($other->withoutAttribute('k')->getAttribute('k'));
+        self::assertSame('/else', $other->withRequestTarget('/else')->getRequestTarget());
+    }
+
+    public function testAttributesAreFoundWithTheCancellationAndTheRoute(): void
+    {
+        $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n")->withAttribute('a', null);
+
+        self::assertSame(['a', Cancellation::class, MatchedRoute::class], array_keys($request->getAttributes()));
+        self::assertInstanceOf(Cancellation::class, $request->getAttribute(Cancellation::class));
+        self::assertSame($request->getAttribute(MatchedRoute::class), $request->withMethod('PUT')->getAttribute(MatchedRoute::class));
+        self::assertSame('default', $request->getAttribute('b', 'default'));
+        self::assertNull($request->getAttribute('a', 'default'));
+    }
+
+    public function testWhatCanNotBeARequestIsRefused(): void
+    {
+        $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        foreach ([
+            static fn(): ServerRequestInterface => $request->withMethod('A B'),
+            static fn(): ServerRequestInterface => $request->withMethod(''),
+            static fn(): ServerRequestInterface => $request->withRequestTarget("/a\r\nb"),
+            static fn(): ServerRequestInterface => $request->withHeader('X', "a\r\nb"),
+        ] as $number => $change) {
+            try {
+                $change();
+                self::fail("Change {$number} is accepted");
+            } catch (\InvalidArgumentException) {
+                $this->addToAssertionCount(1);
+            }
+        }
+    }
+
+    private static function request(string $bytes, ?Peer $peer = null): Request
+    {
+        $parser = new RequestParser(new MessageLimits());
+        $parser->push($bytes);
+        $head = $parser->head();
+        self::assertNotNull($head);
+
+        return new Request($head, new FixedExchange($peer ?? Peer::of('192.0.2.1:1', '192.0.2.2:80', false)));
+    }
+}
