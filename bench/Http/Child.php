@@ -46,7 +46,7 @@ final class Child
 
     public function stop(): void
     {
-        if (getenv('BRK') !== false || true) {
+        if ($this->process === null) {
             return;
         }
         $pids = $this->tree->pids();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
+use Revolt\EventLoop;
 use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
@@ -56,6 +57,10 @@ final readonly class Comparison
     {
         $this->tellWhoIsMissing();
         foreach ($this->options->only as $what) {
+            if ($what === Measurement::Tls && !self::hasTls()) {
+                echo "\n{$what->title()}: not available: ext-openssl is not loaded\n";
+                continue;
+            }
             match ($what) {
                 Measurement::One => $this->latency(),
                 Measurement::Connections => array_map(fn(int $connections) => $this->rates($what, $connections), self::CONNECTIONS),
@@ -64,7 +69,6 @@ final readonly class Comparison
                 Measurement::Idle => $this->idle(),
                 Measurement::Soak => $this->soak(),
                 Measurement::Slow => $this->slow(),
-                Measurement::Tls => self::hasTls() ? $this->rates($what, $this->options->connections) : print("\nOver TLS: not available: ext-openssl is not loaded\n"),
                 default => $this->rates($what, $this->options->connections),
             };
         }
@@ -104,11 +108,6 @@ final readonly class Comparison
     private function processes(): void
     {
         $what = Measurement::Two;
-        if (!class_exists('Spindle\Cli\ServeCommand')) {
-            echo "\n{$what->title()}: not available: there is no spindle serve\n";
-
-            return;
-        }
         $load = new Load($what->work(), $this->options->connections);
         $series = array_map(
             fn(int $processes): Series => $this->one(
@@ -124,6 +123,7 @@ final readonly class Comparison
             Column::range(),
             Column::ratioTo('÷ one process', $series[0]),
             self::figure('CPU µs each', 'cpu', 1),
+            self::percent('of the busiest process, %', 'busiest'),
             self::figure('p50 ms', 'p50', 2),
             self::figure('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
@@ -247,8 +247,13 @@ final readonly class Comparison
     {
         return [
             self::megabytes('MB', 'memory'),
-            Column::figure('client, % of a core', static fn(Series $one): ?float => self::scaled($one->medianOf('client'), 100.0), 0),
+            self::percent('client, % of a core', 'client'),
         ];
+    }
+
+    private static function percent(string $title, string $name): Column
+    {
+        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), 100.0), 0);
     }
 
     private static function megabytes(string $title, string $name, int $decimals = 1): Column
@@ -275,11 +280,12 @@ final readonly class Comparison
         return $value === null ? null : $value * $factor;
     }
 
-    /** @return array<string, string> who asks, and what matters of who answers */
+    /** @return array<string, string> who asks, and what matters of those who answer */
     private function describe(): array
     {
         return [
             'Client' => $this->wrk->describe() . ', 1 thread, on the same machine',
+            'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
         ] + (\in_array(Contestant::Fpm, $this->contestants, true) ? ['FPM' => Fpm::describe()] : []);
     }
 

@@ -32,10 +32,12 @@ final readonly class ProcessTree
         return $pids;
     }
 
-    /** @return float seconds, user and system, of those that are there */
-    public function cpu(): float
+    /** @return array<int, float> seconds, user and system, by the id of each that is there */
+    public function cpu(): array
     {
-        return array_sum(array_map(static fn(int $pid): float => (new ProcessStatus($pid))->cpu(), $this->pids()));
+        $pids = $this->pids();
+
+        return array_combine($pids, array_map(static fn(int $pid): float => (new ProcessStatus($pid))->cpu(), $pids));
     }
 
     /** @return int bytes, what several share divided among them */

@@ -33,10 +33,10 @@ final readonly class Server
         $this->awaitAnswer();
     }
 
-    /** @return float seconds of all processes so far, user and system */
-    public function cpu(): float
+    /** @return array<int, float> seconds of each process so far, user and system, by its id */
+    public function cpu(): array
     {
-        return array_sum(array_map(static fn(Child $child): float => $child->tree->cpu(), $this->children));
+        return array_replace([], ...array_map(static fn(Child $child): array => $child->tree->cpu(), $this->children));
     }
 
     /** @return int bytes of all processes now, what several share counted once */

@@ -30,15 +30,15 @@ final class SpindleServer
     public static function handler(Work $work): \Closure
     {
         return match ($work) {
-            Work::Text => static fn(): Response => Response::text(Work::TEXT),
-            Work::Json => static fn(): Response => Response::json(Work::JSON),
+            Work::Text => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
+            Work::Json => static fn(ServerRequestInterface $request): Response => Response::json(Work::JSON),
             Work::Echo => static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
-            Work::Wait => static function (): Response {
+            Work::Wait => static function (ServerRequestInterface $request): Response {
                 delay(Work::WAIT);
 
                 return Response::text(Work::TEXT);
             },
-            Work::Burn => static function (): Response {
+            Work::Burn => static function (ServerRequestInterface $request): Response {
                 Work::burn();
 
                 return Response::text(Work::TEXT);

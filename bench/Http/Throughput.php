@@ -30,10 +30,13 @@ final readonly class Throughput
         $run->last($this->seconds);
         $memory = $server->memory();
         $result = $run->stop();
+        $after = $server->cpu();
+        $used = array_map(static fn(int $pid, float $seconds): float => $seconds - ($before[$pid] ?? 0.0), array_keys($after), $after);
         $raw = [
             'rate' => $result->rate(),
             'requests' => $result->requests,
-            'cpu' => 1e6 * ($server->cpu() - $before) / max(1, $result->requests),
+            'cpu' => 1e6 * array_sum($used) / max(1, $result->requests),
+            'busiest' => max([0.0, ...$used]) / max(1e-9, array_sum($used)),
             'p50' => $result->p50,
             'p99' => $result->p99,
             'memory' => $memory,

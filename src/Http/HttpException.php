@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Http\Internal\Message\Fields;
 use Spindle\SpindleException;
 
 /** Thrown by a handler or a middleware to have the request answered with a status of its own. */
@@ -14,7 +15,8 @@ final class HttpException extends \RuntimeException implements SpindleException
      * @param string                $message shown to the client
      * @param array<string, string> $headers of the answer, by name
      *
-     * @throws \ValueError when the status is none of an error
+     * @throws \ValueError                when the status is none of an error
+     * @throws \InvalidArgumentException when a header could not be sent as it is
      */
     public function __construct(
         public readonly int $status,
@@ -25,6 +27,7 @@ final class HttpException extends \RuntimeException implements SpindleException
         if ($status < 400 || $status > 599) {
             throw new \ValueError("An exception answers with a status from 400 to 599, not {$status}");
         }
+        Fields::of($headers);
         parent::__construct($message, 0, $previous);
     }
 }

@@ -37,6 +37,9 @@ final class HttpServer
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
+    /** @var DeferredFuture<null> complete when something has it stop */
+    private readonly DeferredFuture $begunToStop;
+
     /** @var DeferredFuture<null>|null once it stops; complete when the last connection has ended */
     private ?DeferredFuture $stopping = null;
 
@@ -51,11 +54,12 @@ final class HttpServer
         $this->options = $options ?? $this->application->options;
         $this->service = new Service($this->application->handler, $this->options, $logger ?? $this->application->logger);
         $this->started = microtime(true);
+        $this->begunToStop = new DeferredFuture();
     }
 
     /**
-     * Serves until SIGINT or SIGTERM, then answers what has come and returns; a second signal ends it at once. Without
-     * ext-pcntl these signals end the process.
+     * Serves until SIGINT or SIGTERM, or until something calls {@see stop()} or {@see kill()}, then answers what has come and
+     * returns; a second signal ends it at once. Without ext-pcntl these signals end the process.
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
@@ -64,16 +68,20 @@ final class HttpServer
     public function listen(string ...$addresses): void
     {
         $this->start(...$addresses);
-        $suspension = EventLoop::getSuspension();
+        $handler = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler($handler ?? $this->uncaught(...));
         $watchers = [];
         foreach (\extension_loaded('pcntl') ? [\SIGINT, \SIGTERM] : [] as $signal) {
-            $watchers[] = EventLoop::onSignal($signal, fn() => $this->stopping === null ? $suspension->resume() : $this->kill());
+            $watchers[] = EventLoop::onSignal($signal, function (): void {
+                $this->stopping === null ? $this->beginStop(false) : $this->kill();
+            });
         }
         try {
-            $suspension->suspend();
+            $this->begunToStop->getFuture()->await();
             $this->stop();
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
+            EventLoop::setErrorHandler($handler);
         }
     }
 
@@ -90,9 +98,9 @@ final class HttpServer
     {
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->serve($sockets);
-        $this->opened = array_keys($sockets);
+        array_push($this->opened, ...array_keys($sockets));
 
-        return $this->opened;
+        return array_keys($sockets);
     }
 
     /**
@@ -159,7 +167,8 @@ final class HttpServer
     public function serve(array $sockets): void
     {
         $service = \WeakReference::create($this->service);
-        register_shutdown_function(static fn() => $service->get()?->abandon());
+        $pid = getmypid(); // the connections are not those of a process that a handler forks
+        register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $this->service, str_starts_with($name, 'tls://'));
         }
@@ -182,10 +191,18 @@ final class HttpServer
         $this->end(true, $idleGrace);
     }
 
+    /** What a callback of the application throws concerns no request, and the others go on. */
+    private function uncaught(\Throwable $failure): void
+    {
+        $this->service->logger->error("Nothing caught {class}: {$failure->getMessage()}", ['class' => $failure::class, 'exception' => $failure]);
+    }
+
     private function end(bool $othersServe, float $idleGrace): void
     {
         $stopped = $this->beginStop($othersServe)->getFuture();
-        $deadline = (int) hrtime(true) + Service::nanoseconds($idleGrace);
+        $grace = Service::nanoseconds($idleGrace);
+        $this->service->idleTime = min($this->service->idleTime, $grace);
+        $deadline = (int) hrtime(true) + $grace;
         foreach ($this->service->connections as $connection) {
             $connection->stop($deadline);
         }
@@ -204,6 +221,7 @@ final class HttpServer
         }
         /** @var DeferredFuture<null> $stopping */
         $stopping = $this->stopping = new DeferredFuture();
+        $this->begunToStop->complete();
         array_map(Listeners::remove(...), $this->opened);
         foreach ($this->acceptors as $acceptor) {
             $othersServe ? $acceptor->leave() : $acceptor->close();

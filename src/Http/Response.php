@@ -30,8 +30,11 @@ final class Response implements ResponseInterface
     /** What a server adds, or leaves out. */
     private const DECIDED = ResponseWriter::DECIDED;
 
+    private const ANY = 'application/octet-stream';
+
     private const TEXT = ['content-type' => ['Content-Type', ['text/plain; charset=utf-8']]];
     private const HTML = ['content-type' => ['Content-Type', ['text/html; charset=utf-8']]];
+    private const BYTES = ['content-type' => ['Content-Type', [self::ANY]]];
     private const JSON = ['content-type' => ['Content-Type', ['application/json']]];
 
     /** @var FieldMap */
@@ -82,9 +85,9 @@ final class Response implements ResponseInterface
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public static function binary(string $bytes, string $type = 'application/octet-stream', int $status = 200, array $headers = []): self
+    public static function binary(string $bytes, string $type = self::ANY, int $status = 200, array $headers = []): self
     {
-        return self::of($status, Fields::of(['Content-Type' => $type]), $bytes, $headers);
+        return self::of($status, $type === self::ANY ? self::BYTES : Fields::of(['Content-Type' => $type]), $bytes, $headers);
     }
 
     /**
@@ -108,7 +111,7 @@ final class Response implements ResponseInterface
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
      */
-    public static function stream(iterable $chunks, string $type = 'application/octet-stream', int $status = 200, array $headers = []): self
+    public static function stream(iterable $chunks, string $type = self::ANY, int $status = 200, array $headers = []): self
     {
         return self::of($status, Fields::of(['Content-Type' => $type]), new IterableStream($chunks), $headers);
     }

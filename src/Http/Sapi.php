@@ -66,9 +66,6 @@ final class Sapi
         $given = $response instanceof Response ? $response->body() : null;
         $whole = \is_string($given) ? \strlen($given) : null;
         $body = $response->getBody();
-        if ($body->isSeekable()) {
-            $body->rewind();
-        }
         header("HTTP/1.1 {$response->getStatusCode()} {$response->getReasonPhrase()}", true, $response->getStatusCode());
         foreach ($response->getHeaders() as $name => $values) {
             if (!isset(ResponseWriter::DECIDED[strtolower((string) $name)])) {
@@ -77,7 +74,7 @@ final class Sapi
                 }
             }
         }
-        $length = $whole ?? ResponseWriter::givenLength($response) ?? $body->getSize();
+        $length = $whole ?? ResponseWriter::length($response, $body);
         $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
         if ($length !== null && ($hasBody || $head->method === 'HEAD')) {
             header("Content-Length: {$length}");

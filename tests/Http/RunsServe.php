@@ -49,7 +49,7 @@ trait RunsServe
         $process = $this->start($app, [...$options, ...(\in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'])], $php);
         Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
-        self::assertSame(1, preg_match('~ Listening on (\S+) with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
+        self::assertSame(1, preg_match('~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
         [$this->address, $this->adminAddress] = str_replace(['http://', 'https://'], ['tcp://', 'tls://'], [$match[1], $match[2] ?? '']);
 
         return $process;

@@ -49,6 +49,7 @@ final class HttpBenchTest extends TestCase
         foreach (self::TABLES as $title => [$spindle, $bare]) {
             self::assertSame([$spindle, $bare], [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')], "{$title}\n{$process->getOutput()}");
         }
+        self::assertSame([1, 1], [self::rows($process, 'Work for the processor', '1 process'), self::rows($process, 'Work for the processor', '2 processes')], $process->getOutput());
         $data = json_decode((string) file_get_contents($json), true);
         self::assertIsArray($data);
         self::assertIsArray($data['series']);
@@ -77,6 +78,7 @@ final class HttpBenchTest extends TestCase
         }
         self::assertStringNotContainsString('not all right', $process->getOutput());
         self::assertSame([], Text::names($this->path()));
+        self::assertSame([], $this->itsProcesses());
     }
 
     public function testARunThatIsInterruptedEndsWhatItHasStarted(): void
@@ -120,9 +122,20 @@ final class HttpBenchTest extends TestCase
         return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
     }
 
+    /** @return array<int, string> command lines that name its directory: nginx and FPM overwrite the environment that else tells */
+    private function itsProcesses(): array
+    {
+        $lines = [];
+        foreach (Text::names('/proc') as $pid) {
+            $lines[(int) $pid] = Processes::commandLine((int) $pid);
+        }
+
+        return array_filter($lines, fn(string $line): bool => str_contains($line, $this->path()));
+    }
+
     /** Its temporary files are in the directory of the test. */
     private function bench(string ...$arguments): Process
     {
-        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments], null, ['TMPDIR' => $this->path()], timeout: 110.0);
+        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);
     }
 }

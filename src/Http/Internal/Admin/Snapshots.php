@@ -56,7 +56,6 @@ final readonly class Snapshots
             'time' => microtime(true),
             'ready' => $ready,
             'bounds' => HttpServerStatistics::BOUNDS,
-            'answered' => (object) $totals->answered,
             'routes' => array_map(null, array_keys($totals->routes), array_values($totals->routes)),
             'pools' => array_map(null, array_keys($totals->pools), array_values($totals->pools)),
             'processes' => array_map(self::process(...), $processes),

@@ -187,9 +187,16 @@ final class Request implements ServerRequestInterface
         return $this->parsed !== null ? $this->parsed[0] : $this->exchange->form()->fields;
     }
 
-    /** @param array<array-key, mixed>|object|null $data */
+    /**
+     * @param mixed $data an array, an object or null
+     *
+     * @throws \InvalidArgumentException when it is something else
+     */
     public function withParsedBody($data): static
     {
+        if (!\is_array($data) && !\is_object($data) && $data !== null) {
+            throw new \InvalidArgumentException('A parsed body is an array, an object or null, not ' . get_debug_type($data));
+        }
         $copy = clone $this;
         $copy->parsed = [$data];
 

@@ -15,6 +15,9 @@ final class Channel
     /** Bytes that are received at once at most, so that one process does not keep the supervisor from the others. */
     private const MOST = 1 << 20;
 
+    /** Bytes of a message. What claims to be longer is none. */
+    private const LONGEST = 1 << 26;
+
     /** What the other side has not taken yet. */
     private string $unsent = '';
 
@@ -29,7 +32,7 @@ final class Channel
         stream_set_blocking($stream, false);
         $this->frames = new FrameReader(function (int $type, int $number, string $bytes, int $at, int $length): void {
             $this->received[] = [Message::from($type), $number, substr($bytes, $at, $length)];
-        });
+        }, self::LONGEST);
     }
 
     /**

@@ -51,6 +51,6 @@ final class Lifespan
             return;
         }
         $this->askAt = (int) hrtime(true) + self::AGAIN;
-        ($this->spent)($this->requests >= $this->maxRequests ? "it has had {$this->requests} requests" : 'it uses ' . memory_get_usage() . ' bytes of memory');
+        ($this->spent)($this->requests >= $this->maxRequests ? "it has had {$this->requests} " . ($this->requests === 1 ? 'request' : 'requests') : 'it uses ' . memory_get_usage() . ' bytes of memory');
     }
 }

@@ -35,13 +35,23 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->exchange->head->length;
     }
 
+    public function getContents(): string
+    {
+        $contents = $this->read(\PHP_INT_MAX);
+        while (!$this->eof()) {
+            $contents .= $this->read(\PHP_INT_MAX);
+        }
+
+        return $contents;
+    }
+
     public function read(int $length): string
     {
         if ($this->rest === '' && !$this->ended) {
             $this->receive();
         }
         $bytes = substr($this->rest, 0, $length);
-        $this->rest = \strlen($bytes) === \strlen($this->rest) ? '' : substr($this->rest, $length);
+        $this->rest = \strlen($this->rest) <= $length ? '' : substr($this->rest, $length);
 
         return $bytes;
     }

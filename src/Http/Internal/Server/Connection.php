@@ -18,6 +18,8 @@ use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
 
+use function Amp\delay;
+
 /**
  * One client's connection: its requests are handled one after the other, in the order in which they came.
  *
@@ -42,6 +44,10 @@ final class Connection
     /** Bytes of a streamed answer that are read at a time, and after which other connections have their turn. */
     private const PIECE = 262_144;
     private const TURN = 1_048_576;
+
+    /** Seconds after which a body is asked again that had nothing, and was not at its end; twice as long each time, up to the second. */
+    private const PAUSE = 0.001;
+    private const LONGEST_PAUSE = 0.1;
 
     /** Bytes that a client may go on sending to a connection that this side has ended. */
     private const LINGER = 1_048_576;
@@ -127,9 +133,7 @@ final class Connection
      */
     public function receiveBody(ServerExchange $exchange): string
     {
-        if ($exchange !== $this->exchange) {
-            throw $this->closed ? ClientLeftException::bodyIncomplete() : new \LogicException('The request was answered already, and its body is gone');
-        }
+        $this->checkBody($exchange);
         try {
             $bytes = $this->parser->body();
             while ($bytes === '' && !$this->parser->bodyEnded()) {
@@ -244,11 +248,14 @@ final class Connection
         }
     }
 
-    /** The client has closed its connection, or only its side of it: that can't be told before it is sent something. */
+    /**
+     * The client has closed its connection, or only its side of it: unless it has reset the connection, that can't be told
+     * before it is sent something.
+     */
     private function ended(): void
     {
         $this->peerEnded = true;
-        if (!$this->serving && !$this->transport->isSending()) {
+        if (!$this->serving && !$this->transport->isSending() || $this->transport->isBroken()) {
             $this->close();
 
             return;
@@ -264,12 +271,11 @@ final class Connection
         $this->serving = true;
         try {
             while (!$this->last && ($head = $this->parser->head()) !== null) {
-                if ($this->out !== '' && !$this->flushQueued) {
-                    $this->flushQueued = true;
-                    EventLoop::queue($this->flushQueued(...));
+                if ($this->out !== '') {
+                    $this->flushSoon();
                 }
                 $this->handle($head);
-                if (\strlen($this->out) > self::GATHER) {
+                if (\strlen($this->out) > self::GATHER || $this->transport->isSending()) {
                     $this->drain();
                 }
             }
@@ -282,8 +288,8 @@ final class Connection
         $this->serving = false;
         if (!$this->last && !$this->peerEnded && $this->parser->isIdle()) {
             $this->transport->resume();
+            $this->deadline = ($this->phase === Phase::Handler ? $this->now : (int) hrtime(true)) + $this->service->idleTime;
             $this->phase = Phase::Idle;
-            $this->deadline = $this->now + $this->service->idleTime;
             if ($this->deadline < $this->service->nextLook) {
                 $this->service->lookAt($this->deadline);
             }
@@ -292,7 +298,15 @@ final class Connection
         }
     }
 
-    /** Comes first when a handler suspends while answers to earlier requests are gathered. */
+    /** Sends what is gathered as soon as the fiber suspends. */
+    private function flushSoon(): void
+    {
+        if (!$this->flushQueued) {
+            $this->flushQueued = true;
+            EventLoop::queue($this->flushQueued(...));
+        }
+    }
+
     private function flushQueued(): void
     {
         $this->flushQueued = false;
@@ -306,10 +320,10 @@ final class Connection
     private function await(): void
     {
         $this->transport->resume();
-        if (!$this->parser->bodyEnded()) {
+        if ($this->parser->bodyEnded()) {
+            $this->phase === Phase::Head ? null : $this->enter(Phase::Head, hrtime(true));
+        } elseif ($this->phase !== Phase::Body) {
             $this->enterRated(Phase::Body);
-        } elseif ($this->phase !== Phase::Head) {
-            $this->enter(Phase::Head, hrtime(true));
         }
     }
 
@@ -328,10 +342,12 @@ final class Connection
         if ($this->peerEnded) {
             $exchange->cancel(ClientLeftException::closed());
         }
+        $unwanted = false;
         try {
             $response = $service->inFlight++ < $service->options->maxInFlight ? ($service->handler)(new Request($head, $exchange)) : $service->overloaded();
         } catch (\Throwable $failure) {
             $response = $service->failure($failure, $exchange);
+            $unwanted = $response === null;
         } finally {
             --$service->inFlight;
         }
@@ -341,21 +357,23 @@ final class Connection
             return;
         }
         try {
-            if ($response === null || $this->closed) {
+            if ($unwanted || $this->closed) {
                 ++$service->counters->abandoned;
-                $this->close();
+                $this->last = true;
             } else {
                 $this->answer($response, $exchange);
             }
         } catch (\Throwable $failure) {
-            // An answer that has begun can only be broken off, so that nobody takes it for whole.
-            if (!$this->closed) {
-                $service->failure($failure, $exchange);
-                $this->close();
-            }
+            $this->answerFailed($failure, $exchange);
         }
         $this->exchange = null;
         $this->answering = false;
+        if ($this->reader !== null) {
+            $this->wakeReader();
+        }
+        if ($head->length !== 0) {
+            $exchange->end();
+        }
     }
 
     private function answer(ResponseInterface $response, ServerExchange $exchange): void
@@ -363,7 +381,6 @@ final class Connection
         $this->now = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        $this->answering = true;
         $keep = $head->persistent && !$this->last && !$service->stopping && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
         if (\is_string($body)) {
@@ -383,33 +400,50 @@ final class Connection
 
     private function answerByStream(ResponseInterface $response, StreamInterface $body, Head $head, bool &$keep, int $now): void
     {
+        $seekable = $body->isSeekable();
+        $begin = $end = \strlen($this->out);
         try {
-            if ($body->isSeekable()) {
-                $body->rewind();
-            }
-            $length = ResponseWriter::givenLength($response) ?? $body->getSize();
+            $length = ResponseWriter::length($response, $body);
             $chunked = $length === null && $head->version !== '1.0';
             $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
+            if ($hasBody && !$seekable && $body->eof() && $body->getSize() !== 0) {
+                throw new \LogicException('The body of the answer was read or closed before, and can be read only once');
+            }
             $keep = $keep && ($length !== null || $chunked || !$hasBody);
             $this->out .= $this->service->writer->head($response, $length, $head, $keep, $now);
+            $end = \strlen($this->out);
+            $this->answering = true;
             if ($hasBody) {
-                $this->sendBody($body, $length, $chunked);
+                $this->sendBody($body, $seekable, $length, $chunked);
             }
+        } catch (\Throwable $failure) {
+            if (\strlen($this->out) === $end) { // nothing of it was sent
+                [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
+            }
+            throw $failure;
         } finally {
-            $body->close();
+            // Another answer may have the same body, if that can be read again.
+            $seekable ? null : $body->close();
         }
     }
 
     /** Each piece is sent when it is there, and the next one is asked for when the client has taken it. */
-    private function sendBody(StreamInterface $body, ?int $length, bool $chunked): void
+    private function sendBody(StreamInterface $body, bool $seekable, ?int $length, bool $chunked): void
     {
-        $sent = $turn = 0;
-        while (!$body->eof() && $sent !== $length && !$this->closed) {
+        $this->flushSoon();
+        $sent = $turn = $empty = 0;
+        while (!$this->closed && $sent !== $length && !self::isAtEnd($body, $seekable ? $sent : null)) {
             $this->enter(Phase::Stream, 0);
-            $piece = $body->read($length === null ? self::PIECE : min(self::PIECE, $length - $sent));
+            $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
+            $piece = substr($body->read($size), 0, $size);
+            if ($this->closed) {
+                return;
+            }
             if ($piece === '') {
+                delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** $empty++));
                 continue;
             }
+            $empty = 0;
             $sent += \strlen($piece);
             $this->out .= $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             $this->drain();
@@ -418,10 +452,37 @@ final class Connection
                 $this->turn();
             }
         }
-        if ($length !== null && $sent < $length && !$this->closed) {
+        if ($this->closed) {
+            return;
+        }
+        if ($length !== null && $sent < $length) {
             throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
         }
         $this->out .= $chunked ? "0\r\n\r\n" : '';
+    }
+
+    /** An answer that has begun can only be broken off, so that nobody takes it for whole. */
+    private function answerFailed(\Throwable $failure, ServerExchange $exchange): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $response = $this->service->failure($failure, $exchange);
+        if ($response === null || $this->answering) {
+            $this->close();
+        } else {
+            $this->answer($response, $exchange);
+        }
+    }
+
+    /** @param int|null $position at which it was left; another answer with the same body may have moved it */
+    private static function isAtEnd(StreamInterface $body, ?int $position): bool
+    {
+        if ($position !== null && $body->tell() !== $position) {
+            $body->seek($position);
+        }
+
+        return $body->eof();
     }
 
     /** Lets the loop turn once. */
@@ -433,24 +494,49 @@ final class Connection
     }
 
     /** @throws ClientLeftException */
+    private function checkBody(ServerExchange $exchange): void
+    {
+        if ($this->closed) {
+            throw ClientLeftException::bodyIncomplete();
+        }
+        if ($exchange !== $this->exchange) {
+            throw new \LogicException('The request was answered already, and its body is gone');
+        }
+    }
+
+    /**
+     * What the handler was waited for before it is waited for afterwards, for as long as was left.
+     *
+     * @throws HttpException
+     * @throws ClientLeftException
+     */
     private function awaitBody(ServerExchange $exchange): void
     {
-        if ($this->continuePending) {
+        if ($this->continuePending && !$this->answering) {
             $this->continuePending = false;
             $this->out .= self::CONTINUE;
             $this->drain();
+            $this->checkBody($exchange);
         }
-        if ($this->peerEnded || $this->closed) {
+        if ($this->peerEnded) {
             throw ClientLeftException::bodyIncomplete();
+        }
+        if ($this->reader !== null) {
+            throw new \LogicException('The body is being read by another fiber');
         }
         $this->transport->resume();
+        [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
         $this->enterRated(Phase::Body);
         $this->reader = EventLoop::getSuspension();
-        $this->reader->suspend();
-        if ($exchange !== $this->exchange || $this->closed) {
-            throw ClientLeftException::bodyIncomplete();
+        try {
+            $this->reader->suspend();
+        } finally {
+            $now = $this->leaveRated();
+            if ($this->phase === Phase::Body && $exchange === $this->exchange) {
+                $this->wait($phase, $now + $left);
+            }
         }
-        $this->enter(Phase::Handler, $this->leaveRated());
+        $this->checkBody($exchange);
     }
 
     /** Sends what was gathered, and suspends until the client has taken it. */
@@ -534,11 +620,18 @@ final class Connection
 
     private function enter(Phase $phase, int $now): void
     {
-        $service = $this->service;
+        $this->wait($phase, $now + $this->service->allowed[$phase->value]);
+    }
+
+    private function wait(Phase $phase, int $deadline): void
+    {
+        if ($this->closed) {
+            return;
+        }
         $this->phase = $phase;
-        $this->deadline = $now + $service->allowed[$phase->value];
-        if ($this->deadline < $service->nextLook) {
-            $service->lookAt($this->deadline);
+        $this->deadline = $deadline;
+        if ($deadline < $this->service->nextLook) {
+            $this->service->lookAt($deadline);
         }
     }
 
@@ -570,11 +663,10 @@ final class Connection
         if ($this->transport->moved - $this->moved >= $options->minRate * $options->rateWindow) {
             $this->waited = 0;
             $this->enterRated($this->phase);
-        } elseif ($this->reader !== null) {
+        } elseif ($this->phase === Phase::Body && $this->reader !== null) {
             $this->last = true;
             $reader = $this->reader;
             $this->reader = null;
-            $this->enter(Phase::Handler, $now);
             $reader->throw(new HttpException(408, 'The body came too slowly'));
         } else {
             $this->close(ClientLeftException::tooSlow());

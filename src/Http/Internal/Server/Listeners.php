@@ -14,6 +14,9 @@ final class Listeners
     /** Connections that the kernel keeps for a busy server; it takes the smaller of this and net.core.somaxconn. */
     private const BACKLOG = 4_096;
 
+    /** PHP takes 65,536 for 0. */
+    private const LAST_PORT = 65_535;
+
     private function __construct() {}
 
     /**
@@ -26,12 +29,17 @@ final class Listeners
     public static function open(array $addresses, HttpServerOptions $options): array
     {
         $sockets = [];
-        foreach ($addresses as $address) {
-            [$name, $socket] = self::openOne($address, $options);
-            $sockets[$name] = $socket;
-        }
+        try {
+            foreach ($addresses as $address) {
+                [$name, $socket] = self::openOne($address, $options);
+                $sockets[$name] = $socket;
+            }
 
-        return $sockets;
+            return $sockets;
+        } catch (ListenException $exception) {
+            array_map(self::remove(...), array_keys($sockets));
+            throw $exception;
+        }
     }
 
     /** Removes the file of a Unix socket. */
@@ -50,7 +58,7 @@ final class Listeners
     private static function openOne(string $address, HttpServerOptions $options): array
     {
         [$scheme, $rest] = preg_match('~^(tcp|tls|unix)://(.+)$~Ds', $address, $match) === 1 ? [$match[1], $match[2]] : ['tcp', $address];
-        if ($scheme !== 'unix' && preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):\d{1,5}$/D', $rest) !== 1) {
+        if ($scheme !== 'unix' && (preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):(\d{1,5})$/D', $rest, $match) !== 1 || (int) $match[1] > self::LAST_PORT)) {
             throw ListenException::malformed($address);
         }
         if ($scheme === 'unix') {

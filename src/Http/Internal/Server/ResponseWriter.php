@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Status;
@@ -80,8 +81,21 @@ final class ResponseWriter
         return $status !== 204 && $status !== 304 && $request->method !== 'HEAD';
     }
 
+    /** Bytes of a body that is a stream, as the handler has given them or the stream knows them; null when nobody does. */
+    public static function length(ResponseInterface $response, StreamInterface $body): ?int
+    {
+        $size = $body->getSize();
+        if ($body->isSeekable()) {
+            $body->rewind();
+        } elseif ($size === 0) {
+            $size = null; // fstat() says so of every pipe
+        }
+
+        return self::givenLength($response) ?? $size;
+    }
+
     /** The length that the handler gave, where that is a number. */
-    public static function givenLength(ResponseInterface $response): ?int
+    private static function givenLength(ResponseInterface $response): ?int
     {
         $given = $response->getHeaderLine('Content-Length');
 
@@ -95,9 +109,16 @@ final class ResponseWriter
             . (\strlen($message) + 1) . "\r\n\r\n{$message}\n";
     }
 
-    /** @param string|null $given gets the Content-Length of the handler */
+    /**
+     * @param string|null $given gets the Content-Length of the handler
+     *
+     * @throws \UnexpectedValueException when the status is none of an answer: after an interim one a client waits for another
+     */
     private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
     {
+        if ($status < 200 || $status > 599) {
+            throw new \UnexpectedValueException("An answer has a status from 200 to 599, not {$status}");
+        }
         $reason = $response->getReasonPhrase();
         $head = $this->statusLine($status, $reason);
         $given = null;

@@ -81,6 +81,12 @@ final class ServerExchange implements Exchange
         return $this->left !== null;
     }
 
+    /** It was answered: what is left of the body is not the handler's any more. */
+    public function end(): void
+    {
+        $this->body = null; // which leads back to this object
+    }
+
     /** Nobody wants the answer any more. */
     public function cancel(\Throwable $why): void
     {

@@ -41,6 +41,7 @@ final class Service
     /** Requests whose handler has not returned. */
     public int $inFlight = 0;
 
+    public readonly LoggerInterface $logger;
     public readonly MessageLimits $limits;
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
@@ -54,7 +55,7 @@ final class Service
     public readonly array $allowed;
 
     /** Two of these, for the phases that every request goes through. */
-    public readonly int $idleTime;
+    public int $idleTime;
     public readonly int $handlerTime;
 
 
@@ -67,8 +68,9 @@ final class Service
     public function __construct(
         public readonly \Closure $handler,
         public readonly HttpServerOptions $options,
-        public readonly LoggerInterface $logger = new NullLogger(),
+        LoggerInterface $logger = new NullLogger(),
     ) {
+        $this->logger = new SafeLogger($logger);
         $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();

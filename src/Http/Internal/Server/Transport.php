@@ -10,6 +10,8 @@ use Spindle\Internal\Warnings;
 /** The stream of a connection, plain or encrypted: nothing here waits. */
 final class Transport
 {
+    private const RECORD = 16_384;
+
     /** Bytes given to the kernel at a time, so that a long string is not copied again for each part that it takes. */
     private const SEND = 262_144;
 
@@ -22,7 +24,7 @@ final class Transport
     private ?string $writing = null;
     private bool $closed = false;
 
-    /** Whether the other side has refused something that was sent: it is gone. */
+    /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
 
     /** Bytes that were received and sent. */
@@ -59,7 +61,8 @@ final class Transport
     public function receive(int $size): ?string
     {
         if ($this->secure) {
-            [$bytes] = Warnings::of(fn() => fread($this->stream, $size));
+            // What is decrypted and not taken no loop knows of, so all of a record is: RFC 8446, 5.1.
+            [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::RECORD)));
         } else {
             // Takes less time than fread(), warns of nothing, and tells an end from nothing.
             $bytes = stream_socket_recvfrom($this->stream, $size);
@@ -68,7 +71,10 @@ final class Transport
             }
         }
         if ($bytes === false || $bytes === '') {
-            return feof($this->stream) ? '' : null;
+            $ended = feof($this->stream);
+            $this->broken = $this->broken || $ended && !$this->secure; // an end without an error was told above
+
+            return $ended ? '' : null;
         }
         $this->moved += \strlen($bytes);
 

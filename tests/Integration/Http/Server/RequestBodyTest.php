@@ -90,14 +90,10 @@ final class RequestBodyTest extends TestCase
         self::assertSame(413, $client->response()->status);
     }
 
-    /** @param \Closure(string): string $request */
-    #[DataProvider('framings')]
-    public function testTheConnectionOutlivesASmallBodyThatNobodyReads(\Closure $request): void
+    public function testTheConnectionOutlivesASmallBodyThatNobodyReads(): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
-        $client = $this->client();
-        [$head, $body] = explode("\r\n\r\n", $request(str_repeat('x', 50_000)), 2);
-        $client->send("{$head}\r\n\r\n{$body}");
+        $client = $this->client()->request('POST', '/', '', str_repeat('x', 50_000));
 
         self::assertSame('did not look', $client->response()->body);
         self::assertSame('did not look', $client->get('/')->response()->body);

@@ -28,6 +28,15 @@ final class LedgerTest extends TestCase
         self::assertSame([0, 1, ['db' => ['in_use' => 1]]], [$totals->inFlight, $totals->connections, $totals->pools]);
     }
 
+    public function testTheOneThatStaysMayBeTheElder(): void
+    {
+        $ledger = new Ledger();
+        $ledger->sum([FixedSource::process(pid: 1, count: 5, answered: [200 => 1]), FixedSource::process(pid: 2, count: 5, answered: [200 => 2])]);
+        $totals = $ledger->sum([FixedSource::process(pid: 1, count: 4, answered: [200 => 4])]);
+
+        self::assertSame([4, [200 => 6]], [$totals->inFlight, $totals->answered]);
+    }
+
     public function testAProcessWithAnEarlierOnesNumberIsAnother(): void
     {
         $ledger = new Ledger();

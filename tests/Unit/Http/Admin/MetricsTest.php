@@ -14,7 +14,7 @@ final class MetricsTest extends TestCase
     public function testCountsAreSummedOverProcesses(): void
     {
         $exposed = self::of(
-            FixedSource::process(pid: 1, count: 10, answered: [200 => 3, 404 => 1]),
+            FixedSource::process(pid: 1, count: 10, answered: [404 => 1, 200 => 3]),
             FixedSource::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2]),
         );
         $expected = [

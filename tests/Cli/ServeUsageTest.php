@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\Process\Process;
+
+final class ServeUsageTest extends TestCase
+{
+    use RunsSpindle;
+
+    /** @return iterable<string, array{list<string>, string}> options, the message */
+    public static function mistakes(): iterable
+    {
+        $forms = 'give host:port, [IPv6]:port, tls://host:port or unix:///path';
+        yield 'processes' => [['--processes', '0'], "option --processes: '0' is not allowed; give a number of processes from 1 on"];
+        yield 'processes that are no number' => [['--processes', 'all'], "option --processes: 'all' is not allowed; give a number of processes from 1 on"];
+        yield 'an address' => [['--listen', '8080'], "option --listen: '8080' is not allowed; {$forms}"];
+        yield 'an address with a path' => [['--listen', 'http://127.0.0.1:8080/'], "option --listen: 'http://127.0.0.1:8080/' is not allowed; {$forms}"];
+        yield 'one address of several' => [['--listen', '127.0.0.1:0', '--listen', ''], "option --listen: '' is not allowed; {$forms}"];
+        yield 'an admin address' => [['--admin', 'localhost'], "option --admin: 'localhost' is not allowed; {$forms}"];
+        yield 'TLS without a certificate' => [['--listen', 'tls://127.0.0.1:0'], "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own"];
+        yield 'a status page nowhere' => [['--status'], 'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)'];
+        yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
+        yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
+        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, more than 0"];
+        yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
+        yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
+        yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('mistakes')]
+    public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message): void
+    {
+        $this->file('app.php', '<?php touch(__DIR__ . "/ran"); return static fn($request) => Spindle\Http\Response::text("");');
+        $process = $this->process(['serve', 'app.php', ...$options]);
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testAnApplicationThatIsNoFileIsAMistake(): void
+    {
+        $process = $this->process(['serve', 'none.php']);
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n");
+    }
+
+    /** @return iterable<string, array{string, string}> what app.php holds after its first line, what is said of it */
+    public static function applications(): iterable
+    {
+        $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
+            . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
+        yield 'it does not parse' => ["\$a = 1\nreturn 1;", '%s/app.php does not parse: syntax error, unexpected token "return" on line 3'];
+        yield 'another file does not parse' => ['file_put_contents(__DIR__ . "/other.php", "<?php return (;"); require __DIR__ . "/other.php";', '%s/other.php does not parse: syntax error, unexpected token ";" on line 1'];
+        yield 'it throws' => ["\nthrow new LogicException('no');", '%1$s/app.php threw LogicException: no (%1$s/app.php, line 3)'];
+        yield 'it returns nothing' => ['', "%s/app.php returned 1, as a file without a return statement does: {$wanted}"];
+        yield 'it returns something else' => ['return "app";', "%s/app.php returned string 'app': {$wanted}"];
+        yield 'it returns another object' => ['return new ArrayObject();', "%s/app.php returned ArrayObject: {$wanted}"];
+        yield 'its factory throws' => ['return static fn() => throw new LogicException("no");', '%1$s/app.php threw LogicException: no (%1$s/app.php, line 2)'];
+        yield 'its factory makes nothing' => ['return static fn() => null;', "The factory in %s/app.php returned null: {$wanted}"];
+        yield 'it exits' => ['exit(0);', "%s/app.php can't be served: worker 1 (pid #) called exit()"];
+        yield 'it is killed' => ['posix_kill(getmypid(), SIGKILL);', "%s/app.php can't be served: worker 1 (pid #) was killed by signal 9"];
+        yield 'it includes what is not there' => ['ini_set("display_errors", "0"); ini_set("log_errors", "0"); require __DIR__ . "/none.php";', "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)"];
+    }
+
+    #[DataProvider('applications')]
+    public function testAnApplicationThatDoesNotComeUpIsOneLine(string $code, string $message): void
+    {
+        $this->file('app.php', "<?php\n{$code}\n");
+        $process = $this->process(['serve', 'app.php', '--listen', '127.0.0.1:0', '--processes', '3']);
+        $process->run();
+
+        self::assertSame([254, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertSame('spindle: ' . \sprintf($message, $this->path()) . "\n", (string) preg_replace('/pid \d+/', 'pid #', $process->getErrorOutput()));
+    }
+
+    public function testAnAddressThatIsTakenIsOneLineAndNothingStarts(): void
+    {
+        $taken = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($taken);
+        $address = stream_socket_get_name($taken, false);
+        $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
+        $process = $this->process(['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', (string) $address]);
+        $process->run();
+
+        self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
+        self::assertFileDoesNotExist($this->path('ran'));
+        self::assertFileDoesNotExist($this->path('socket'));
+    }
+
+    public function testWithoutPcntlMoreThanOneProcessIsRefused(): void
+    {
+        $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
+        foreach ([['--processes', '2'], ['--watch'], ['--max-requests', '5'], ['--max-memory', '5M']] as $options) {
+            $process = new Process([\PHP_BINARY, '-d', 'disable_functions=pcntl_fork', ...self::program(), 'serve', 'app.php', '--listen', '127.0.0.1:0', ...$options], $this->path(), [self::MARK => $this->mark]);
+            $process->run();
+
+            self::assertSame(254, $process->getExitCode());
+            self::assertMatchesRegularExpression("/^spindle: .* takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced\n$/D", $process->getErrorOutput());
+        }
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void
+    {
+        $process = $this->process(['serve', '--help']);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode());
+        foreach (['--listen', '--processes', '--watch', '--admin', '--status', '--max-requests', 'HUP', 'TERM', '130', '143', '254', '255', 'spindle serve app.php --admin 127.0.0.1:9085 --status'] as $word) {
+            self::assertStringContainsString($word, $process->getOutput());
+        }
+        self::assertSame([], array_values(array_filter(explode("\n", $process->getOutput()), static fn(string $line): bool => \strlen($line) > 80)));
+    }
+}

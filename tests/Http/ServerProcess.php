@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use Psr\Log\AbstractLogger;
+use Psr\Log\LoggerInterface;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
+
+/** A server in a process of its own, which a test can do anything to. */
+final class ServerProcess
+{
+    private const LISTENING = 'listening on ';
+    private const RETURNED = 'returned';
+
+    private function __construct(private readonly Process $process, public readonly string $address) {}
+
+    /**
+     * @param string               $handler Class::method
+     * @param array<string, mixed> $options of the server
+     * @param string               $limits  shell commands that the process begins with, such as "ulimit -n 64"
+     * @param list<string>         $php     options for PHP
+     */
+    public static function start(string $handler, array $options = [], string $limits = ':', array $php = []): self
+    {
+        $process = Host::start(self::class . '::main', [$handler, $options], ['/bin/sh', '-c', "{$limits}; exec \"\$@\"", 'sh'], options: $php);
+        Eventually::holds(static fn(): bool => str_contains($process->getOutput(), "\n") || !$process->isRunning(), 'the server listens', 15);
+        $line = strtok($process->getOutput(), "\n");
+        if ($line === false || !str_starts_with($line, self::LISTENING)) {
+            throw new \RuntimeException("The server did not start: {$process->getOutput()}{$process->getErrorOutput()}");
+        }
+
+        return new self($process, substr($line, \strlen(self::LISTENING)));
+    }
+
+    /**
+     * In the process itself.
+     *
+     * @param array<string, mixed> $options
+     */
+    public static function main(string $handler, array $options): void
+    {
+        \assert(\is_callable($handler));
+        // @phpstan-ignore argument.type, argument.type (by their names; and which handler it is, the test knows)
+        $server = new HttpServer($handler(...), new HttpServerOptions(...$options), self::logger());
+        echo self::LISTENING, $server->start('127.0.0.1:0')[0], "\n";
+        $server->listen();
+        echo self::RETURNED, "\n";
+    }
+
+    public function client(): RawClient
+    {
+        return RawClient::connect($this->address);
+    }
+
+    public function pid(): int
+    {
+        return (int) $this->process->getPid();
+    }
+
+    public function signal(int $signal): void
+    {
+        $this->process->signal($signal);
+    }
+
+    public function isRunning(): bool
+    {
+        return $this->process->isRunning();
+    }
+
+    /** Suspends until it has ended. @return int|null its exit code */
+    public function wait(): ?int
+    {
+        Eventually::holds(fn(): bool => !$this->process->isRunning(), 'the server has ended', 15);
+
+        return $this->process->getExitCode();
+    }
+
+    /** Whether listen() came to its end. */
+    public function hasReturned(): bool
+    {
+        return str_contains($this->process->getOutput(), self::RETURNED);
+    }
+
+    /** @return list<string> what was logged, and what PHP has said */
+    public function log(): array
+    {
+        return array_values(array_filter(explode("\n", $this->process->getErrorOutput()), static fn(string $line): bool => $line !== ''));
+    }
+
+    /** Seconds of CPU that it has used. */
+    public function cpu(): float
+    {
+        $fields = explode(' ', (string) strrchr((string) @file_get_contents("/proc/{$this->pid()}/stat"), ')'));
+
+        return ((int) ($fields[12] ?? 0) + (int) ($fields[13] ?? 0)) / 100;
+    }
+
+    public function descriptors(): int
+    {
+        return \count(Text::names("/proc/{$this->pid()}/fd"));
+    }
+
+    /** Bytes that are in the machine's memory. */
+    public function memory(): int
+    {
+        preg_match('/^VmRSS:\s+(\d+) kB$/m', (string) @file_get_contents("/proc/{$this->pid()}/status"), $match);
+
+        return (int) ($match[1] ?? 0) * 1024;
+    }
+
+    public function kill(): void
+    {
+        if (Processes::isAlive($this->pid())) {
+            $this->process->stop(0, \SIGKILL);
+        }
+        $this->process->wait();
+    }
+
+    private static function logger(): LoggerInterface
+    {
+        return new class () extends AbstractLogger {
+            /** @param array<mixed> $context */
+            public function log($level, string|\Stringable $message, array $context = []): void
+            {
+                fwrite(\STDERR, "{$message}\n");
+            }
+        };
+    }
+}

@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Http;
+
+use PHPUnit\Framework\Attributes\After;
+
+/** Servers in processes of their own, that end with the test. */
+trait StartsServers
+{
+    /** @var list<ServerProcess> */
+    private array $processes = [];
+
+    #[After(5)]
+    protected function endServerProcesses(): void
+    {
+        foreach ($this->processes as $process) {
+            $process->kill();
+        }
+        $this->processes = [];
+    }
+
+    /**
+     * @param array<string, mixed> $options of the server
+     * @param string               $limits  shell commands that the process begins with
+     * @param list<string>         $php     options for PHP
+     */
+    private function startServer(string $handler = Routes::class . '::handle', array $options = [], string $limits = ':', array $php = []): ServerProcess
+    {
+        return $this->processes[] = ServerProcess::start($handler, $options, $limits, $php);
+    }
+}

@@ -1,0 +1,243 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Load;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Certificates;
+
+#[RequiresPhpExtension('pcntl')]
+final class ServeTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
+
+    /** @return iterable<string, array{string}> */
+    public static function applications(): iterable
+    {
+        $handler = 'new class () implements Psr\Http\Server\RequestHandlerInterface { public function handle(Psr\Http\Message\ServerRequestInterface $request): Psr\Http\Message\ResponseInterface { return Spindle\Http\Response::text("here"); } }';
+        $container = 'new class () implements Psr\Container\ContainerInterface { public function get(string $id) { return ' . $handler . '; } public function has(string $id): bool { return $id === Psr\Http\Server\RequestHandlerInterface::class; } }';
+
+        yield 'a closure' => ['return static fn($request) => Spindle\Http\Response::text("here");'];
+        yield 'a handler' => ["return {$handler};"];
+        yield 'a factory of a closure' => ['return static fn() => static fn($request) => Spindle\Http\Response::text("here");'];
+        yield 'a factory of a handler' => ["return static fn() => {$handler};"];
+        yield 'a container' => ["return {$container};"];
+        yield 'a factory of a container' => ["return static fn() => {$container};"];
+        yield 'an application' => ["return new Spindle\\Http\\Application({$handler});"];
+        yield 'what took the event loop to make' => ["Amp\\delay(0.01); return static function () { Amp\\delay(0.01); return {$handler}; };"];
+    }
+
+    #[DataProvider('applications')]
+    public function testAnApplicationIsServed(string $app): void
+    {
+        $this->serve($app, ['--processes', '1']);
+
+        self::assertSame('here', $this->get()->body);
+    }
+
+    public function testSoManyProcessesShareTheSocketAsWereAskedFor(): void
+    {
+        $server = $this->serve('return static function ($request) { Amp\delay(0.01); return Spindle\Http\Response::text((string) getmypid()); };', ['--processes', '3']);
+        self::assertCount(3, $workers = $this->workers());
+        self::assertStringContainsString(' with 3 processes', $server->getErrorOutput());
+
+        $load = new Load($this->address);
+        $load->start(8, keep: false);
+        Eventually::holds(static fn(): bool => \count(array_unique($load->answered)) === 3, 'all of them answer');
+        $load->stop();
+        self::assertEqualsCanonicalizing($workers, array_map(intval(...), array_values(array_unique($load->answered))));
+    }
+
+    public function testSeveralAddressesAreServed(): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '1', '--listen', '127.0.0.1:0', '--listen', "unix://{$this->path('socket')}"]);
+
+        self::assertSame(1, preg_match('~Listening on http://(127\.0\.0\.1:\d+), (unix://\S+) with 1 process$~m', $server->getErrorOutput(), $match));
+        self::assertSame($this->get('/', "tcp://{$match[1]}")->body, $this->get('/', $match[2])->body);
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testACertificateIsReadAnewForEachConnection(): void
+    {
+        $authority = new Certificates($this->path());
+        $replace = function () use ($authority): void {
+            [$certificate, $key] = $authority->forServer('server.test');
+            rename($certificate, $this->path('chain.pem'));
+            rename($key, $this->path('key.pem'));
+        };
+        $replace();
+        $server = $this->serve(self::PID, ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'chain.pem', '--key', 'key.pem']);
+        self::assertMatchesRegularExpression('~Listening on https://127\.0\.0\.1:\d+ with~', $server->getErrorOutput());
+        $first = $this->fingerprint();
+        $replace();
+
+        self::assertNotSame($first, $this->fingerprint());
+    }
+
+    public function testAProcessIsReplacedAfterSoManyRequestsAndNoneIsLost(): void
+    {
+        $this->serve(self::PID, ['--processes', '2', '--max-requests', '100']);
+        $load = new Load($this->address);
+        $load->start(3, keep: true);
+        $load->start(3, keep: false);
+        $this->awaitLogged(' is replaced: it has had ', 4);
+        $load->stop();
+
+        self::assertSame([[], []], [$load->failed, $load->lostOnKept]);
+        preg_match_all('/is replaced: it has had (\d+) requests/', (string) $this->serve?->getErrorOutput(), $matches);
+        self::assertSame([], array_filter($matches[1], static fn(string $count): bool => (int) $count < 90 || (int) $count > 100));
+    }
+
+    public function testAProcessIsReplacedWhenItUsesTooMuchMemory(): void
+    {
+        $this->serve('return static function ($request) { static $leak = ""; $leak .= str_repeat("x", 1 << 20); return Spindle\Http\Response::text((string) getmypid()); };', ['--processes', '1', '--max-memory', '30M']);
+        $client = $this->client();
+        $first = $client->get('/')->response()->body;
+        do {
+            $response = $client->get('/')->response();
+        } while ($response->keepsConnection());
+
+        self::assertSame($first, $response->body, 'it answers up to its end');
+        self::assertMatchesRegularExpression("/worker 1 \\(pid {$first}\\) is replaced: it uses 3\\d{7} bytes of memory/", (string) $this->serve?->getErrorOutput());
+        self::assertNotSame($first, $this->get()->body);
+    }
+
+    public function testAChangeOfAFileIsAReloadWhereFilesAreWatched(): void
+    {
+        mkdir($this->path('src'));
+        mkdir($this->path('vendor'));
+        $this->file('src/body.php', '<?php return "old";');
+        $server = $this->serve('$body = require __DIR__ . "/src/body.php"; return static fn($request) => Spindle\Http\Response::text($body);', ['--watch']);
+        self::assertStringContainsString(' with 1 process', $server->getErrorOutput());
+        $idle = $this->client();
+        self::assertSame('old', $idle->get('/')->response()->body);
+
+        $this->file('vendor/package.php', '<?php');
+        $this->file('src/notes.txt', '');
+        $this->file('src/body.php', '<?php return "newer";');
+        $this->awaitLogged(' Reloading: src/body.php' . "\n");
+        $this->awaitLogged(' Reloaded');
+
+        self::assertTrue($idle->isEnded(), 'A kept connection does not go on with the old code');
+        Eventually::holds(fn(): bool => $this->get()->body === 'newer', 'the new code answers');
+    }
+
+    public function testOpcacheDoesNotKeepTheOldCode(): void
+    {
+        if (!\function_exists('opcache_get_status')) {
+            self::markTestSkipped('Zend OPcache is not here');
+        }
+        foreach (['1', '0'] as $validates) {
+            touch($this->file('body.php', '<?php return "old " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), time() - 100);
+            $server = $this->serve(
+                '$body = require __DIR__ . "/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
+                ['--processes', '2'],
+                ['-d', 'opcache.enable_cli=1', '-d', 'opcache.file_update_protection=0', '-d', "opcache.validate_timestamps={$validates}"],
+            );
+            self::assertSame('old cached', $this->get()->body);
+            $this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");');
+            $server->signal(\SIGHUP);
+            $this->awaitLogged(' Reloaded');
+            Eventually::holds(fn(): bool => $this->get()->body === 'new cached', 'the new code answers');
+            $this->stopServe();
+        }
+    }
+
+    public function testTheAdminAddressSpeaksForAllProcesses(): void
+    {
+        $app = 'return new Spindle\Http\Application(static fn($request) => Spindle\Http\Response::text((string) getmypid()), checks: ["database" => static function () { if (file_exists(__DIR__ . "/down")) { throw new RuntimeException("It is down"); } }]);';
+        $this->serve($app, ['--processes', '2', '--admin', '127.0.0.1:0']);
+        for ($i = 0; $i < 10; ++$i) {
+            $this->get();
+        }
+        $metrics = $this->get('/metrics', $this->adminAddress)->body;
+
+        self::assertStringContainsString("spindle_http_requests_total{status=\"200\"} 10\n", $metrics);
+        self::assertStringContainsString("spindle_processes 2\n", $metrics);
+        self::assertSame([200, 404], [$this->get('/healthz', $this->adminAddress)->status, $this->get('/', $this->adminAddress)->status]);
+        $this->file('down', '');
+        self::assertSame(503, $this->get('/healthz', $this->adminAddress)->status);
+        $this->awaitLogged('It is down');
+    }
+
+    public function testTheAdminAddressAnswersUntilAllElseHasEnded(): void
+    {
+        $server = $this->serve(
+            'return static function ($request) { while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005); } return Spindle\Http\Response::text("done"); };',
+            ['--processes', '2', '--admin', '127.0.0.1:0', '--status'],
+        );
+        $client = $this->client()->get('/');
+        self::assertSame([200, 200], [$this->get('/', $this->adminAddress)->status, $this->get('/healthz', $this->adminAddress)->status]);
+        Eventually::holds(fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_http_requests_in_flight 1\n"), 'a request is handled');
+        $server->signal(\SIGTERM);
+        $this->awaitLogged('Stopping');
+
+        Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 503, 'it says that it drains');
+        $this->file('go', '');
+        self::assertSame('done', $client->response()->body);
+        self::assertSame(0, $server->wait());
+    }
+
+    public function testTheAdminProcessIsReplacedToo(): void
+    {
+        $this->serve(self::PID, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        [, $admin] = $this->workers();
+        posix_kill($admin, \SIGKILL);
+
+        $this->awaitLogged("admin (pid {$admin}) was killed by signal 9; another takes its place");
+        self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);
+    }
+
+    public function testAProcessThatIsStuckDoesNotKeepTheOthersFromBeingAsked(): void
+    {
+        $this->serve('return static function ($request) { touch(__DIR__ . "/looping"); for (;;); };', ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+
+        self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);
+        self::assertStringContainsString("spindle_processes 1\n", $this->get('/metrics', $this->adminAddress)->body);
+    }
+
+    public function testAnApplicationsOwnLimitsAndLoggerAreUsed(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            $logger = new class () extends Psr\Log\AbstractLogger { public function log($level, $message, array $context = []): void { fwrite(STDERR, "own: {$message}\n"); } };
+            return new Spindle\Http\Application(static fn($request) => throw new LogicException('no'), options: new Spindle\Http\HttpServerOptions(maxTarget: 20), logger: $logger);
+            PHP, ['--processes', '1']);
+
+        self::assertSame([414, 500], [$this->get('/' . str_repeat('a', 20))->status, $this->get()->status]);
+        $this->awaitLogged('own: ');
+        self::assertStringNotContainsString(' error ', $server->getErrorOutput());
+    }
+
+    public function testWithoutPcntlOneProcessServes(): void
+    {
+        $server = $this->serve(self::PID, ['--admin', '127.0.0.1:0'], ['-d', 'disable_functions=pcntl_fork']);
+
+        self::assertSame((string) $server->getPid(), $this->get()->body);
+        self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);
+        self::assertStringContainsString(' with 1 process,', $server->getErrorOutput());
+    }
+
+    private function fingerprint(): string
+    {
+        $client = $this->clients[] = RawClient::connectSecurely($this->address);
+        /** @var array{ssl: array{peer_certificate: \OpenSSLCertificate}} $options */
+        $options = stream_context_get_options($client->stream());
+
+        return (string) openssl_x509_fingerprint($options['ssl']['peer_certificate']);
+    }
+}

@@ -1,0 +1,173 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\ListenException;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Streams;
+
+/** Where a server listens. */
+final class AddressesTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use ServesHttp;
+
+    public function testItListensOnIpv6(): void
+    {
+        if (@stream_socket_server('tcp://[::1]:0') === false) {
+            self::markTestSkipped('This machine has no IPv6');
+        }
+        $this->serve(self::peer(...), address: '[::1]:0');
+
+        self::assertMatchesRegularExpression('~^tcp://\[::1\]:[1-9]\d*$~D', $this->address);
+        self::assertSame(['::1', '::1'], $this->client()->get('/')->response()->json());
+    }
+
+    public function testItListensOnAUnixSocketWhoseFileItRemoves(): void
+    {
+        $path = $this->path('server.sock');
+        $this->serve(self::peer(...), new HttpServerOptions(maxConnectionsPerAddress: 1), "unix://{$path}");
+
+        self::assertSame("unix://{$path}", $this->address);
+        [$one, $other] = [$this->client(), $this->client()];
+        self::assertSame(['unix:', 'unix:'], $one->get('/')->response()->json());
+        self::assertSame(['unix:', 'unix:'], $other->get('/')->response()->json(), 'its clients have no address to be counted by');
+        self::assertFileExists($path);
+        $this->server->kill();
+        self::assertFileDoesNotExist($path);
+    }
+
+    public function testAUnixSocketThatAKilledServerLeftIsReplaced(): void
+    {
+        $path = $this->path('server.sock');
+        fclose(self::unixServer($path));
+        self::assertFileExists($path);
+        $this->serve(self::peer(...), address: "unix://{$path}");
+
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+    }
+
+    public function testAUnixSocketThatAnotherServerHasIsLeftAlone(): void
+    {
+        $path = $this->path('server.sock');
+        $other = self::unixServer($path);
+
+        self::assertStringContainsString('already in use', self::refusal("unix://{$path}")->getMessage());
+        self::assertFileExists($path);
+        fclose($other);
+    }
+
+    public function testAFileThatIsNoSocketIsLeftAlone(): void
+    {
+        $path = $this->file('precious', 'data');
+
+        self::assertStringContainsString($path, self::refusal("unix://{$path}")->getMessage());
+        self::assertSame('data', file_get_contents($path));
+    }
+
+    public function testItListensOnSeveralAddressesAtOnce(): void
+    {
+        $server = $this->servers[] = new HttpServer(self::peer(...));
+        $path = $this->path('server.sock');
+        $addresses = $server->start('127.0.0.1:0', '127.0.0.1:0', "unix://{$path}");
+
+        self::assertCount(3, array_unique($addresses));
+        foreach ($addresses as $address) {
+            $client = $this->clients[] = RawClient::connect($address);
+            self::assertSame(200, $client->get('/')->response()->status);
+        }
+        self::assertSame(3, $server->statistics()->accepted);
+    }
+
+    public function testItMayBeGivenFurtherAddressesLater(): void
+    {
+        $server = $this->servers[] = new HttpServer(self::peer(...));
+        $server->start("unix://{$this->path('first.sock')}");
+        $server->start("unix://{$this->path('second.sock')}");
+        $server->kill();
+
+        self::assertFileDoesNotExist($this->path('first.sock'));
+        self::assertFileDoesNotExist($this->path('second.sock'));
+    }
+
+    public function testAPortThatIsTakenIsSaidSo(): void
+    {
+        $other = Streams::server();
+        $address = (string) stream_socket_get_name($other, false);
+
+        $refusal = self::refusal($address);
+        self::assertSame($address, $refusal->address);
+        self::assertSame("The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port", $refusal->getMessage());
+    }
+
+    public function testWhereOneAddressIsTakenNoneIsListenedOn(): void
+    {
+        $other = Streams::server();
+        $path = $this->path('server.sock');
+
+        self::assertStringContainsString('already in use', self::refusal("unix://{$path}", '127.0.0.1:0', (string) stream_socket_get_name($other, false))->getMessage());
+        self::assertFileDoesNotExist($path);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function malformed(): iterable
+    {
+        foreach (['', '8080', ':8080', '127.0.0.1', '127.0.0.1:', '127.0.0.1:http', 'http://127.0.0.1:80', '::1:8080', '127.0.0.1:80/path', "127.0.0.1:80\n", 'unix://', 'udp://127.0.0.1:80', '127.0.0.1:65536', '127.0.0.1:100000'] as $address) {
+            yield "\"{$address}\"" => [$address];
+        }
+    }
+
+    #[DataProvider('malformed')]
+    public function testAMalformedAddressIsSaidSo(string $address): void
+    {
+        self::assertSame("\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path", self::refusal($address)->getMessage());
+    }
+
+    public function testAnAddressThatIsNotOfThisMachineIsSaidSo(): void
+    {
+        self::assertStringStartsWith("The server can't listen on 192.0.2.1:0: ", self::refusal('192.0.2.1:0')->getMessage());
+    }
+
+    public function testTlsWithoutACertificateIsSaidSo(): void
+    {
+        self::assertStringContainsString('give HttpServerOptions(certificate: ...)', self::refusal('tls://127.0.0.1:0')->getMessage());
+    }
+
+    private static function refusal(string ...$addresses): ListenException
+    {
+        try {
+            (new HttpServer(self::peer(...)))->start(...$addresses);
+        } catch (ListenException $refusal) {
+            return $refusal;
+        }
+        self::fail('It listens');
+    }
+
+    private static function peer(ServerRequestInterface $request): Response
+    {
+        return Response::json([$request->getServerParams()['REMOTE_ADDR'], $request->getServerParams()['SERVER_ADDR']]);
+    }
+
+    /** @return resource */
+    private static function unixServer(string $path): mixed
+    {
+        $server = stream_socket_server("unix://{$path}");
+        self::assertNotFalse($server);
+
+        return $server;
+    }
+}

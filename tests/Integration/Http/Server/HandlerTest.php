@@ -1,0 +1,214 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Application;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpException;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
+
+use function Amp\delay;
+
+/** What becomes of what a handler returns, throws, or waits for. */
+final class HandlerTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ReadsErrorLog;
+    use ServesHttp;
+
+    public function testAHandlerMayBeOneOfPsr15(): void
+    {
+        $handler = new class () implements RequestHandlerInterface {
+            public function handle(ServerRequestInterface $request): ResponseInterface
+            {
+                return Response::text("{$request->getMethod()} by PSR-15");
+            }
+        };
+
+        foreach ([$handler, new Application($handler), $handler->handle(...)] as $form) {
+            $this->serve($form);
+            self::assertSame('GET by PSR-15', $this->client()->get('/')->response()->body);
+        }
+    }
+
+    public function testWhatAHandlerThrowsIsLoggedAndNotShown(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
+            '/exception' => throw new \RuntimeException('secret'),
+            '/error' => throw new \Error('secret too'),
+            default => Response::text('fine'),
+        });
+        $client = $this->client()->get('/exception')->get('/error')->get('/');
+
+        foreach ([1, 2] as $i) {
+            $response = $client->response();
+            self::assertSame([500, "Internal Server Error\n", true], [$response->status, $response->body, $response->keepsConnection()]);
+        }
+        self::assertSame('fine', $client->response()->body, 'the connection is kept');
+        self::assertSame(['secret', 'secret too'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
+        self::assertSame(['GET', '/exception'], [$this->log->all[0]['context']['method'], $this->log->all[0]['context']['target']]);
+        self::assertSame([500 => 2, 200 => 1], $this->server->statistics()->answered);
+    }
+
+    public function testAHandlerThrowsTheStatusToAnswerWith(): void
+    {
+        $this->serve(static fn(): never => throw new HttpException(405, 'Only POST', ['Allow' => 'POST']));
+        $response = $this->client()->get('/')->response();
+
+        self::assertSame([405, "Only POST\n", 'POST', true], [$response->status, $response->body, $response->header('allow'), $response->keepsConnection()]);
+        self::assertSame([], $this->log->all);
+    }
+
+    public function testWhatIsNoResponseIsAnErrorOfTheHandler(): void
+    {
+        // @phpstan-ignore argument.type (which is the point)
+        $this->serve(static fn(ServerRequestInterface $request) => $request->getRequestTarget() === '/' ? 'no response' : null);
+        $client = $this->client()->get('/')->get('/null')->get('/');
+
+        self::assertSame([500, 500, 500], [$client->response()->status, $client->response()->status, $client->response()->status]);
+        self::assertContainsOnlyInstancesOf(\TypeError::class, $this->log->failures());
+        self::assertCount(3, $this->log->failures());
+    }
+
+    public function testAResponseThatCanNotBeSentIsAnErrorOfTheHandler(): void
+    {
+        $this->serve(static fn(): ResponseInterface => new Hostile());
+        $client = $this->client()->get('/')->get('/');
+
+        self::assertSame([500, 500], [$client->response()->status, $client->response()->status]);
+        self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log->failures());
+    }
+
+    public function testALoggerThatFailsHarmsNobody(): void
+    {
+        $logger = new FailingLogger();
+        $server = $this->servers[] = new \Spindle\Http\HttpServer(static fn(): never => throw new \RuntimeException('oops'), null, $logger);
+        [$this->address] = $server->start('127.0.0.1:0');
+        $told = $this->errorLogOf(function (): void {
+            $client = $this->client()->get('/')->get('/');
+            self::assertSame([500, 500], [$client->response()->status, $client->response()->status]);
+        });
+
+        self::assertSame(2, $logger->asked);
+        self::assertCount(1, $told);
+        self::assertStringContainsString('No space left on device', $told[0]);
+    }
+
+    public function testTheClientsLeavingCancelsWhatWasGivenTheCancellationAndNothingElse(): void
+    {
+        /** @var DeferredFuture<string> $ended */
+        $ended = new DeferredFuture();
+        $thrown = null;
+        $this->serve(static function (ServerRequestInterface $request) use ($ended, &$thrown): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            try {
+                delay(1_000, cancellation: $cancellation);
+            } catch (CancelledException $thrown) {
+                delay(0.05);
+                $ended->complete($cancellation->isRequested() ? 'went on' : 'not requested');
+            }
+
+            return Response::text('for nobody');
+        });
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        $client->close();
+
+        self::assertSame('went on', $ended->getFuture()->await());
+        self::assertInstanceOf(CancelledException::class, $thrown);
+        self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([], $this->log->all);
+    }
+
+    public function testTheEndOfAHandlerByTheCancellationIsNoError(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            delay(1_000, cancellation: $cancellation);
+
+            return Response::text('for nobody');
+        });
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        $client->close();
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([[], 1, []], [$this->log->all, $this->server->statistics()->abandoned, $this->server->statistics()->answered]);
+    }
+
+    public function testNothingIsCancelledWhileTheClientIsThere(): void
+    {
+        $requested = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$requested): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            self::assertSame($cancellation, $request->withHeader('X', 'y')->getAttribute(Cancellation::class));
+            delay(0.01);
+            $requested[] = $cancellation->isRequested();
+
+            return Response::text('answered');
+        });
+        $client = $this->client()->get('/')->get('/');
+        $client->response();
+        $client->response();
+
+        self::assertSame([false, false], $requested);
+    }
+
+    public function testTheCancellationThatIsAskedForTooLateIsRequestedAlready(): void
+    {
+        $requested = null;
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use (&$requested, $gate): Response {
+            $gate->getFuture()->await();
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            $requested = $cancellation->isRequested();
+
+            return Response::text('for nobody');
+        });
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        $client->close();
+        delay(0.02);
+        $gate->complete();
+
+        Eventually::holds(static function () use (&$requested): bool {
+            return $requested === true;
+        }, 'it is requested');
+    }
+
+    public function testAHandlerMayBeLeftByTheResponseOfAnother(): void
+    {
+        $this->serve(static function (): Response {
+            $slow = \Spindle\Tests\Async::run(static function (): string {
+                delay(0.05);
+
+                return 'awaited';
+            });
+
+            return Response::text($slow->await());
+        });
+
+        self::assertSame('awaited', $this->client()->get('/')->response()->body);
+    }
+}

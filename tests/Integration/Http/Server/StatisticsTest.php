@@ -1,0 +1,139 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Amp\DeferredFuture;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\MatchedRoute;
+use Spindle\Http\Response;
+use Spindle\Statistics;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+/** What a server counts. */
+final class StatisticsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    public function testItCountsWhatItDoes(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $before = microtime(true);
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            $route = $request->getAttribute(MatchedRoute::class);
+            \assert($route instanceof MatchedRoute);
+            $route->name('/{page}');
+            $request->getRequestTarget() === '/wait' ? $gate->getFuture()->await() : null;
+
+            return Response::text('', $request->getRequestTarget() === '/broken' ? 502 : 200);
+        }, new HttpServerOptions(maxConnectionsPerAddress: 3));
+        $client = $this->client()->get('/')->get('/broken')->get('/');
+        array_map(static fn() => $client->response(), [1, 2, 3]);
+        $bad = $this->client()->send("no request\r\n\r\n");
+        $bad->response();
+        $waiting = $this->client()->get('/wait');
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'one waits');
+        self::assertTrue($this->client()->isEnded(), 'one connection too many');
+
+        $statistics = $this->server->statistics();
+        self::assertSame(
+            [getmypid(), false, 1, 4, 1, [200 => 2, 502 => 1], [400 => 1], 0, 0],
+            [$statistics->pid, $statistics->stopping, $statistics->inFlight, $statistics->accepted + $statistics->rejected, $statistics->rejected,
+                $statistics->answered, $statistics->refused, $statistics->abandoned, $statistics->handshakesFailed],
+        );
+        self::assertEqualsWithDelta($before, $statistics->started, 5);
+        self::assertCount(\count(HttpServerStatistics::BOUNDS) + 1, $statistics->durations);
+        self::assertSame(3, array_sum($statistics->durations));
+        self::assertSame(['/{page}'], array_keys($statistics->routes));
+        [$count, $seconds, $failed] = $statistics->routes['/{page}'];
+        self::assertSame([3, 1], [$count, $failed]);
+        self::assertGreaterThan(0.0, $seconds);
+        self::assertGreaterThan(0, $statistics->memory);
+
+        $gate->complete();
+        $waiting->response();
+        self::assertSame([0, [200 => 3, 502 => 1]], [$this->server->statistics()->inFlight, $this->server->statistics()->answered]);
+    }
+
+    public function testOpenConnectionsAreCounted(): void
+    {
+        $this->serve(static fn(): Response => Response::text(''));
+        $clients = [$this->client(), $this->client(), $this->client()];
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 3, 'three are open');
+        $clients[0]->close();
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 2, 'two are open');
+        self::assertSame(3, $this->server->statistics()->accepted);
+    }
+
+    public function testTheDurationOfAnAnswerIsTheOneOfItsHandler(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.12);
+
+            return Response::text('');
+        });
+        $this->client()->get('/')->response();
+        $statistics = $this->server->statistics();
+
+        self::assertGreaterThan(0.11, $statistics->duration);
+        self::assertSame(0, array_sum(\array_slice($statistics->durations, 0, 6)), 'none in 0.1 s or less');
+        self::assertSame(1, array_sum($statistics->durations));
+    }
+
+    public function testPoolsShowTheirFigures(): void
+    {
+        $pool = new class () implements Statistics {
+            public function statistics(): array
+            {
+                return ['idle' => 3];
+            }
+        };
+        $this->serve(new Application(static fn(): Response => Response::text(''), statistics: ['db' => $pool]));
+
+        self::assertSame(['db' => ['idle' => 3]], $this->server->statistics()->pools);
+    }
+
+    public function testALoopThatIsHeldUpIsNoticed(): void
+    {
+        $this->serve(static function (): Response {
+            usleep(700_000);
+
+            return Response::text('');
+        });
+        $client = $this->client()->get('/');
+        $client->response();
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->maxLag > 0.1, 'it was late');
+    }
+
+    public function testChecksAreRunSideBySideAndWithADeadline(): void
+    {
+        $this->serve(new Application(static fn(): Response => Response::text(''), checks: [
+            'fine' => static function (): void {},
+            'broken' => static fn(): never => throw new \RuntimeException('No route to host'),
+            'late' => static fn() => delay(2),
+            'later' => static fn() => delay(3),
+        ]));
+        $begin = microtime(true);
+
+        self::assertSame(
+            ['fine' => null, 'broken' => 'No route to host', 'late' => 'It took longer than 1 s', 'later' => 'It took longer than 1 s'],
+            $this->server->check(),
+        );
+        self::assertLessThan(1.9, microtime(true) - $begin);
+        delay(3); // what is late goes on
+    }
+}

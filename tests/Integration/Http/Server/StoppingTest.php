@@ -1,0 +1,279 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+/** A server that stops in the middle of anything, in the process that asks it to. */
+final class StoppingTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    /** @var DeferredFuture<null> that handlers of /wait are held up by */
+    private DeferredFuture $gate;
+
+    protected function setUp(): void
+    {
+        $this->gate = new DeferredFuture();
+    }
+
+    public function testAServerWithoutClientsStopsAtOnce(): void
+    {
+        $this->serveGated();
+        $this->server->stop();
+
+        self::assertTrue($this->server->statistics()->stopping);
+        $this->expectExceptionMessage('refused');
+        RawClient::connect($this->address);
+    }
+
+    public function testARequestUnderWayIsAnswered(): void
+    {
+        $this->serveGated();
+        $client = $this->client()->get('/wait');
+        $stopped = $this->beginStop(inFlight: 1);
+        self::assertFalse($stopped->isComplete());
+        $this->gate->complete();
+
+        $response = $client->response();
+        self::assertSame(['answered', 'close'], [$response->body, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+        $client->close();
+        $stopped->await();
+    }
+
+    public function testARequestWhoseHeadIsUnderWayIsAnswered(): void
+    {
+        $this->serveGated();
+        $client = $this->client()->send("GET / HTTP/1.1\r\nHo");
+        delay(0.02);
+        $stopped = $this->beginStop();
+        $client->send("st: a\r\n\r\n");
+
+        self::assertSame('close', $client->response()->header('connection'));
+        $client->close();
+        $stopped->await();
+    }
+
+    public function testARequestThatTheKernelHasTakenIsAnswered(): void
+    {
+        $this->serveGated();
+        $clients = array_map(fn(): RawClient => $this->client(), range(1, 50));
+        foreach ($clients as $client) {
+            stream_socket_sendto($client->stream(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); // the server's turn has not come yet
+        }
+        $stopped = $this->beginStop();
+
+        foreach ($clients as $client) {
+            self::assertSame('answered', $client->response()->body);
+            $client->close();
+        }
+        $stopped->await();
+    }
+
+    public function testAnIdleConnectionMayStillSendARequestForAShortTime(): void
+    {
+        $this->serveGated(new HttpServerOptions(idleGrace: 5));
+        $client = $this->client()->get('/');
+        $client->response();
+        $stopped = $this->beginStop();
+
+        self::assertFalse($client->get('/')->response()->keepsConnection());
+        $client->close();
+        $stopped->await();
+    }
+
+    public function testIdleConnectionsEndAfterTheGrace(): void
+    {
+        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $used = $this->client()->get('/');
+        $used->response();
+        $fresh = $this->client();
+        delay(0.02);
+        $begin = microtime(true);
+        $this->server->stop();
+
+        self::assertLessThan(3.0, microtime(true) - $begin, 'long before the other timeouts');
+        self::assertTrue($used->isEnded());
+        self::assertTrue($fresh->isEnded());
+    }
+
+    public function testAnAnswerThatIsBeingStreamedComesToItsEndAndThenTheConnectionToo(): void
+    {
+        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $client = $this->client()->get('/stream');
+        $client->until("5\r\nbegin\r\n");
+        $stopped = $this->beginStop();
+        $this->gate->complete();
+        $begin = microtime(true);
+
+        self::assertSame("3\r\nend\r\n0\r\n\r\n", $client->rest());
+        $stopped->await();
+        self::assertLessThan(3.0, microtime(true) - $begin, 'it said that it would keep the connection, but not for how long');
+    }
+
+    public function testAConnectionWhoseUnreadBodyIsStillComingEndsToo(): void
+    {
+        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
+        self::assertTrue($client->response()->keepsConnection());
+        $stopped = $this->beginStop();
+        $client->send('56789');
+
+        self::assertTrue($client->isEnded());
+        $stopped->await();
+    }
+
+    public function testWhatTakesLongerThanItMayIsEnded(): void
+    {
+        $thrown = null;
+        $server = $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            try {
+                delay(1_000, cancellation: $cancellation);
+            } catch (CancelledException $thrown) {
+            }
+
+            return Response::text('too late');
+        }, new HttpServerOptions(stopTimeout: 0.2));
+        $client = $this->client()->get('/');
+        Eventually::holds(static fn(): bool => $server->statistics()->inFlight === 1, 'it has begun');
+        $server->stop();
+
+        self::assertSame(0, $server->statistics()->connections);
+        self::assertSame('', $client->rest());
+        Eventually::holds(static function () use (&$thrown): bool {
+            return $thrown !== null;
+        }, 'the handler is told');
+        self::assertInstanceOf(CancelledException::class, $thrown);
+        self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
+        self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());
+    }
+
+    /** In any phase of a connection, and with a handler that goes on. */
+    public function testKillingEndsConnectionsInWhateverTheyDo(): void
+    {
+        $this->serveGated();
+        $clients = [
+            'fresh' => $this->client(),
+            'head' => $this->client()->send("GET / HTTP/1.1\r\nHo"),
+            'handler' => $this->client()->get('/wait'),
+            'body' => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234"),
+            'chunked body' => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"),
+            'stream' => $this->client()->get('/stream'),
+            'writing' => $this->client()->get('/large'),
+            'linger' => $this->client()->send("no request\r\n\r\n"),
+            'pipeline' => $this->client()->get('/')->get('/wait')->get('/'),
+        ];
+        $idle = $this->client()->get('/');
+        $idle->response();
+        delay(0.05);
+        $this->server->kill();
+
+        self::assertSame([0, true], [$this->server->statistics()->connections, $this->server->statistics()->stopping]);
+        foreach ($clients as $client) {
+            $client->rest();
+        }
+        self::assertSame('', $idle->rest());
+        $this->gate->complete();
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'the handlers come to their ends');
+        delay(0.02);
+        self::assertSame([], $this->log->all);
+    }
+
+    public function testStoppingTwiceIsStoppingOnce(): void
+    {
+        $this->serveGated();
+        $client = $this->client()->get('/wait');
+        $first = $this->beginStop(inFlight: 1);
+        $second = Async::run($this->server->stop(...));
+        $this->gate->complete();
+        $client->response();
+        $client->close();
+
+        $first->await();
+        $second->await();
+        $this->server->stop();
+        $this->server->kill();
+        self::assertSame(0, $this->server->statistics()->connections);
+    }
+
+    public function testWhatListensReturnsWhenSomethingStopsIt(): void
+    {
+        $server = $this->servers[] = new HttpServer(static fn(): Response => Response::text(''));
+        $listening = Async::run(static fn() => $server->listen('127.0.0.1:0'));
+        delay(0.01);
+        self::assertFalse($listening->isComplete());
+        $server->stop();
+        $listening->await();
+
+        $server = $this->servers[] = new HttpServer(static fn(): Response => Response::text(''));
+        $listening = Async::run(static fn() => $server->listen('127.0.0.1:0'));
+        delay(0.01);
+        $server->kill();
+        $listening->await();
+        self::assertTrue($server->statistics()->stopping);
+    }
+
+    private function serveGated(?HttpServerOptions $options = null): void
+    {
+        $gate = $this->gate->getFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            match ($request->getRequestTarget()) {
+                '/wait' => $gate->await(),
+                '/read' => $request->getBody()->getContents(),
+                default => null,
+            };
+
+            return match ($request->getRequestTarget()) {
+                '/stream' => Response::stream(self::pieces($gate)),
+                '/large' => Response::text(str_repeat('x', 50_000_000)),
+                default => Response::text('answered'),
+            };
+        }, $options);
+    }
+
+    /**
+     * @param Future<null> $gate
+     *
+     * @return \Generator<string>
+     */
+    private static function pieces(Future $gate): \Generator
+    {
+        yield 'begin';
+        $gate->await();
+        yield 'end';
+    }
+
+    /** @return Future<void> complete when the server has stopped; it has begun to */
+    private function beginStop(int $inFlight = 0): Future
+    {
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === $inFlight, 'the handlers have begun');
+        $stopped = Async::run($this->server->stop(...));
+        Eventually::holds(fn(): bool => $this->server->statistics()->stopping, 'it stops');
+
+        return $stopped;
+    }
+}

@@ -1,0 +1,283 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\ListenException;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\Relay;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
+
+use function Amp\delay;
+
+/** The same server behind TLS. */
+#[RequiresPhpExtension('openssl')]
+final class TlsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+
+    /** @return iterable<string, array{int, string}> */
+    public static function versions(): iterable
+    {
+        yield 'TLS 1.2' => [\STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT, 'TLSv1.2'];
+        yield 'TLS 1.3' => [\STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT, 'TLSv1.3'];
+    }
+
+    #[DataProvider('versions')]
+    public function testItSpeaksTls(int $method, string $name): void
+    {
+        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::json([(string) $request->getUri(), $request->getServerParams()['HTTPS'] ?? null, $request->getServerParams()['REQUEST_SCHEME']]));
+        $client = $this->secureClient(method: $method);
+
+        self::assertStringStartsWith('tls://127.0.0.1:', $this->address);
+        self::assertSame($name, self::session($client)['protocol']);
+        foreach ([1, 2] as $i) {
+            self::assertSame(['https://server.test/', 'on', 'https'], $client->get('/')->response()->json());
+        }
+    }
+
+    public function testAnOlderVersionIsRefused(): void
+    {
+        $this->serveSecurely();
+        try {
+            $this->secureClient(['ciphers' => 'DEFAULT@SECLEVEL=0'], \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT);
+            self::fail('TLS 1.1 was spoken');
+        } catch (\RuntimeException $refused) {
+            self::assertStringContainsString('handshake failed', $refused->getMessage());
+        }
+        Eventually::holds(fn(): bool => $this->server->statistics()->handshakesFailed === 1, 'it is counted');
+        self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
+    }
+
+    public function testItSaysThatItSpeaksHttp11(): void
+    {
+        $this->serveSecurely();
+
+        self::assertSame('http/1.1', self::session($this->secureClient(['alpn_protocols' => 'h2,http/1.1']))['alpn_protocol'] ?? null);
+    }
+
+    public function testEachNameHasItsCertificate(): void
+    {
+        $this->serveSecurely(options: ['certificates' => ['one.test' => $this->certificate('one.test'), '*.two.test' => $this->certificate('*.two.test')]]);
+
+        self::assertSame('one.test', self::nameOf($this->secureClient(['peer_name' => 'one.test'])));
+        self::assertSame('*.two.test', self::nameOf($this->secureClient(['peer_name' => 'any.two.test'])));
+        self::assertSame('default.test', self::nameOf($this->secureClient(['peer_name' => 'unknown.test'])), 'a name that it does not know');
+        self::assertSame('default.test', self::nameOf($this->secureClient(['SNI_enabled' => false])), 'no name');
+    }
+
+    public function testTheKeyMayBeInAFileOfItsOwn(): void
+    {
+        [$certificate, $key] = (new Certificates($this->path()))->forServer('apart.test');
+        $this->serveSecurely(options: ['certificate' => $certificate, 'key' => $key]);
+
+        self::assertSame('apart.test', self::nameOf($this->secureClient()));
+    }
+
+    public function testAReplacedCertificateIsTheOneOfTheNextConnection(): void
+    {
+        $path = $this->certificate('old.test');
+        $this->serveSecurely(options: ['certificate' => $path]);
+        $before = $this->secureClient();
+        self::assertSame('old.test', self::nameOf($before));
+        rename($this->certificate('new.test'), $path);
+
+        self::assertSame('new.test', self::nameOf($this->secureClient()));
+        self::assertSame(200, $before->get('/')->response()->status);
+    }
+
+    public function testACertificateThatDoesNotFitIsSaidSoBeforeAnybodyConnects(): void
+    {
+        $authority = new Certificates($this->path());
+        [$certificate] = $authority->forServer('a.test');
+        [, $key] = $authority->forServer('b.test');
+        $refusals = [
+            "is not its private key" => ['certificate' => $certificate, 'key' => $key],
+            "can't be read" => ['certificate' => $this->path('missing.pem')],
+            'is no PEM certificate' => ['certificate' => $this->file('text.pem', 'no certificate')],
+            'text.pem' => ['certificate' => $this->certificate('c.test'), 'certificates' => ['d.test' => $this->path('text.pem')]],
+        ];
+
+        foreach ($refusals as $message => $options) {
+            try {
+                (new HttpServer(self::hello(...), new HttpServerOptions(...$options)))->start('tls://127.0.0.1:0');
+                self::fail('It listens');
+            } catch (ListenException $refusal) {
+                self::assertStringContainsString($message, $refusal->getMessage());
+            }
+        }
+    }
+
+    public function testAStalledHandshakeIsGivenUp(): void
+    {
+        $this->serveSecurely(options: ['tlsTimeout' => 0.2]);
+        $silent = $this->client();
+        $begun = $this->client()->send("\x16\x03\x01\x02\x00\x01\x00");
+
+        self::assertSame('', $silent->rest());
+        self::assertSame('', $begun->rest());
+        self::assertSame(200, $this->secureClient()->get('/')->response()->status);
+    }
+
+    public function testASlowHandshakeHoldsUpNobody(): void
+    {
+        $this->serveSecurely();
+        $this->client()->send("\x16\x03\x01\x02\x00");
+
+        self::assertSame(200, $this->secureClient()->get('/')->response()->status);
+    }
+
+    public function testPlainHttpIsNoHandshake(): void
+    {
+        $this->serveSecurely();
+        $client = $this->client()->get('/');
+
+        self::assertStringNotContainsString('HTTP/1.1 200', $client->rest());
+        self::assertSame([1, []], [$this->server->statistics()->handshakesFailed, $this->log->all]);
+        self::assertSame(200, $this->secureClient()->get('/')->response()->status);
+    }
+
+    #[DataProvider('versions')]
+    public function testLargeBodiesArriveInBothDirections(int $method): void
+    {
+        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()), ['maxBody' => 32 * self::MIB]);
+        $body = str_repeat(random_bytes(self::MIB), 8);
+        $client = $this->secureClient(method: $method);
+
+        foreach ([1, 2] as $i) {
+            $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+            self::assertTrue($client->response()->body === $body);
+        }
+    }
+
+    #[DataProvider('versions')]
+    public function testASlowReaderGetsItAllAndNothingPilesUp(int $method): void
+    {
+        $piece = random_bytes(100_000);
+        $this->serveSecurely(static fn(): Response => Response::stream((static function () use ($piece): \Generator {
+            for ($i = 0; $i < 300; ++$i) {
+                yield $piece;
+            }
+        })()));
+        $client = $this->secureClient(method: $method)->get('/');
+        $client->until("\r\n\r\n");
+        $before = memory_get_usage();
+        delay(0.3);
+
+        self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
+        for ($i = 0; $i < 300; ++$i) {
+            self::assertSame('186a0', $client->until("\r\n"));
+            self::assertTrue($client->bytes(100_000) === $piece);
+            $client->bytes(2);
+        }
+        self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    /** What is decrypted and not read yet, the kernel does not tell of. */
+    #[DataProvider('versions')]
+    public function testRequestsThatComeInOneRecordAreAllAnswered(int $method): void
+    {
+        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()));
+        $client = $this->secureClient(method: $method);
+        $client->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 400) . "\r\n\r\n", range(1, 36))));
+
+        foreach (range(1, 36) as $i) {
+            self::assertSame("/{$i}", $client->response()->body);
+        }
+    }
+
+    public function testTheEndIsSaidSo(): void
+    {
+        $this->serveSecurely(static fn(): Response => Response::stream(['cut off or not?']));
+        $relay = new Relay($this->address);
+        $client = $this->clients[] = RawClient::connectSecurely($relay->address, method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
+        $client->send("GET / HTTP/1.0\r\n\r\n");
+
+        self::assertSame('cut off or not?', $client->response()->body);
+        $records = $relay->records();
+        self::assertSame([23, 21], [array_slice($records, -2)[0] ?? null, end($records)], 'data, then the alert that there is no more');
+        $client->close();
+        $relay->close();
+    }
+
+    public function testAClientThatEndsItsSideStillGetsTheAnswer(): void
+    {
+        $this->serveSecurely(static function (): Response {
+            delay(0.05);
+
+            return Response::text('still answered');
+        });
+        $client = $this->secureClient()->get('/');
+        stream_socket_shutdown($client->stream(), \STREAM_SHUT_WR);
+
+        self::assertSame('still answered', $client->response()->body);
+    }
+
+    /**
+     * @param \Closure(ServerRequestInterface): Response|null $handler
+     * @param array<string, mixed>                           $options
+     */
+    private function serveSecurely(?\Closure $handler = null, array $options = []): void
+    {
+        // @phpstan-ignore argument.type (by their names)
+        $this->serve($handler ?? self::hello(...), new HttpServerOptions(...$options + ['certificate' => $this->certificate('default.test')]), 'tls://127.0.0.1:0');
+    }
+
+    /** @param array<string, mixed> $options */
+    private function secureClient(array $options = [], int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): RawClient
+    {
+        return $this->clients[] = RawClient::connectSecurely($this->address, $options, $method);
+    }
+
+    /** @return string the path of a file with a certificate and its key */
+    private function certificate(string $name): string
+    {
+        [$certificate, $key] = (new Certificates($this->path()))->forServer($name);
+
+        return $this->file(bin2hex(random_bytes(4)) . '.pem', file_get_contents($certificate) . file_get_contents($key));
+    }
+
+    private static function nameOf(RawClient $client): string
+    {
+        $certificate = stream_context_get_options($client->stream())['ssl']['peer_certificate'] ?? null;
+        self::assertInstanceOf(\OpenSSLCertificate::class, $certificate);
+        $parsed = openssl_x509_parse($certificate);
+        self::assertIsArray($parsed);
+        self::assertIsArray($parsed['subject']);
+        self::assertIsString($parsed['subject']['CN']);
+
+        return $parsed['subject']['CN'];
+    }
+
+    /** @return array<mixed> */
+    private static function session(RawClient $client): array
+    {
+        $crypto = stream_get_meta_data($client->stream())['crypto'] ?? null;
+        self::assertIsArray($crypto);
+
+        return $crypto;
+    }
+
+    private static function hello(): Response
+    {
+        return Response::text('hello');
+    }
+}

@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Process\Channel;
+use Spindle\Http\Internal\Process\Message;
+use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\MalformedFrameException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+final class ChannelTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    private Channel $here;
+    private Channel $there;
+
+    protected function setUp(): void
+    {
+        [$this->here, $this->there] = Channel::pair();
+    }
+
+    protected function tearDown(): void
+    {
+        unset($this->here, $this->there);
+    }
+
+    public function testMessagesArriveInOrderBothWays(): void
+    {
+        self::assertSame([], $this->there->receive());
+        $this->here->send(Message::Question, 7, "a\0b");
+        $this->here->send(Message::Ping);
+        $this->there->send(Message::Alive);
+
+        self::assertSame([[Message::Question, 7, "a\0b"], [Message::Ping, 0, '']], $this->there->receive());
+        self::assertSame([[Message::Alive, 0, '']], $this->here->receive());
+    }
+
+    public function testWhatTheOtherSideDoesNotTakeIsKeptAndBlocksNothing(): void
+    {
+        $long = random_bytes(3_000_000);
+        $this->here->send(Message::Answer, 1, $long);
+        $this->here->send(Message::Ping);
+        self::assertFalse($this->here->isSent());
+
+        $received = [];
+        while (\count($received) < 2) {
+            array_push($received, ...$this->there->receive() ?? self::fail('It is gone'));
+            $this->here->flush();
+        }
+        self::assertTrue($this->here->isSent());
+        self::assertSame([[Message::Answer, 1, $long], [Message::Ping, 0, '']], $received);
+    }
+
+    public function testTheLastMessagesOfASideThatIsGoneAreHeardBeforeItsEnd(): void
+    {
+        $this->here->send(Message::Dying, 0, 'why');
+        $this->here->finish();
+        $this->here->close();
+
+        self::assertSame([[Message::Dying, 0, 'why']], $this->there->receive());
+        self::assertNull($this->there->receive());
+        $this->there->send(Message::Ping, 0, str_repeat('x', 1_000_000));
+        self::assertTrue($this->there->isSent(), 'nothing waits for one that is gone');
+    }
+
+    public function testWhatIsNoMessageIsRefused(): void
+    {
+        fwrite($this->here->stream(), Protocol::frame(250, 0, ''));
+        try {
+            $this->there->receive();
+            self::fail('There is no message 250');
+        } catch (\ValueError) {
+        }
+        fwrite($this->here->stream(), "something else\n");
+        $this->expectException(MalformedFrameException::class);
+        $this->there->receive();
+    }
+}

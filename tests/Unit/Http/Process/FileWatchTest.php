@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Process\FileWatch;
+use Spindle\Tests\OwnDirectory;
+
+final class FileWatchTest extends TestCase
+{
+    use OwnDirectory;
+
+    public function testWhatWasChangedAddedOrRemovedIsToldOnce(): void
+    {
+        mkdir($this->path('src'));
+        $this->file('app.php', 'old');
+        $this->file('src/Removed.php', '');
+        $this->file('src/Same.php', '');
+        $watch = new FileWatch($this->path());
+        self::assertSame([], $watch->changes());
+
+        $this->file('app.php', 'newer');
+        $this->file('src/Added.php', '');
+        unlink($this->path('src/Removed.php'));
+
+        self::assertEqualsCanonicalizing(['app.php', 'src/Added.php', 'src/Removed.php'], $watch->changes());
+        self::assertSame([], $watch->changes());
+    }
+
+    public function testAFileThatIsReplacedByOneOfTheSameSizeAtTheSameTimeHasChanged(): void
+    {
+        touch($this->file('app.php', 'old'), 1_000_000_000);
+        $watch = new FileWatch($this->path());
+        touch($this->file('app.new', 'new'), 1_000_000_000);
+        rename($this->path('app.new'), $this->path('app.php'));
+
+        self::assertSame(['app.php'], $watch->changes());
+    }
+
+    public function testOtherFilesAndFoldersAreLeftOut(): void
+    {
+        $watch = new FileWatch($this->path());
+        foreach (['vendor', 'src', 'src/vendor', '.git'] as $folder) {
+            mkdir($this->path($folder));
+            $this->file("{$folder}/a.txt", '');
+        }
+        $this->file('vendor/a.php', '');
+        $this->file('src/vendor/a.php', '');
+        $this->file('.git/a.php', '');
+        $this->file('.a.php', '');
+
+        self::assertSame([], $watch->changes());
+    }
+
+    public function testOfManyChangesAFewAreNamed(): void
+    {
+        $watch = new FileWatch($this->path());
+        foreach (range(1, 12) as $number) {
+            $this->file("{$number}.php", '');
+        }
+        $changes = $watch->changes();
+
+        self::assertCount(6, $changes);
+        self::assertSame('7 more', $changes[5]);
+    }
+
+    public function testAFolderThatIsGoneHasNoFiles(): void
+    {
+        mkdir($this->path('src'));
+        $this->file('src/a.php', '');
+        $watch = new FileWatch($this->path('src'));
+        unlink($this->path('src/a.php'));
+        rmdir($this->path('src'));
+
+        self::assertSame(['a.php'], $watch->changes());
+        self::assertSame([], $watch->changes());
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use Nyholm\Psr7\ServerRequest;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Process\Lifespan;
+use Spindle\Http\Response;
+
+final class LifespanTest extends TestCase
+{
+    /** @var list<string> */
+    private array $asked = [];
+
+    public function testAProcessAsksOnceItHasHadItsRequestsAndGoesOn(): void
+    {
+        foreach (range(1, 50) as $_) {
+            $this->asked = [];
+            $handler = Lifespan::of(static fn(): Response => Response::text('answer'), 100, null, $this->ask(...));
+            $count = 0;
+            while ($this->asked === [] && $count < 100) {
+                self::assertSame('answer', (string) $handler(new ServerRequest('GET', '/'))->getBody());
+                ++$count;
+            }
+            self::assertSame(["it has had {$count} requests"], $this->asked);
+            self::assertGreaterThanOrEqual(90, $count);
+
+            $handler(new ServerRequest('GET', '/'));
+            self::assertCount(1, $this->asked);
+        }
+    }
+
+    public function testALimitOfOneIsOne(): void
+    {
+        Lifespan::of(static fn(): Response => Response::text(''), 1, null, $this->ask(...))(new ServerRequest('GET', '/'));
+
+        self::assertSame(['it has had 1 request'], $this->asked);
+    }
+
+    public function testAProcessAsksWhenItUsesTooMuchMemory(): void
+    {
+        $handler = Lifespan::of(static fn(): Response => Response::text(''), null, memory_get_usage() + 10_000_000, $this->ask(...));
+        $handler(new ServerRequest('GET', '/'));
+        self::assertSame([], $this->asked);
+
+        $held = str_repeat('x', 20_000_000);
+        $handler(new ServerRequest('GET', '/'));
+
+        self::assertMatchesRegularExpression('/^it uses \d{8,} bytes of memory$/D', implode("\n", $this->asked));
+        self::assertSame(20_000_000, \strlen($held));
+    }
+
+    private function ask(string $why): void
+    {
+        $this->asked[] = $why;
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Process\Duty;
+use Spindle\Http\Internal\Process\Slot;
+use Spindle\Http\Internal\Process\Succession;
+
+final class SuccessionTest extends TestCase
+{
+    private Slot $one;
+    private Slot $two;
+    private Succession $succession;
+
+    protected function setUp(): void
+    {
+        $slot = static fn(string $name): Slot => new Slot(new Duty($name, [], static fn() => throw new \LogicException('It is not to be started')));
+        [$this->one, $this->two] = [$slot('one'), $slot('two')];
+        $this->succession = new Succession([$this->one, $this->two]);
+    }
+
+    public function testAReloadReplacesOneAfterTheOther(): void
+    {
+        self::assertNull($this->succession->next());
+        self::assertTrue($this->succession->reload());
+        self::assertSame($this->one, $this->succession->next());
+        self::assertNull($this->succession->next(), 'not before the first one serves');
+        self::assertFalse($this->succession->succeeded());
+        self::assertSame($this->two, $this->succession->next());
+        self::assertTrue($this->succession->succeeded());
+        self::assertNull($this->succession->next());
+    }
+
+    public function testAReloadDuringAnotherFollowsItOnce(): void
+    {
+        $this->succession->reload();
+        self::assertFalse($this->succession->reload());
+        self::assertFalse($this->succession->reload());
+
+        self::assertSame(['one', 'two', 'end of a reload', 'one', 'two', 'end of a reload'], $this->toTheEnd());
+    }
+
+    public function testAReloadFollowsOneThatFailed(): void
+    {
+        $this->succession->reload();
+        $this->succession->next();
+        $this->succession->reload();
+
+        self::assertTrue($this->succession->failed());
+        self::assertSame(['one', 'two', 'end of a reload'], $this->toTheEnd());
+    }
+
+    public function testAFailureLeavesTheOthersAsTheyAre(): void
+    {
+        $this->succession->reload();
+        $this->succession->next();
+
+        self::assertTrue($this->succession->failed());
+        self::assertNull($this->succession->next());
+        self::assertTrue($this->succession->reload(), 'a later one begins at once');
+    }
+
+    public function testOneThatHasDoneItsShareIsReplacedOnceHoweverOftenItAsks(): void
+    {
+        $this->succession->replace($this->two);
+        $this->succession->replace($this->two);
+
+        self::assertSame(['two'], $this->toTheEnd());
+    }
+
+    public function testOneThatIsReplacedAnywayIsNotReplacedTwice(): void
+    {
+        $this->succession->replace($this->two);
+        $this->succession->reload();
+
+        self::assertSame(['two', 'one', 'end of a reload'], $this->toTheEnd());
+    }
+
+    public function testAFailureOfOneIsNoFailureOfAReload(): void
+    {
+        $this->succession->replace($this->one);
+        $this->succession->next();
+
+        self::assertFalse($this->succession->failed());
+    }
+
+    /** @return list<string> whose successors start, and where a reload ends */
+    private function toTheEnd(): array
+    {
+        $events = [];
+        while (($slot = $this->succession->next()) !== null) {
+            $events[] = $slot->duty->name;
+            if ($this->succession->succeeded()) {
+                $events[] = 'end of a reload';
+            }
+        }
+
+        return $events;
+    }
+}
