@@ -58,6 +58,7 @@ final readonly class Admin implements RequestHandlerInterface
         return new self($source);
     }
 
+    /** Adds the page. Of what is registered and tells `in_use` and `max`, it draws how much is used. */
     public function withStatusPage(): self
     {
         return new self($this->source, new StatusPage(), $this->logger);

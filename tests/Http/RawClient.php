@@ -27,8 +27,15 @@ final class RawClient
     /** Why there is nothing more, as far as PHP has said so. */
     private string $warning = '';
 
+    /** What can reset the connection, which is not to be had of a stream that is encrypted. */
+    private readonly ?\Socket $socket;
+
     /** @param resource $stream not blocking */
-    private function __construct(private mixed $stream) {}
+    private function __construct(private mixed $stream)
+    {
+        $socket = \extension_loaded('sockets') ? socket_import_stream($stream) : false;
+        $this->socket = $socket === false ? null : $socket;
+    }
 
     /**
      * @param string                              $address as a server has it: tcp://, tls:// or unix://; TLS is not spoken yet
@@ -201,8 +208,7 @@ final class RawClient
     /** Closes so that the server is told of a reset instead of an end. */
     public function reset(): void
     {
-        $socket = socket_import_stream($this->stream);
-        if ($socket === false || !socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])) {
+        if ($this->socket === null || !socket_set_option($this->socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])) {
             throw new \RuntimeException('The connection can not be reset');
         }
         $this->close();

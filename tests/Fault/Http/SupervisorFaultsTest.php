@@ -240,6 +240,19 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => $this->get()->body === 'new', 'what was put right is loaded');
     }
 
+    public function testASignalDuringTheStartIsAReloadAfterIt(): void
+    {
+        $server = $this->start('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--listen', '127.0.0.1:0', '--processes', '2']);
+        $this->file('wait', '');
+        Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloading');
+        unlink($this->path('wait'));
+
+        $this->awaitLogged('Listening on ');
+        $this->awaitLogged(' Reloaded');
+    }
+
     public function testASignalDuringAReloadHasAnotherFollow(): void
     {
         $server = $this->serve('while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--processes', '2']);

@@ -13,6 +13,7 @@ use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Admin\Source;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
 use Spindle\Statistics;
@@ -21,6 +22,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Unit\Http\Admin\FixedSource;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
@@ -78,12 +80,9 @@ final class StatusPageTest extends TestCase implements Statistics
             $page->await("document.querySelector('#chart-{$path}').getAttribute('d').includes('M')");
         }
         $page->await("document.querySelector('#chart-requests path.line').getAttribute('d').split('L').length >= 3");
-        $heights = $page->evaluate(<<<'JS'
-            [...new Set([...document.querySelector('#chart-requests path.line').getAttribute('d').matchAll(/[ML][\d.]+ ([\d.]+)/g)].map(match => Number(match[1])))]
-            JS);
-        self::assertIsArray($heights);
-        self::assertContains(100, $heights, 'nothing was asked for at first or in the end');
-        self::assertGreaterThan(1, \count($heights), 'and something in between');
+        $heights = self::heights($page);
+        self::assertSame(0.0, min($heights), 'nothing was asked for at first or in the end');
+        self::assertGreaterThan(0.0, max($heights), 'and something in between');
 
         $page->evaluate(<<<'JS'
             (() => {
@@ -127,8 +126,23 @@ final class StatusPageTest extends TestCase implements Statistics
 
         self::assertMatchesRegularExpression('/^Disconnected since \d\d:\d\d:\d\d$/D', self::text($page->await(self::STATE . ".dataset.state === 'lost' && " . self::STATE . '.textContent')));
         self::assertStringStartsWith('Disconnected since', self::text($page->evaluate('document.title')));
+        $this->beOverloaded();
         $this->serve();
         $page->await(self::STATE . ".dataset.state === 'live'");
+        $page->await("document.getElementById('fact-requests').textContent === '0'");
+        self::assertSame(0.0, min(self::heights($page)), 'counters that begin anew are no negative rate');
+    }
+
+    public function testThePageOutlivesTheProcessesOfWhichItTells(): void
+    {
+        $this->serve('processesThatEnd');
+        $page = $this->page();
+        $page->await("document.querySelector('#processes').hidden");
+        $page->await(self::STATE . ".textContent === 'Starting'");
+
+        self::assertSame(['7', '0'], [$page->evaluate("document.getElementById('fact-requests').textContent"), $page->evaluate("document.getElementById('fact-processes').textContent")]);
+        self::assertSame('opened | 2', $page->evaluate("[...document.querySelectorAll('.pool :is(dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')"));
+        self::assertSame([], $page->complaints);
     }
 
     /** In another process. */
@@ -143,6 +157,28 @@ final class StatusPageTest extends TestCase implements Statistics
             $operators->stop();
         });
         echo implode(' ', $addresses), "\n";
+        EventLoop::run();
+    }
+
+    /** In another process. */
+    public static function processesThatEnd(string $address, string $admin): void
+    {
+        $source = new class implements Source {
+            private int $asked = 0;
+
+            public function statistics(): array
+            {
+                return ++$this->asked > 2 ? [] : [FixedSource::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]])];
+            }
+
+            public function checks(): array
+            {
+                return [];
+            }
+        };
+        $operators = new HttpServer(Admin::from($source)->withStatusPage());
+        EventLoop::unreference(EventLoop::onSignal(\SIGTERM, static fn() => exit(0)));
+        echo $address, ' ', implode($operators->start($admin)), "\n";
         EventLoop::run();
     }
 
@@ -169,11 +205,24 @@ final class StatusPageTest extends TestCase implements Statistics
     }
 
     /** Where it served before, if it did. */
-    private function serve(): void
+    private function serve(string $method = 'main'): void
     {
-        $this->server = $server = Host::start(self::class . '::main', [$this->address, $this->admin]);
+        $this->server = $server = Host::start(self::class . "::{$method}", [$this->address, $this->admin]);
         Eventually::holds(static fn(): bool => str_contains($server->getOutput(), "\n"), 'the server listens', 20);
         [$this->address, $this->admin] = explode(' ', trim(str_replace('tcp://', '', $server->getOutput())));
+    }
+
+    /** Answers once, as something in front of the server may that is no longer there. */
+    private function beOverloaded(): void
+    {
+        $socket = stream_socket_server("tcp://{$this->admin}");
+        self::assertIsResource($socket);
+        $client = stream_socket_accept($socket, 30);
+        self::assertIsResource($client);
+        fread($client, 4096);
+        fwrite($client, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        fclose($client);
+        fclose($socket);
     }
 
     private function page(): Chromium
@@ -201,6 +250,17 @@ final class StatusPageTest extends TestCase implements Statistics
         $rows = $page->evaluate("[...document.querySelectorAll('#{$table} tbody tr')].map(row => {$numbers}.map(column => row.cells[column].textContent))");
 
         return $rows;
+    }
+
+    /** @return non-empty-list<float> per cent of the chart's, where the line of the requests goes */
+    private static function heights(Chromium $page): array
+    {
+        /** @var non-empty-list<int|float> $fromTop */
+        $fromTop = $page->evaluate(<<<'JS'
+            [...document.querySelector('#chart-requests path.line').getAttribute('d').matchAll(/[ML][\d.]+ (-?[\d.]+)/g)].map(match => Number(match[1]))
+            JS);
+
+        return array_map(static fn(int|float $y): float => 100.0 - $y, $fromTop);
     }
 
     private static function text(mixed $value): string

@@ -105,7 +105,7 @@ final class Fleet
 
     private function reload(string $what): void
     {
-        if (!$this->starting && !$this->stopping) {
+        if (!$this->stopping) {
             $this->logger->info(($this->succession->reload() ? 'Reloading' : 'Reloading once more when this is done') . $what);
         }
     }
@@ -126,6 +126,7 @@ final class Fleet
         if ($this->children->thatRunTheApplication() !== []) {
             return;
         }
+        array_map(self::closeSockets(...), $this->slots);
         foreach ($this->children as $child) {
             if (!$child->ending) {
                 $this->end($child, Message::Stop);

@@ -496,11 +496,10 @@ final class Connection
     /** @throws ClientLeftException */
     private function checkBody(ServerExchange $exchange): void
     {
-        if ($this->closed) {
-            throw ClientLeftException::bodyIncomplete();
-        }
-        if ($exchange !== $this->exchange) {
-            throw new \LogicException('The request was answered already, and its body is gone');
+        if ($this->closed || $exchange !== $this->exchange) {
+            throw $this->closed || $exchange->wasCancelled()
+                ? ClientLeftException::bodyIncomplete()
+                : new \LogicException('The request was answered already, and its body is gone');
         }
     }
 

@@ -72,7 +72,7 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            $this->broken = $this->broken || $ended && !$this->secure; // an end without an error was told above
+            $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset()); // a plain end was told above
 
             return $ended ? '' : null;
         }
@@ -161,7 +161,7 @@ final class Transport
         do {
             $bytes = substr($this->out, $this->sent, self::SEND);
             $sent = @fwrite($this->stream, $bytes);
-            if ($sent === false) {
+            if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
                 [$this->out, $this->sent, $this->broken] = ['', 0, true];
 
                 return;
@@ -172,6 +172,12 @@ final class Transport
         if ($this->sent === \strlen($this->out)) {
             [$this->out, $this->sent] = ['', 0];
         }
+    }
+
+    /** Through TLS nothing can be sent any more without an error. Then the kernel has forgotten where the other side was. */
+    private function wasReset(): bool
+    {
+        return stream_socket_get_name($this->stream, true) === false;
     }
 
     private function stopWriting(): void

@@ -69,7 +69,7 @@ const renderPool = (name, figures, before, seconds) => {
   const { in_use: used, max, waiting } = figures;
   const isMeasured = used !== undefined && max > 0;
   parts.meter.hidden = parts.plot.element.hidden = !isMeasured;
-  parts.max = max;
+  parts.max = isMeasured ? max : parts.max;
   write(parts.use, isMeasured ? `${whole(used)} of ${whole(max)} in use` : '');
   parts.bar.style.width = isMeasured ? `${Math.min(100, 100 * used / max)}%` : '0';
   parts.meter.classList.toggle('full', isMeasured && used >= max && waiting > 0);
@@ -182,8 +182,10 @@ const connect = () => {
     take(snapshot);
     if (snapshot.ready) {
       say('live', 'Live');
+    } else if (snapshot.processes.length > 0 || $('state').dataset.state === 'draining') {
+      say('draining', 'Draining');
     } else {
-      say('draining', snapshot.processes.some(process => process.stopping) ? 'Draining' : 'Starting');
+      say('waiting', 'Starting');
     }
   };
   events.onerror = () => {

@@ -1,0 +1,179 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+/** Clients that send as much as they can of what costs the server more than them. */
+final class FloodTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+    private const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /** Requests that were handled. */
+    private int $handled = 0;
+
+    public function testRequestsWhoseAnswersNobodyReadsAreNotAnsweredWithoutEnd(): void
+    {
+        $this->serve(function (): Response {
+            ++$this->handled;
+
+            return Response::text(str_repeat('x', 1_000));
+        });
+        $this->flood(100_000);
+    }
+
+    public function testRequestsWhoseHandlersSuspendAreNotEither(): void
+    {
+        $this->serve(function (): Response {
+            ++$this->handled;
+            delay(0);
+
+            return Response::text(str_repeat('x', 50_000));
+        });
+        $this->flood(3_000);
+    }
+
+    public function testRequestsWithUnreadBodiesAreNotEither(): void
+    {
+        $this->serve(function (): Response {
+            ++$this->handled;
+
+            return Response::text(str_repeat('x', 10_000));
+        });
+        $this->flood(3_000, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" . str_repeat('y', 10_000));
+    }
+
+    public function testAFloodHoldsUpNobody(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()));
+        $flood = $this->client();
+        $flood->sendAside(str_repeat(self::GET, 200_000));
+        $read = 0;
+        \Spindle\Tests\Async::run(static function () use ($flood, &$read): void {
+            for (; ;) {
+                $read += \strlen($flood->bytes(10_000));
+            }
+        })->ignore();
+
+        for ($i = 0; $i < 20; ++$i) {
+            self::assertSame("/{$i}", $this->client()->get("/{$i}")->response()->body);
+        }
+        self::assertGreaterThan(0, $read);
+    }
+
+    public function testEmptyLinesAreNoRequestHoweverMany(): void
+    {
+        $this->serve(self::measure(...));
+        $client = $this->client()->send("\r\n\r\n" . self::GET);
+        self::assertSame(200, $client->response()->status, 'some are harmless');
+        $client->sendAside(str_repeat("\r\n", self::MIB));
+
+        self::assertFalse($client->response()->keepsConnection());
+    }
+
+    public function testExtensionsOfChunksAreTakenInReason(): void
+    {
+        $this->serve(self::measure(...));
+        $begin = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+        self::assertSame('1', $this->client()->send("{$begin}1;a=b;c=\"d\"\r\nx\r\n0;e\r\n\r\n")->response()->body);
+        foreach (['in one line' => '1;' . str_repeat('x', 100_000), 'in many' => str_repeat("1;a=bcdefghijklmnopqrstuvwxyz\r\nx\r\n", 10_000)] as $how => $bytes) {
+            $client = $this->client();
+            $client->sendAside($begin . $bytes);
+            self::assertSame(400, $client->response()->status, $how);
+            self::assertTrue($client->isEnded());
+        }
+    }
+
+    public function testTrailersAreTakenInReason(): void
+    {
+        $this->serve(self::measure(...));
+        $client = $this->client();
+        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" . str_repeat("X: y\r\n", 100_000));
+
+        self::assertSame(431, $client->response()->status);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testTheTrailersOfABodyThatNobodyReadAreTakenInReasonToo(): void
+    {
+        $this->serve(static fn(): Response => Response::text('did not look'));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+        self::assertSame('did not look', $client->response()->body);
+        $client->sendAside(str_repeat("X: y\r\n", self::MIB));
+
+        $client->rest();
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is left');
+    }
+
+    public function testABodyInVerySmallChunksCostsNoMoreThanItsTime(): void
+    {
+        $this->serve(self::measure(...));
+        $client = $this->client();
+        $before = memory_get_usage();
+        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" . str_repeat("1\r\nx\r\n", 100_000) . "0\r\n\r\n");
+
+        self::assertSame('100000', $client->response()->body);
+        self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
+    }
+
+    public function testConnectionsThatComeAndGoLeaveNothing(): void
+    {
+        $this->serve(self::measure(...), new HttpServerOptions(maxConnectionsPerAddress: 10_000));
+        for ($i = 0; $i < 300; ++$i) {
+            $client = $this->client()->send(substr(self::GET, 0, $i % \strlen(self::GET)));
+            $i % 3 === 0 ? delay(0) : null;
+            $client->close();
+        }
+        gc_collect_cycles();
+        $before = memory_get_usage();
+        for ($i = 0; $i < 300; ++$i) {
+            $client = $this->client()->get('/');
+            $client->response();
+            $client->close();
+            array_pop($this->clients);
+        }
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'they have ended');
+        gc_collect_cycles();
+
+        self::assertLessThan(200_000, memory_get_usage() - $before, 'less than 700 bytes each');
+    }
+
+    private static function measure(ServerRequestInterface $request): Response
+    {
+        return Response::text((string) \strlen((string) $request->getBody()));
+    }
+
+    private function flood(int $requests, string $request = self::GET): void
+    {
+        $flood = str_repeat($request, $requests);
+        $before = memory_get_usage();
+        $this->client()->sendAside($flood);
+        Eventually::holds(function (): bool {
+            $before = $this->handled;
+            delay(0.1);
+
+            return $before > 0 && $before === $this->handled;
+        }, 'it stands still', 15);
+
+        self::assertLessThan($requests, $this->handled);
+        self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
+        self::assertSame(200, $this->client()->get('/')->response()->status, 'others are served');
+    }
+}

@@ -1,0 +1,271 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use Amp\Cancellation;
+use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
+
+use function Amp\delay;
+
+/** Clients that leave, or end their side only, in the middle of anything: nobody else notices, and nothing is left of them. */
+final class LeavingClientsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+
+    /** Answers that are being made. */
+    private int $streams = 0;
+
+    /** @return iterable<string, array{\Closure(RawClient): mixed, \Closure(RawClient): mixed}> what a client does before, and how it leaves */
+    public static function departures(): iterable
+    {
+        $get = static fn(string $target): string => "GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n";
+        $post = static fn(string $target, string $fields = 'Content-Length: 1000'): string => "POST {$target} HTTP/1.1\r\nHost: a\r\n{$fields}\r\n\r\n";
+        $phases = [
+            'before it has sent anything' => static fn(RawClient $client) => null,
+            'in the head' => static fn(RawClient $client) => $client->send("GET / HTTP/1.1\r\nHo"),
+            'on an idle connection' => static fn(RawClient $client) => $client->send($get('/'))->response(),
+            'in a body that is read' => static fn(RawClient $client) => $client->send($post('/read') . 'abc'),
+            'in a chunk' => static fn(RawClient $client) => $client->send($post('/read', 'Transfer-Encoding: chunked') . "10\r\nabc"),
+            'in a body that is not read' => static fn(RawClient $client) => $client->send($post('/') . 'abc')->response(),
+            'when it is to continue' => static fn(RawClient $client) => $client->send($post('/read', "Content-Length: 10\r\nExpect: 100-continue"))->response(),
+            'in a large upload' => static fn(RawClient $client) => $client->sendAside($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
+            'while the handler is suspended' => static fn(RawClient $client) => $client->send($get('/wait')),
+            'while a handler is suspended, with more requests' => static fn(RawClient $client) => $client->send($get('/') . $get('/wait') . $get('/') . $get('/wait'))->response(),
+            'with more requests than are read' => static fn(RawClient $client) => $client->send($get('/wait'))->sendAside(str_repeat($get('/'), 10_000)),
+            'in a streamed answer' => static fn(RawClient $client) => $client->send($get('/stream'))->until('piece'),
+            'in a streamed answer that waits' => static fn(RawClient $client) => $client->send($get('/stream-wait'))->until('piece'),
+            'in a large answer' => static fn(RawClient $client) => $client->send($get('/large'))->until("\r\n\r\n"),
+            'without reading a large answer' => static fn(RawClient $client) => $client->send($get('/large')),
+            'after it was refused' => static fn(RawClient $client) => $client->send("no request\r\n\r\n")->response(),
+            'without reading why it was refused' => static fn(RawClient $client) => $client->send("no request\r\n\r\n"),
+            'after the last answer' => static fn(RawClient $client) => $client->send("GET / HTTP/1.0\r\n\r\n")->response(),
+        ];
+        foreach ($phases as $name => $phase) {
+            yield "a reset {$name}" => [$phase, static fn(RawClient $client) => $client->reset()];
+            yield "an end {$name}" => [$phase, static fn(RawClient $client) => $client->close()];
+        }
+    }
+
+    /**
+     * @param \Closure(RawClient): mixed $begin
+     * @param \Closure(RawClient): mixed $leave
+     */
+    #[DataProvider('departures')]
+    #[RequiresPhpExtension('sockets')]
+    public function testAClientThatLeavesHarmsNobody(\Closure $begin, \Closure $leave): void
+    {
+        $this->serveAll();
+        $this->leave(fn(): RawClient => $this->client(), $begin, $leave);
+    }
+
+    /**
+     * @param \Closure(RawClient): mixed $begin
+     * @param \Closure(RawClient): mixed $leave
+     */
+    #[DataProvider('departures')]
+    #[RequiresPhpExtension('sockets')]
+    #[RequiresPhpExtension('openssl')]
+    public function testAClientThatLeavesTlsHarmsNobody(\Closure $begin, \Closure $leave): void
+    {
+        $this->serveAll(secure: true);
+        $this->leave(fn(): RawClient => $this->clients[] = RawClient::connectSecurely($this->address), $begin, $leave);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function handshakes(): iterable
+    {
+        yield 'nothing' => [''];
+        yield 'a part of it' => ["\x16\x03\x01\x02\x00\x01\x00\x01"];
+        yield 'another protocol' => ["SSH-2.0-OpenSSH\r\n"];
+        yield 'garbage' => [str_repeat("\xff\x00", 500)];
+    }
+
+    #[DataProvider('handshakes')]
+    #[RequiresPhpExtension('sockets')]
+    #[RequiresPhpExtension('openssl')]
+    public function testAClientThatLeavesInTheHandshakeHarmsNobody(string $bytes): void
+    {
+        $this->serveAll(secure: true);
+        $this->leave(fn(): RawClient => $this->client(), static fn(RawClient $client) => $client->send($bytes), static fn(RawClient $client) => $client->reset());
+        self::assertSame(5, $this->server->statistics()->handshakesFailed);
+    }
+
+    public function testAClientThatEndsItsSideStillGetsItsAnswer(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.05);
+
+            return Response::text('still answered');
+        });
+
+        self::assertStringEndsWith("\r\n\r\nstill answered", $this->client()->get('/')->end()->rest());
+        self::assertSame([200 => 1], $this->server->statistics()->answered);
+    }
+
+    public function testAClientThatEndsItsSideStillGetsAllItsAnswers(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            delay($request->getRequestTarget() === '/2' ? 0.05 : 0);
+
+            return Response::stream([$request->getRequestTarget()]);
+        });
+        $client = $this->client()->get('/1')->get('/2')->request('POST', '/3', '', 'body')->get('/4')->end();
+
+        self::assertSame(['/1', '/2', '/3', '/4'], array_map(static fn() => $client->response()->body, range(1, 4)));
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testAClientThatEndsItsSideBeforeTheServerReadsStillGetsALargeAnswer(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 10 * self::MIB)));
+
+        self::assertSame(10 * self::MIB, \strlen($this->client()->get('/')->end()->response()->body));
+    }
+
+    public function testAnEndBeforeAnythingIsNoRequest(): void
+    {
+        $this->serveAll();
+
+        self::assertSame('', $this->client()->end()->rest());
+        self::assertSame('', $this->client()->send("GET / HTTP/1.1\r\n")->end()->rest());
+        self::assertSame([[], []], [$this->server->statistics()->answered, $this->log->all]);
+    }
+
+    /** Whether it wants the answer is not known: the handler may have given up at its cancellation, but not what came before. */
+    public function testWhatWasAnsweredBeforeOneGaveUpIsSent(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            if ($request->getRequestTarget() === '/careful') {
+                $cancellation = $request->getAttribute(Cancellation::class);
+                \assert($cancellation instanceof Cancellation);
+                delay(0.02);
+                $cancellation->throwIfRequested();
+            }
+
+            return Response::text('answered');
+        });
+        $client = $this->client()->send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n")->end();
+
+        self::assertSame('answered', $client->response()->body);
+        self::assertSame('', $client->rest());
+        self::assertSame([], $this->log->all);
+    }
+
+    /** The same, where nothing suspends in between. */
+    public function testWhatIsGatheredWhenOneGivesUpIsSent(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            if ($request->getRequestTarget() === '/careful') {
+                $cancellation = $request->getAttribute(Cancellation::class);
+                \assert($cancellation instanceof Cancellation);
+                $cancellation->throwIfRequested();
+            }
+            $request->getRequestTarget() === '/slow' ? delay(0.05) : null;
+
+            return Response::text('answered');
+        });
+        $client = $this->client()->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n")->end();
+
+        self::assertSame(['answered', 'answered'], [$client->response()->body, $client->response()->body]);
+        self::assertSame('', $client->rest());
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    public function testAResetEndsAnAnswerThatIsMadeWithoutWaitingForItsNextPiece(): void
+    {
+        $left = false;
+        /** @var DeferredFuture<null> $never */
+        $never = new DeferredFuture();
+        $pieces = static function () use (&$left, $never): \Generator {
+            try {
+                yield 'begin';
+                $never->getFuture()->await();
+            } finally {
+                $left = true;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+        $client->until('begin');
+        $client->reset();
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        $never->complete();
+        Eventually::holds(static function () use (&$left): bool {
+            return $left;
+        }, 'it comes to its end');
+    }
+
+    /**
+     * @param \Closure(): RawClient      $connect
+     * @param \Closure(RawClient): mixed $begin
+     * @param \Closure(RawClient): mixed $leave
+     */
+    private function leave(\Closure $connect, \Closure $begin, \Closure $leave): void
+    {
+        $healthy = str_starts_with($this->address, 'tls') ? $this->clients[] = RawClient::connectSecurely($this->address) : $this->client();
+        for ($i = 0; $i < 5; ++$i) {
+            $client = $connect();
+            $begin($client);
+            delay($i === 0 ? 0.03 : 0.001 * $i);
+            $leave($client);
+            self::assertSame('served', $healthy->get('/')->response()->body);
+        }
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 1, 'their connections are gone', 8);
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight + $this->streams === 0, 'and so are their handlers');
+        self::assertSame([], $this->log->all, 'that they left is nothing to be told of');
+    }
+
+    private function serveAll(bool $secure = false): void
+    {
+        [$certificate, $key] = $secure ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
+        $this->serve(function (ServerRequestInterface $request): Response {
+            match ($request->getRequestTarget()) {
+                '/wait' => delay(0.2),
+                '/read' => $request->getBody()->getContents(),
+                default => null,
+            };
+
+            return match ($request->getRequestTarget()) {
+                '/stream' => Response::stream($this->pieces(0.002)),
+                '/stream-wait' => Response::stream($this->pieces(0.2)),
+                '/large' => Response::text(str_repeat('x', 20 * self::MIB)),
+                default => Response::text('served'),
+            };
+        }, new HttpServerOptions(certificate: $certificate, key: $key, rateWindow: 60), $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
+    }
+
+    /** @return \Generator<string> */
+    private function pieces(float $pause): \Generator
+    {
+        ++$this->streams;
+        try {
+            for (; ;) {
+                yield 'piece';
+                delay($pause);
+            }
+        } finally {
+            --$this->streams;
+        }
+    }
+}

@@ -1,0 +1,346 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use Amp\Cancellation;
+use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+/** Clients and handlers that take more than they may: of bytes, of time, of connections. */
+final class LimitsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    private const MIB = 1_048_576;
+
+    /** @return iterable<string, array{int, string}> */
+    public static function tooMuch(): iterable
+    {
+        yield 'a head' => [431, "GET / HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 2_000)];
+        yield 'header lines' => [431, "GET / HTTP/1.1\r\nHost: a\r\n" . str_repeat("X: y\r\n", 20)];
+        yield 'a target' => [414, 'GET /' . str_repeat('x', 500)];
+        yield 'a line without an end' => [414, str_repeat('x', 3_000)];
+    }
+
+    #[DataProvider('tooMuch')]
+    public function testWhatIsTooMuchIsRefusedBeforeItIsWhole(int $status, string $bytes): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(maxTarget: 400, maxHead: 1_500, maxFields: 20));
+        $client = $this->client()->get('/')->send($bytes);
+
+        self::assertSame(200, $client->response()->status);
+        $response = $client->response();
+        self::assertSame([$status, 'close'], [$response->status, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+        self::assertSame([$status => 1], $this->server->statistics()->refused);
+    }
+
+    public function testAHeadThatComesAByteAtATimeIsGivenUp(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $client = $this->client();
+        $this->trickle($client, str_repeat("GET / HTTP/1.1\r\nHost: a\r\nX: ", 100));
+
+        $response = $client->response();
+        self::assertSame([408, 'close'], [$response->status, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    /** Each line is quick; all of them together are not. */
+    public function testAHeadThatComesALineAtATimeIsGivenUp(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $client = $this->client()->send("GET / HTTP/1.1\r\n");
+        $this->trickle($client, str_repeat("X: y\r\n", 90), 6);
+
+        self::assertSame(408, $client->response()->status);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testTheNextHeadOnAKeptConnectionHasTheSameTime(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $client = $this->client()->get('/');
+        $client->response();
+        delay(0.5); // which is idle time
+        $client->get('/');
+        self::assertSame(200, $client->response()->status);
+        $client->send('G');
+
+        self::assertSame(408, $client->response()->status);
+    }
+
+    public function testAConnectionOnWhichNothingEverComesIsClosedWithoutAWord(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.2));
+
+        self::assertSame('', $this->client()->rest());
+        self::assertSame([], $this->server->statistics()->refused);
+    }
+
+    public function testAnIdleConnectionIsClosed(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(idleTimeout: 0.2));
+        $client = $this->client()->get('/');
+
+        self::assertTrue($client->response()->keepsConnection());
+        self::assertSame('', $client->rest());
+    }
+
+    public function testABodyThatComesTooSlowlyIsGivenUp(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+        $this->trickle($client, str_repeat('x', 999));
+
+        $response = $client->response();
+        self::assertSame([408, "The body came too slowly\n", 'close'], [$response->status, $response->body, $response->header('connection')]);
+        self::assertTrue($client->isEnded());
+    }
+
+    public function testABodyThatIsFastEnoughMayTakeAsLongAsItTakes(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(handlerTimeout: 0.2, minRate: 1_000, rateWindow: 0.2));
+        $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n");
+        $this->trickle($client, str_repeat('x', 150_000), 5_000);
+
+        self::assertSame('150000', $client->response()->body, 'the time in which the client is waited for is not the handler\'s');
+    }
+
+    public function testTheRestOfABodyThatNobodyReadIsNotWaitedForForEver(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
+        self::assertTrue($client->response()->keepsConnection());
+        $this->trickle($client, str_repeat('x', 1_000));
+
+        self::assertSame('', $client->rest());
+        self::assertSame(0, $this->server->statistics()->connections);
+    }
+
+    public function testAClientThatNeverReadsIsGivenUp(): void
+    {
+        $left = null;
+        $pieces = static function () use (&$left): \Generator {
+            try {
+                for ($left = false; ; ) {
+                    yield str_repeat('x', 100_000);
+                }
+            } finally {
+                $left = true;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $before = memory_get_usage();
+        $client = $this->client()->get('/');
+
+        Eventually::holds(function () use (&$left): bool {
+            return $left === true;
+        }, 'the generator is let go');
+        self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
+        self::assertSame(0, $this->server->statistics()->connections);
+        unset($client);
+    }
+
+    public function testAClientThatNeverReadsAWholeAnswerIsGivenUpToo(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $before = memory_get_usage();
+        $this->client()->get('/');
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->accepted === 1 && $this->server->statistics()->connections === 0, 'it is given up');
+        self::assertLessThan(4 * self::MIB, memory_get_usage() - $before, 'and what it was to get is gone');
+    }
+
+    public function testAClientThatReadsSlowlyButReadsGetsItAll(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.4));
+        $client = $this->client()->get('/');
+        $client->until("\r\n\r\n");
+
+        for ($i = 0; $i < 20; ++$i) {
+            self::assertSame(self::MIB, \strlen($client->bytes(self::MIB)));
+            delay(0.05);
+        }
+    }
+
+    public function testAHandlerThatTakesTooLongIsAnsweredFor(): void
+    {
+        $cancelled = null;
+        $handled = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$cancelled, &$handled): Response {
+            $handled[] = $request->getRequestTarget();
+            if ($request->getRequestTarget() === '/slow') {
+                $cancellation = $request->getAttribute(Cancellation::class);
+                \assert($cancellation instanceof Cancellation);
+                delay(0.5);
+                $cancelled = $cancellation->isRequested();
+            }
+
+            return Response::text('answer');
+        }, new HttpServerOptions(handlerTimeout: 0.2));
+        $client = $this->client()->get('/')->get('/slow')->get('/after');
+
+        self::assertSame(200, $client->response()->status);
+        $response = $client->response();
+        self::assertSame([503, 'close'], [$response->status, $response->header('connection')]);
+        self::assertSame('', $client->rest(), 'neither a late answer nor one to what came after');
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'it has ended');
+        self::assertTrue($cancelled);
+        self::assertSame(['/', '/slow'], $handled);
+        self::assertSame(1, $this->server->statistics()->abandoned);
+        self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log->messages());
+    }
+
+    public function testAHandlerThatEndsByItsDeadlineIsNoError(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            delay(1_000, cancellation: $cancellation);
+
+            return Response::text('never');
+        }, new HttpServerOptions(handlerTimeout: 0.2));
+        $client = $this->client()->get('/');
+
+        self::assertSame(503, $client->response()->status);
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'it has ended');
+        self::assertCount(1, $this->log->all, 'its deadline is told, its end is not');
+    }
+
+    public function testReadingTheBodyGivesAHandlerNoMoreTime(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            for ($i = 0; $i < 20; ++$i) {
+                $request->getBody()->read(1);
+                delay(0.1);
+            }
+
+            return Response::text('answer');
+        }, new HttpServerOptions(handlerTimeout: 0.5));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n");
+        $sent = Async::run(fn() => $this->trickle($client, str_repeat('x', 20), pause: 0.11));
+
+        self::assertSame(503, $client->response()->status);
+        $sent->await();
+        self::assertCount(1, $this->log->all, 'what it is told when it goes on is no news');
+    }
+
+    public function testMoreRequestsThanMayBeHandledAtOnceAreToldToComeAgain(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            $request->getRequestTarget() === '/wait' ? $gate->getFuture()->await() : null;
+
+            return Response::text('answer');
+        }, new HttpServerOptions(maxInFlight: 2));
+        $waiting = [$this->client()->get('/wait'), $this->client()->get('/wait')];
+        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 2, 'both wait');
+        $client = $this->client()->get('/');
+
+        $response = $client->response();
+        self::assertSame([503, '1', true], [$response->status, $response->header('retry-after'), $response->keepsConnection()]);
+        self::assertSame(2, $this->server->statistics()->inFlight);
+        $gate->complete();
+        array_map(static fn(RawClient $client) => self::assertSame(200, $client->response()->status), $waiting);
+        self::assertSame(200, $client->get('/')->response()->status);
+        self::assertSame(0, $this->server->statistics()->inFlight);
+    }
+
+    public function testMoreConnectionsThanThereMayBeWaitUntilOneEnds(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(maxConnections: 2));
+        $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 5));
+        $answers = [];
+        foreach ($clients as $i => $client) {
+            Async::run(static function () use ($client, $i, &$answers): void {
+                $answers[$i] = $client->response()->status;
+            })->ignore();
+        }
+        Eventually::holds(static function () use (&$answers): bool {
+            return \count($answers) === 2;
+        }, 'two are served');
+        delay(0.1);
+        self::assertSame([0 => 200, 1 => 200], $answers);
+        self::assertSame(2, $this->server->statistics()->accepted);
+        $clients[0]->close();
+        Eventually::holds(static function () use (&$answers): bool {
+            return isset($answers[2]);
+        }, 'a third one is');
+        $clients[1]->close();
+        $clients[2]->close();
+        Eventually::holds(static function () use (&$answers): bool {
+            return \count($answers) === 5;
+        }, 'all are');
+        self::assertSame(5, $this->server->statistics()->accepted);
+    }
+
+    public function testOneAddressHasOnlySoManyConnections(): void
+    {
+        $this->serve(self::answer(...), new HttpServerOptions(maxConnectionsPerAddress: 2));
+        [$first, $second, $third] = [$this->client(), $this->client(), $this->client()];
+
+        self::assertSame('', $third->rest());
+        self::assertSame([200, 200], [$first->get('/')->response()->status, $second->get('/')->response()->status]);
+        self::assertSame(1, $this->server->statistics()->rejected);
+        $first->close();
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 1, 'it has ended');
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+    }
+
+    public function testAClientThatWasRefusedAndStaysIsLeft(): void
+    {
+        $this->serve(self::answer(...));
+        $client = $this->client()->send("no request\r\n\r\n");
+        self::assertSame(400, $client->response()->status);
+        self::assertTrue($client->isEnded(), 'the server has ended its side');
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is not waited for');
+    }
+
+    public function testAClientThatWasRefusedAndGoesOnSendingIsLeft(): void
+    {
+        $this->serve(self::answer(...));
+        $client = $this->client()->send("no request\r\n\r\n");
+        $begin = microtime(true);
+        $client->sendAside(str_repeat('x', 50 * self::MIB));
+
+        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is not listened to');
+        self::assertLessThan(1.9, microtime(true) - $begin, 'by its bytes, not by the time');
+    }
+
+    /** Sends so many bytes at a time until they are sent, or the server has answered. */
+    private function trickle(RawClient $client, string $bytes, int $size = 1, float $pause = 0.02): void
+    {
+        foreach (str_split($bytes, max(1, $size)) as $part) {
+            $came = @stream_socket_recvfrom($client->stream(), 1, \STREAM_PEEK);
+            if ($came !== false) {
+                return;
+            }
+            $client->send($part);
+            delay($pause);
+        }
+    }
+
+    private static function answer(ServerRequestInterface $request): Response
+    {
+        return Response::text($request->getRequestTarget() === '/read' ? (string) \strlen((string) $request->getBody()) : 'answer');
+    }
+}
