@@ -97,7 +97,7 @@ final class HttpServer
     public function start(string ...$addresses): array
     {
         $sockets = Listeners::open(array_values($addresses), $this->options);
-        $this->serve($sockets);
+        $this->accept($sockets, false);
         array_push($this->opened, ...array_keys($sockets));
 
         return array_keys($sockets);
@@ -143,7 +143,7 @@ final class HttpServer
             lag: $this->service->lag->last(),
             maxLag: $this->service->lag->longest(),
             memory: memory_get_usage(true),
-            pools: array_map(static fn(Statistics $pool): array => $pool->statistics(), $this->application->statistics),
+            pools: array_map($this->figures(...), $this->application->statistics),
         );
     }
 
@@ -166,11 +166,17 @@ final class HttpServer
      */
     public function serve(array $sockets): void
     {
+        $this->accept($sockets, true);
+    }
+
+    /** @param array<string, resource> $sockets */
+    private function accept(array $sockets, bool $shared): void
+    {
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // the connections are not those of a process that a handler forks
         register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
         foreach ($sockets as $name => $socket) {
-            $this->acceptors[$name] = new Acceptor($socket, $this->service, str_starts_with($name, 'tls://'));
+            $this->acceptors[$name] = new Acceptor($socket, $this->service, str_starts_with($name, 'tls://'), $shared);
         }
         $this->service->onEnd = function (): void {
             foreach ($this->acceptors as $acceptor) {
@@ -189,6 +195,18 @@ final class HttpServer
     public function leave(float $idleGrace): void
     {
         $this->end(true, $idleGrace);
+    }
+
+    /** @return array<string, int|float> none when they can't be told */
+    private function figures(Statistics $pool): array
+    {
+        try {
+            return $pool->statistics();
+        } catch (\Throwable $failure) {
+            $this->service->tellOnce('The figures of ' . $pool::class . " can't be told: {$failure->getMessage()}");
+
+            return [];
+        }
     }
 
     /** What a callback of the application throws concerns no request, and the others go on. */

@@ -8,7 +8,7 @@ namespace Spindle\Http;
 final readonly class HttpServerStatistics
 {
     /** Upper bounds of the buckets of {@see $durations}, in seconds; the last bucket has none. */
-    public const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+    public const BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
     /**
      * @param float                          $started     Unix time

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Http;
 
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\UploadedFileInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Response;
 
@@ -33,6 +34,7 @@ final class Routes
             '/callback-throws' => self::throwInCallback(),
             '/fork' => self::fork(),
             '/body' => Response::text((string) \strlen((string) $request->getBody())),
+            '/upload' => self::upload($request),
             '/large' => Response::text(str_repeat('x', (int) $query)),
             default => Response::text("hello from {$path}"),
         };
@@ -61,7 +63,7 @@ final class Routes
 
     private static function fill(): never
     {
-        for ($all = []; ; ) {
+        for ($all = []; ;) {
             $all[] = str_repeat('x', self::MIB);
         }
     }
@@ -100,6 +102,14 @@ final class Routes
         delay(0.01);
 
         return Response::text('answered');
+    }
+
+    private static function upload(ServerRequestInterface $request): Response
+    {
+        $file = $request->getUploadedFiles()['file'] ?? null;
+        \assert($file instanceof UploadedFileInterface);
+
+        return Response::text("{$file->getSize()}");
     }
 
     private static function fork(): Response

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Http;
 
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpServer;
@@ -23,14 +25,13 @@ final class ServerProcess
     private function __construct(private readonly Process $process, public readonly string $address) {}
 
     /**
-     * @param string               $handler Class::method
-     * @param array<string, mixed> $options of the server
-     * @param string               $limits  shell commands that the process begins with, such as "ulimit -n 64"
-     * @param list<string>         $php     options for PHP
+     * @param string       $handler Class::method
+     * @param string       $limits  shell commands that the process begins with, such as "ulimit -n 64"
+     * @param list<string> $php     options for PHP
      */
-    public static function start(string $handler, array $options = [], string $limits = ':', array $php = []): self
+    public static function start(string $handler, HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): self
     {
-        $process = Host::start(self::class . '::main', [$handler, $options], ['/bin/sh', '-c', "{$limits}; exec \"\$@\"", 'sh'], options: $php);
+        $process = Host::start(self::class . '::main', [$handler, serialize($options)], ['/bin/sh', '-c', "{$limits}; exec \"\$@\"", 'sh'], options: $php);
         Eventually::holds(static fn(): bool => str_contains($process->getOutput(), "\n") || !$process->isRunning(), 'the server listens', 15);
         $line = strtok($process->getOutput(), "\n");
         if ($line === false || !str_starts_with($line, self::LISTENING)) {
@@ -40,17 +41,19 @@ final class ServerProcess
         return new self($process, substr($line, \strlen(self::LISTENING)));
     }
 
-    /**
-     * In the process itself.
-     *
-     * @param array<string, mixed> $options
-     */
-    public static function main(string $handler, array $options): void
+    /** In the process itself. */
+    public static function main(string $handler, string $options): void
     {
-        \assert(\is_callable($handler));
-        // @phpstan-ignore argument.type, argument.type (by their names; and which handler it is, the test knows)
-        $server = new HttpServer($handler(...), new HttpServerOptions(...$options), self::logger());
-        echo self::LISTENING, $server->start('127.0.0.1:0')[0], "\n";
+        $options = unserialize($options);
+        \assert(\is_callable($handler) && $options instanceof HttpServerOptions);
+        $server = new HttpServer(static function (ServerRequestInterface $request) use ($handler): ResponseInterface {
+            $response = $handler($request);
+            \assert($response instanceof ResponseInterface);
+
+            return $response;
+        }, $options, self::logger());
+        [$address] = $server->start('127.0.0.1:0');
+        echo self::LISTENING . "{$address}\n";
         $server->listen();
         echo self::RETURNED, "\n";
     }
@@ -126,7 +129,7 @@ final class ServerProcess
 
     private static function logger(): LoggerInterface
     {
-        return new class () extends AbstractLogger {
+        return new class extends AbstractLogger {
             /** @param array<mixed> $context */
             public function log($level, string|\Stringable $message, array $context = []): void
             {

@@ -15,9 +15,9 @@ use Spindle\Tests\Eventually;
 /** A server in the process of the test, that ends with it. */
 trait ServesHttp
 {
-    private HttpServer $server;
+    private ?HttpServer $server = null;
 
-    private Records $log;
+    private ?Records $log = null;
 
     private string $address = '';
 
@@ -39,8 +39,7 @@ trait ServesHttp
         if ($this->servers !== [] && $this->status()->isSuccess()) {
             Eventually::holds(fn(): bool => array_filter($this->servers, static fn(HttpServer $server): bool => $server->statistics()->inFlight > 0) === [], 'no handler is left behind');
         }
-        [$this->servers, $this->clients] = [[], []];
-        unset($this->server, $this->log);
+        [$this->servers, $this->clients, $this->server, $this->log] = [[], [], null, null];
     }
 
     /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler */
@@ -53,7 +52,19 @@ trait ServesHttp
         return $this->server;
     }
 
-    /** A client of the server that was started last. */
+    /** The one that was started last. */
+    private function server(): HttpServer
+    {
+        return $this->server ?? throw new \LogicException('No server was started');
+    }
+
+    /** What that one has logged. */
+    private function log(): Records
+    {
+        return $this->log ?? throw new \LogicException('No server was started');
+    }
+
+    /** A client of it. */
     private function client(): RawClient
     {
         return $this->clients[] = RawClient::connect($this->address);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Http;
 
 use PHPUnit\Framework\Attributes\After;
+use Spindle\Http\HttpServerOptions;
 
 /** Servers in processes of their own, that end with the test. */
 trait StartsServers
@@ -22,12 +23,11 @@ trait StartsServers
     }
 
     /**
-     * @param array<string, mixed> $options of the server
-     * @param string               $limits  shell commands that the process begins with
-     * @param list<string>         $php     options for PHP
+     * @param string       $limits shell commands that the process begins with
+     * @param list<string> $php    options for PHP
      */
-    private function startServer(string $handler = Routes::class . '::handle', array $options = [], string $limits = ':', array $php = []): ServerProcess
+    private function startServer(HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): ServerProcess
     {
-        return $this->processes[] = ServerProcess::start($handler, $options, $limits, $php);
+        return $this->processes[] = ServerProcess::start(Routes::class . '::handle', $options, $limits, $php);
     }
 }

@@ -119,7 +119,7 @@ final class FloodTest extends TestCase
         $client->sendAside(str_repeat("X: y\r\n", self::MIB));
 
         $client->rest();
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is left');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is left');
     }
 
     public function testABodyInVerySmallChunksCostsNoMoreThanItsTime(): void
@@ -149,7 +149,7 @@ final class FloodTest extends TestCase
             $client->close();
             array_pop($this->clients);
         }
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'they have ended');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'they have ended');
         gc_collect_cycles();
 
         self::assertLessThan(200_000, memory_get_usage() - $before, 'less than 700 bytes each');

@@ -107,7 +107,7 @@ final class LeavingClientsTest extends TestCase
     {
         $this->serveAll(secure: true);
         $this->leave(fn(): RawClient => $this->client(), static fn(RawClient $client) => $client->send($bytes), static fn(RawClient $client) => $client->reset());
-        self::assertSame(5, $this->server->statistics()->handshakesFailed);
+        self::assertSame(5, $this->server()->statistics()->handshakesFailed);
     }
 
     public function testAClientThatEndsItsSideStillGetsItsAnswer(): void
@@ -119,7 +119,7 @@ final class LeavingClientsTest extends TestCase
         });
 
         self::assertStringEndsWith("\r\n\r\nstill answered", $this->client()->get('/')->end()->rest());
-        self::assertSame([200 => 1], $this->server->statistics()->answered);
+        self::assertSame([200 => 1], $this->server()->statistics()->answered);
     }
 
     public function testAClientThatEndsItsSideStillGetsAllItsAnswers(): void
@@ -148,7 +148,7 @@ final class LeavingClientsTest extends TestCase
 
         self::assertSame('', $this->client()->end()->rest());
         self::assertSame('', $this->client()->send("GET / HTTP/1.1\r\n")->end()->rest());
-        self::assertSame([[], []], [$this->server->statistics()->answered, $this->log->all]);
+        self::assertSame([[], []], [$this->server()->statistics()->answered, $this->log()->all]);
     }
 
     /** Whether it wants the answer is not known: the handler may have given up at its cancellation, but not what came before. */
@@ -168,7 +168,7 @@ final class LeavingClientsTest extends TestCase
 
         self::assertSame('answered', $client->response()->body);
         self::assertSame('', $client->rest());
-        self::assertSame([], $this->log->all);
+        self::assertSame([], $this->log()->all);
     }
 
     /** The same, where nothing suspends in between. */
@@ -209,7 +209,7 @@ final class LeavingClientsTest extends TestCase
         $client->until('begin');
         $client->reset();
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         $never->complete();
         Eventually::holds(static function () use (&$left): bool {
             return $left;
@@ -231,9 +231,9 @@ final class LeavingClientsTest extends TestCase
             $leave($client);
             self::assertSame('served', $healthy->get('/')->response()->body);
         }
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 1, 'their connections are gone', 8);
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight + $this->streams === 0, 'and so are their handlers');
-        self::assertSame([], $this->log->all, 'that they left is nothing to be told of');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'their connections are gone', 8);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight + $this->streams === 0, 'and so are their handlers');
+        self::assertSame([], $this->log()->all, 'that they left is nothing to be told of');
     }
 
     private function serveAll(bool $secure = false): void

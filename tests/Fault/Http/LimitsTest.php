@@ -48,7 +48,7 @@ final class LimitsTest extends TestCase
         $response = $client->response();
         self::assertSame([$status, 'close'], [$response->status, $response->header('connection')]);
         self::assertTrue($client->isEnded());
-        self::assertSame([$status => 1], $this->server->statistics()->refused);
+        self::assertSame([$status => 1], $this->server()->statistics()->refused);
     }
 
     public function testAHeadThatComesAByteAtATimeIsGivenUp(): void
@@ -91,7 +91,7 @@ final class LimitsTest extends TestCase
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.2));
 
         self::assertSame('', $this->client()->rest());
-        self::assertSame([], $this->server->statistics()->refused);
+        self::assertSame([], $this->server()->statistics()->refused);
     }
 
     public function testAnIdleConnectionIsClosed(): void
@@ -131,7 +131,7 @@ final class LimitsTest extends TestCase
         $this->trickle($client, str_repeat('x', 1_000));
 
         self::assertSame('', $client->rest());
-        self::assertSame(0, $this->server->statistics()->connections);
+        self::assertSame(0, $this->server()->statistics()->connections);
     }
 
     public function testAClientThatNeverReadsIsGivenUp(): void
@@ -139,7 +139,7 @@ final class LimitsTest extends TestCase
         $left = null;
         $pieces = static function () use (&$left): \Generator {
             try {
-                for ($left = false; ; ) {
+                for ($left = false; ;) {
                     yield str_repeat('x', 100_000);
                 }
             } finally {
@@ -154,7 +154,7 @@ final class LimitsTest extends TestCase
             return $left === true;
         }, 'the generator is let go');
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
-        self::assertSame(0, $this->server->statistics()->connections);
+        self::assertSame(0, $this->server()->statistics()->connections);
         unset($client);
     }
 
@@ -164,7 +164,7 @@ final class LimitsTest extends TestCase
         $before = memory_get_usage();
         $this->client()->get('/');
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->accepted === 1 && $this->server->statistics()->connections === 0, 'it is given up');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 1 && $this->server()->statistics()->connections === 0, 'it is given up');
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before, 'and what it was to get is gone');
     }
 
@@ -201,11 +201,11 @@ final class LimitsTest extends TestCase
         $response = $client->response();
         self::assertSame([503, 'close'], [$response->status, $response->header('connection')]);
         self::assertSame('', $client->rest(), 'neither a late answer nor one to what came after');
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'it has ended');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'it has ended');
         self::assertTrue($cancelled);
         self::assertSame(['/', '/slow'], $handled);
-        self::assertSame(1, $this->server->statistics()->abandoned);
-        self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log->messages());
+        self::assertSame(1, $this->server()->statistics()->abandoned);
+        self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log()->messages());
     }
 
     public function testAHandlerThatEndsByItsDeadlineIsNoError(): void
@@ -220,8 +220,8 @@ final class LimitsTest extends TestCase
         $client = $this->client()->get('/');
 
         self::assertSame(503, $client->response()->status);
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'it has ended');
-        self::assertCount(1, $this->log->all, 'its deadline is told, its end is not');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'it has ended');
+        self::assertCount(1, $this->log()->all, 'its deadline is told, its end is not');
     }
 
     public function testReadingTheBodyGivesAHandlerNoMoreTime(): void
@@ -239,7 +239,7 @@ final class LimitsTest extends TestCase
 
         self::assertSame(503, $client->response()->status);
         $sent->await();
-        self::assertCount(1, $this->log->all, 'what it is told when it goes on is no news');
+        self::assertCount(1, $this->log()->all, 'what it is told when it goes on is no news');
     }
 
     public function testMoreRequestsThanMayBeHandledAtOnceAreToldToComeAgain(): void
@@ -252,16 +252,16 @@ final class LimitsTest extends TestCase
             return Response::text('answer');
         }, new HttpServerOptions(maxInFlight: 2));
         $waiting = [$this->client()->get('/wait'), $this->client()->get('/wait')];
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 2, 'both wait');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 2, 'both wait');
         $client = $this->client()->get('/');
 
         $response = $client->response();
         self::assertSame([503, '1', true], [$response->status, $response->header('retry-after'), $response->keepsConnection()]);
-        self::assertSame(2, $this->server->statistics()->inFlight);
+        self::assertSame(2, $this->server()->statistics()->inFlight);
         $gate->complete();
         array_map(static fn(RawClient $client) => self::assertSame(200, $client->response()->status), $waiting);
         self::assertSame(200, $client->get('/')->response()->status);
-        self::assertSame(0, $this->server->statistics()->inFlight);
+        self::assertSame(0, $this->server()->statistics()->inFlight);
     }
 
     public function testMoreConnectionsThanThereMayBeWaitUntilOneEnds(): void
@@ -279,7 +279,7 @@ final class LimitsTest extends TestCase
         }, 'two are served');
         delay(0.1);
         self::assertSame([0 => 200, 1 => 200], $answers);
-        self::assertSame(2, $this->server->statistics()->accepted);
+        self::assertSame(2, $this->server()->statistics()->accepted);
         $clients[0]->close();
         Eventually::holds(static function () use (&$answers): bool {
             return isset($answers[2]);
@@ -289,7 +289,7 @@ final class LimitsTest extends TestCase
         Eventually::holds(static function () use (&$answers): bool {
             return \count($answers) === 5;
         }, 'all are');
-        self::assertSame(5, $this->server->statistics()->accepted);
+        self::assertSame(5, $this->server()->statistics()->accepted);
     }
 
     public function testOneAddressHasOnlySoManyConnections(): void
@@ -299,9 +299,9 @@ final class LimitsTest extends TestCase
 
         self::assertSame('', $third->rest());
         self::assertSame([200, 200], [$first->get('/')->response()->status, $second->get('/')->response()->status]);
-        self::assertSame(1, $this->server->statistics()->rejected);
+        self::assertSame(1, $this->server()->statistics()->rejected);
         $first->close();
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 1, 'it has ended');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'it has ended');
         self::assertSame(200, $this->client()->get('/')->response()->status);
     }
 
@@ -312,7 +312,7 @@ final class LimitsTest extends TestCase
         self::assertSame(400, $client->response()->status);
         self::assertTrue($client->isEnded(), 'the server has ended its side');
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is not waited for');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not waited for');
     }
 
     public function testAClientThatWasRefusedAndGoesOnSendingIsLeft(): void
@@ -322,7 +322,7 @@ final class LimitsTest extends TestCase
         $begin = microtime(true);
         $client->sendAside(str_repeat('x', 50 * self::MIB));
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'it is not listened to');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not listened to');
         self::assertLessThan(1.9, microtime(true) - $begin, 'by its bytes, not by the time');
     }
 

@@ -204,6 +204,33 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => @stream_socket_server($this->address) !== false, 'the port is free');
     }
 
+    public function testOneThatIsStuckDoesNotKeepTheOthersFromNoticingThatTheSupervisorIsKilled(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+                if ($request->getUri()->getPath() === '/' . getmypid()) {
+                    touch(__DIR__ . '/looping');
+                    for (;;);
+                }
+                return Spindle\Http\Response::text('');
+            };
+            PHP, ['--processes', '2'], ['-d', 'ffi.enable=0']);
+        [$first, $second] = $this->workers();
+        Eventually::holds(function () use ($second): bool {
+            $this->client()->get("/{$second}");
+
+            return file_exists($this->path('looping'));
+        }, 'the one that was forked last loops');
+        $server->signal(\SIGKILL);
+        $server->wait();
+        try {
+            Eventually::holds(static fn(): bool => !Processes::isAlive($first), 'the other one is gone');
+            self::assertTrue(Processes::isAlive($second));
+        } finally {
+            posix_kill($second, \SIGKILL);
+        }
+    }
+
     /** @return iterable<string, array{string, string, 2?: list<string>}> new code, why the reload fails, options */
     public static function brokenCode(): iterable
     {
@@ -242,8 +269,8 @@ final class SupervisorFaultsTest extends TestCase
 
     public function testASignalDuringTheStartIsAReloadAfterIt(): void
     {
-        $server = $this->start('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--listen', '127.0.0.1:0', '--processes', '2']);
         $this->file('wait', '');
+        $server = $this->start('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--listen', '127.0.0.1:0', '--processes', '2']);
         Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
         $server->signal(\SIGHUP);
         $this->awaitLogged(' Reloading');

@@ -5,14 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Admin;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
 /** Whether requests should be sent here. Why not is logged, once: an exception's message may tell addresses and names. */
 final class Health
 {
-    /** What {@see Source::checks()} says of a check that has not ended in time. */
-    private const LATE = 'It took longer than 1 s';
-
     /** @var array<string, string> why checks fail, as far as that was logged */
     private array $failing = [];
 
@@ -48,7 +46,7 @@ final class Health
     {
         $states = array_map(static fn(?string $reason): string => match ($reason) {
             null => 'ok',
-            self::LATE => 'late',
+            Checks::LATE => 'late',
             default => 'failed',
         }, $reasons);
 

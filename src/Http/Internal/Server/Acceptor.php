@@ -12,8 +12,9 @@ use Spindle\Internal\Warnings;
 /** Takes the connections that come to one socket, as long as there is room. */
 final class Acceptor
 {
-    /** Taken in one turn of the loop, so that those who are served have theirs. */
+    /** Taken in one turn of the loop, so that those who are served have theirs; and so that processes that share the socket have as many. */
     private const AT_ONCE = 64;
+    private const AT_ONCE_SHARED = 1;
 
     /** Connections with a loop of stream_select(), which knows 1,024 descriptors; the rest is for what handlers open. */
     private const SELECTABLE = 900;
@@ -23,8 +24,11 @@ final class Acceptor
 
     private string $watcher;
 
-    /** @param resource $socket not blocking */
-    public function __construct(private $socket, private readonly Service $service, private readonly bool $secure)
+    /**
+     * @param resource $socket not blocking
+     * @param bool     $shared whether other processes take connections from it too
+     */
+    public function __construct(private $socket, private readonly Service $service, private readonly bool $secure, private readonly bool $shared)
     {
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
@@ -57,7 +61,7 @@ final class Acceptor
 
     private function accept(): void
     {
-        for ($count = 0; $count < self::AT_ONCE; ++$count) {
+        for ($count = $this->shared ? self::AT_ONCE_SHARED : self::AT_ONCE; $count > 0; --$count) {
             if ($this->isFull()) {
                 EventLoop::disable($this->watcher);
 

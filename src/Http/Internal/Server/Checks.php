@@ -15,6 +15,9 @@ final class Checks
     /** Seconds after which a check is late. */
     private const DEADLINE = 1.0;
 
+    /** Said of one that is late. */
+    public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
+
     private function __construct() {}
 
     /**
@@ -30,9 +33,9 @@ final class Checks
             try {
                 $result->await($deadline);
                 $results[$name] = null;
-            } catch (CancelledException) {
+            } catch (CancelledException $cancelled) {
                 $result->ignore();
-                $results[$name] = 'It took longer than ' . self::DEADLINE . ' s';
+                $results[$name] = $result->isComplete() ? $cancelled->getMessage() : self::LATE;
             } catch (\Throwable $failure) {
                 $results[$name] = $failure->getMessage();
             }

@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 final class Counters
 {
     /** Those of {@see HttpServerStatistics::BOUNDS}, in nanoseconds. */
-    private const BOUNDS = [1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000];
+    private const BOUNDS = [100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000];
 
     /** Routes that are told apart. */
     private const ROUTES = 500;
@@ -33,7 +33,7 @@ final class Counters
     public int $abandoned = 0;
 
     /** @var array<int, int> answers by their duration, one more bucket than there are bounds */
-    public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /** Nanoseconds of all answers together. */
     public int $duration = 0;
@@ -50,7 +50,7 @@ final class Counters
         $this->answered[$status] = ($this->answered[$status] ?? 0) + 1;
         $this->duration += $nanoseconds;
         $bucket = 0;
-        while ($bucket < 13 && $nanoseconds > self::BOUNDS[$bucket]) {
+        while ($bucket < 16 && $nanoseconds > self::BOUNDS[$bucket]) {
             ++$bucket;
         }
         ++$this->durations[$bucket];

@@ -47,7 +47,7 @@ final class AddressesTest extends TestCase
         self::assertSame(['unix:', 'unix:'], $one->get('/')->response()->json());
         self::assertSame(['unix:', 'unix:'], $other->get('/')->response()->json(), 'its clients have no address to be counted by');
         self::assertFileExists($path);
-        $this->server->kill();
+        $this->server()->kill();
         self::assertFileDoesNotExist($path);
     }
 

@@ -10,8 +10,10 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Streams;
@@ -26,11 +28,11 @@ final class AnswerFramingTest extends TestCase
     /** @return iterable<string, array{\Closure(array<string, string>, int): ResponseInterface}> responses with the body "body" */
     public static function bodies(): iterable
     {
-        yield 'a string' => [static fn(array $headers, int $status): Response => new Response($status, $headers, 'body')];
-        yield 'a stream that knows its length' => [static fn(array $headers, int $status): Response => new Response($status, $headers, Stream::create('body'))];
-        yield 'a stream that does not' => [static fn(array $headers, int $status): Response => Response::stream(['bo', 'dy'], status: $status, headers: $headers)];
-        yield 'a string, of another library' => [static fn(array $headers, int $status): ForeignResponse => new ForeignResponse($status, $headers, 'body')];
-        yield 'a stream without a position, of another library' => [static fn(array $headers, int $status): ForeignResponse => new ForeignResponse($status, $headers, Stream::create(self::pipe('body')))];
+        yield 'a string' => [self::asString(...)];
+        yield 'a stream that knows its length' => [self::asStream(...)];
+        yield 'a stream that does not' => [self::inPieces(...)];
+        yield 'a string, of another library' => [self::ofAnotherLibrary(...)];
+        yield 'a stream without a position, of another library' => [self::asPipe(...)];
     }
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
@@ -97,7 +99,7 @@ final class AnswerFramingTest extends TestCase
             } else {
                 self::assertStringContainsString('Content-Length: 5', $head, 'only what is too short is broken off');
                 self::assertSame('body', $rest);
-                self::assertCount(1, $this->log->failures());
+                self::assertCount(1, $this->log()->failures());
             }
         }
     }
@@ -187,7 +189,7 @@ final class AnswerFramingTest extends TestCase
         yield 'an empty name' => [static fn() => (new Response())->withHeader('', 'b')];
         yield 'a reason phrase' => [static fn() => (new Response())->withStatus(200, "OK\r\nX: y")];
         yield 'the type of a text' => [static fn() => Response::binary('', "text/plain\r\nX: y")];
-        yield 'an exception that is answered' => [static fn() => new \Spindle\Http\HttpException(400, 'Bad', ['X' => "a\r\nInjected: yes"])];
+        yield 'an exception that is answered' => [static fn() => new HttpException(400, 'Bad', ['X' => "a\r\nInjected: yes"])];
     }
 
     /** @param \Closure(): mixed $set */
@@ -216,7 +218,7 @@ final class AnswerFramingTest extends TestCase
     }
 
     /** @param string $request to which it is the answer; another one follows, unless this is the last */
-    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false): \Spindle\Tests\Http\ReceivedResponse
+    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false): ReceivedResponse
     {
         $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer);
         $client = $this->client()->send($request)->get('/next');
@@ -226,13 +228,41 @@ final class AnswerFramingTest extends TestCase
         return $response;
     }
 
-    /** @return resource that can be read once, and whose size nobody knows */
-    private static function pipe(string $bytes): mixed
+    /** @param array<string, string> $headers */
+    private static function asString(array $headers, int $status): Response
+    {
+        return new Response($status, $headers, 'body');
+    }
+
+    /** @param array<string, string> $headers */
+    private static function asStream(array $headers, int $status): Response
+    {
+        return new Response($status, $headers, Stream::create('body'));
+    }
+
+    /** @param array<string, string> $headers */
+    private static function inPieces(array $headers, int $status): Response
+    {
+        return Response::stream(['bo', 'dy'], status: $status, headers: $headers);
+    }
+
+    /** @param array<string, string> $headers */
+    private static function ofAnotherLibrary(array $headers, int $status): ForeignResponse
+    {
+        return new ForeignResponse($status, $headers, 'body');
+    }
+
+    /**
+     * It can be read once, and nobody knows its size.
+     *
+     * @param array<string, string> $headers
+     */
+    private static function asPipe(array $headers, int $status): ForeignResponse
     {
         [$read, $write] = Streams::pair();
-        fwrite($write, $bytes);
+        fwrite($write, 'body');
         fclose($write);
 
-        return $read;
+        return new ForeignResponse($status, $headers, Stream::create($read));
     }
 }

@@ -9,7 +9,6 @@ use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
@@ -17,7 +16,6 @@ use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
-use function Amp\Future\await;
 
 /** How long a connection lives, and in which order its requests are answered. */
 final class ConnectionTest extends TestCase
@@ -36,7 +34,7 @@ final class ConnectionTest extends TestCase
             self::assertSame([200, $target, true], [$response->status, $response->body, $response->keepsConnection()]);
             self::assertNull($response->header('connection'), 'HTTP/1.1 keeps it without a word');
         }
-        self::assertSame(1, $this->server->statistics()->accepted);
+        self::assertSame(1, $this->server()->statistics()->accepted);
     }
 
     public function testAClientThatWantsTheConnectionClosedGetsItClosed(): void
@@ -148,7 +146,7 @@ final class ConnectionTest extends TestCase
     {
         $most = 0;
         $this->serve(function () use (&$most): Response {
-            $most = max($most, $this->server->statistics()->inFlight);
+            $most = max($most, $this->server()->statistics()->inFlight);
             delay(0.2);
 
             return Response::text('waited');
@@ -175,7 +173,7 @@ final class ConnectionTest extends TestCase
         foreach (range(1, 20) as $i) {
             self::assertSame("/{$i}", $this->client()->get("/{$i}")->response()->body);
         }
-        self::assertSame(1, $this->server->statistics()->inFlight);
+        self::assertSame(1, $this->server()->statistics()->inFlight);
         self::assertNotNull($held);
         $held->resume();
         self::assertSame('/held', $waiting->response()->body);
@@ -214,8 +212,8 @@ final class ConnectionTest extends TestCase
         self::assertSame('/last', $client->response()->body, 'no reset has taken the answer away');
         self::assertTrue($client->isEnded());
         $client->close();
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is closed');
-        self::assertSame([], $this->server->statistics()->refused);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is closed');
+        self::assertSame([], $this->server()->statistics()->refused);
     }
 
     private static function path(ServerRequestInterface $request): Response

@@ -33,7 +33,7 @@ final class HandlerTest extends TestCase
 
     public function testAHandlerMayBeOneOfPsr15(): void
     {
-        $handler = new class () implements RequestHandlerInterface {
+        $handler = new class implements RequestHandlerInterface {
             public function handle(ServerRequestInterface $request): ResponseInterface
             {
                 return Response::text("{$request->getMethod()} by PSR-15");
@@ -60,9 +60,9 @@ final class HandlerTest extends TestCase
             self::assertSame([500, "Internal Server Error\n", true], [$response->status, $response->body, $response->keepsConnection()]);
         }
         self::assertSame('fine', $client->response()->body, 'the connection is kept');
-        self::assertSame(['secret', 'secret too'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
-        self::assertSame(['GET', '/exception'], [$this->log->all[0]['context']['method'], $this->log->all[0]['context']['target']]);
-        self::assertSame([500 => 2, 200 => 1], $this->server->statistics()->answered);
+        self::assertSame(['secret', 'secret too'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+        self::assertSame(['GET', '/exception'], [$this->log()->all[0]['context']['method'], $this->log()->all[0]['context']['target']]);
+        self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answered);
     }
 
     public function testAHandlerThrowsTheStatusToAnswerWith(): void
@@ -71,7 +71,7 @@ final class HandlerTest extends TestCase
         $response = $this->client()->get('/')->response();
 
         self::assertSame([405, "Only POST\n", 'POST', true], [$response->status, $response->body, $response->header('allow'), $response->keepsConnection()]);
-        self::assertSame([], $this->log->all);
+        self::assertSame([], $this->log()->all);
     }
 
     public function testWhatIsNoResponseIsAnErrorOfTheHandler(): void
@@ -81,8 +81,8 @@ final class HandlerTest extends TestCase
         $client = $this->client()->get('/')->get('/null')->get('/');
 
         self::assertSame([500, 500, 500], [$client->response()->status, $client->response()->status, $client->response()->status]);
-        self::assertContainsOnlyInstancesOf(\TypeError::class, $this->log->failures());
-        self::assertCount(3, $this->log->failures());
+        self::assertContainsOnlyInstancesOf(\TypeError::class, $this->log()->failures());
+        self::assertCount(3, $this->log()->failures());
     }
 
     public function testAResponseThatCanNotBeSentIsAnErrorOfTheHandler(): void
@@ -91,7 +91,7 @@ final class HandlerTest extends TestCase
         $client = $this->client()->get('/')->get('/');
 
         self::assertSame([500, 500], [$client->response()->status, $client->response()->status]);
-        self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log->failures());
+        self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log()->failures());
     }
 
     public function testALoggerThatFailsHarmsNobody(): void
@@ -127,14 +127,14 @@ final class HandlerTest extends TestCase
             return Response::text('for nobody');
         });
         $client = $this->client()->get('/');
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
         $client->close();
 
         self::assertSame('went on', $ended->getFuture()->await());
         self::assertInstanceOf(CancelledException::class, $thrown);
         self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
-        self::assertSame([], $this->log->all);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([], $this->log()->all);
     }
 
     public function testTheEndOfAHandlerByTheCancellationIsNoError(): void
@@ -147,11 +147,11 @@ final class HandlerTest extends TestCase
             return Response::text('for nobody');
         });
         $client = $this->client()->get('/');
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
         $client->close();
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
-        self::assertSame([[], 1, []], [$this->log->all, $this->server->statistics()->abandoned, $this->server->statistics()->answered]);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([[], 1, []], [$this->log()->all, $this->server()->statistics()->abandoned, $this->server()->statistics()->answered]);
     }
 
     public function testNothingIsCancelledWhileTheClientIsThere(): void
@@ -187,7 +187,7 @@ final class HandlerTest extends TestCase
             return Response::text('for nobody');
         });
         $client = $this->client()->get('/');
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'the handler waits');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
         $client->close();
         delay(0.02);
         $gate->complete();

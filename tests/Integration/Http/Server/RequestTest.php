@@ -99,7 +99,7 @@ final class RequestTest extends TestCase
 
         self::assertSame('did not ask', $client->response()->body);
         self::assertSame(400, $client->response()->status);
-        self::assertSame([], $this->log->failures());
+        self::assertSame([], $this->log()->failures());
     }
 
     public function testRequestsOfOneConnectionKnowNothingOfEachOther(): void

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -36,7 +37,7 @@ final class SignalsTest extends TestCase
     #[DataProvider('signals')]
     public function testASignalHasItAnswerWhatHasComeAndReturn(int $signal): void
     {
-        $server = $this->startServer(options: ['idleGrace' => 0.1]);
+        $server = $this->startServer(options: new HttpServerOptions(idleGrace: 0.1));
         $idle = $server->client()->get('/');
         $idle->response();
         $waiting = $server->client()->get('/wait?0.5');
@@ -71,7 +72,7 @@ final class SignalsTest extends TestCase
 
     public function testWhatTakesTooLongIsEnded(): void
     {
-        $server = $this->startServer(options: ['stopTimeout' => 0.3]);
+        $server = $this->startServer(options: new HttpServerOptions(stopTimeout: 0.3));
         $waiting = $server->client()->get('/hang');
         self::settle($server);
         $server->signal(\SIGTERM);

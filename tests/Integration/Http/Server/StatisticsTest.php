@@ -45,10 +45,10 @@ final class StatisticsTest extends TestCase
         $bad = $this->client()->send("no request\r\n\r\n");
         $bad->response();
         $waiting = $this->client()->get('/wait');
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 1, 'one waits');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'one waits');
         self::assertTrue($this->client()->isEnded(), 'one connection too many');
 
-        $statistics = $this->server->statistics();
+        $statistics = $this->server()->statistics();
         self::assertSame(
             [getmypid(), false, 1, 4, 1, [200 => 2, 502 => 1], [400 => 1], 0, 0],
             [$statistics->pid, $statistics->stopping, $statistics->inFlight, $statistics->accepted + $statistics->rejected, $statistics->rejected,
@@ -65,17 +65,17 @@ final class StatisticsTest extends TestCase
 
         $gate->complete();
         $waiting->response();
-        self::assertSame([0, [200 => 3, 502 => 1]], [$this->server->statistics()->inFlight, $this->server->statistics()->answered]);
+        self::assertSame([0, [200 => 3, 502 => 1]], [$this->server()->statistics()->inFlight, $this->server()->statistics()->answered]);
     }
 
     public function testOpenConnectionsAreCounted(): void
     {
         $this->serve(static fn(): Response => Response::text(''));
         $clients = [$this->client(), $this->client(), $this->client()];
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 3, 'three are open');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 3, 'three are open');
         $clients[0]->close();
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 2, 'two are open');
-        self::assertSame(3, $this->server->statistics()->accepted);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 2, 'two are open');
+        self::assertSame(3, $this->server()->statistics()->accepted);
     }
 
     public function testTheDurationOfAnAnswerIsTheOneOfItsHandler(): void
@@ -86,7 +86,7 @@ final class StatisticsTest extends TestCase
             return Response::text('');
         });
         $this->client()->get('/')->response();
-        $statistics = $this->server->statistics();
+        $statistics = $this->server()->statistics();
 
         self::assertGreaterThan(0.11, $statistics->duration);
         self::assertSame(0, array_sum(\array_slice($statistics->durations, 0, 6)), 'none in 0.1 s or less');
@@ -95,7 +95,7 @@ final class StatisticsTest extends TestCase
 
     public function testPoolsShowTheirFigures(): void
     {
-        $pool = new class () implements Statistics {
+        $pool = new class implements Statistics {
             public function statistics(): array
             {
                 return ['idle' => 3];
@@ -103,7 +103,7 @@ final class StatisticsTest extends TestCase
         };
         $this->serve(new Application(static fn(): Response => Response::text(''), statistics: ['db' => $pool]));
 
-        self::assertSame(['db' => ['idle' => 3]], $this->server->statistics()->pools);
+        self::assertSame(['db' => ['idle' => 3]], $this->server()->statistics()->pools);
     }
 
     public function testALoopThatIsHeldUpIsNoticed(): void
@@ -116,7 +116,7 @@ final class StatisticsTest extends TestCase
         $client = $this->client()->get('/');
         $client->response();
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->maxLag > 0.1, 'it was late');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->maxLag > 0.1, 'it was late');
     }
 
     public function testChecksAreRunSideBySideAndWithADeadline(): void
@@ -131,7 +131,7 @@ final class StatisticsTest extends TestCase
 
         self::assertSame(
             ['fine' => null, 'broken' => 'No route to host', 'late' => 'It took longer than 1 s', 'later' => 'It took longer than 1 s'],
-            $this->server->check(),
+            $this->server()->check(),
         );
         self::assertLessThan(1.9, microtime(true) - $begin);
         delay(3); // what is late goes on

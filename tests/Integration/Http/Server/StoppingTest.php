@@ -41,9 +41,9 @@ final class StoppingTest extends TestCase
     public function testAServerWithoutClientsStopsAtOnce(): void
     {
         $this->serveGated();
-        $this->server->stop();
+        $this->server()->stop();
 
-        self::assertTrue($this->server->statistics()->stopping);
+        self::assertTrue($this->server()->statistics()->stopping);
         $this->expectExceptionMessage('refused');
         RawClient::connect($this->address);
     }
@@ -112,7 +112,7 @@ final class StoppingTest extends TestCase
         $fresh = $this->client();
         delay(0.02);
         $begin = microtime(true);
-        $this->server->stop();
+        $this->server()->stop();
 
         self::assertLessThan(3.0, microtime(true) - $begin, 'long before the other timeouts');
         self::assertTrue($used->isEnded());
@@ -190,17 +190,17 @@ final class StoppingTest extends TestCase
         $idle = $this->client()->get('/');
         $idle->response();
         delay(0.05);
-        $this->server->kill();
+        $this->server()->kill();
 
-        self::assertSame([0, true], [$this->server->statistics()->connections, $this->server->statistics()->stopping]);
+        self::assertSame([0, true], [$this->server()->statistics()->connections, $this->server()->statistics()->stopping]);
         foreach ($clients as $client) {
             $client->rest();
         }
         self::assertSame('', $idle->rest());
         $this->gate->complete();
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === 0, 'the handlers come to their ends');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'the handlers come to their ends');
         delay(0.02);
-        self::assertSame([], $this->log->all);
+        self::assertSame([], $this->log()->all);
     }
 
     public function testStoppingTwiceIsStoppingOnce(): void
@@ -208,16 +208,16 @@ final class StoppingTest extends TestCase
         $this->serveGated();
         $client = $this->client()->get('/wait');
         $first = $this->beginStop(inFlight: 1);
-        $second = Async::run($this->server->stop(...));
+        $second = Async::run($this->server()->stop(...));
         $this->gate->complete();
         $client->response();
         $client->close();
 
         $first->await();
         $second->await();
-        $this->server->stop();
-        $this->server->kill();
-        self::assertSame(0, $this->server->statistics()->connections);
+        $this->server()->stop();
+        $this->server()->kill();
+        self::assertSame(0, $this->server()->statistics()->connections);
     }
 
     public function testWhatListensReturnsWhenSomethingStopsIt(): void
@@ -270,9 +270,9 @@ final class StoppingTest extends TestCase
     /** @return Future<void> complete when the server has stopped; it has begun to */
     private function beginStop(int $inFlight = 0): Future
     {
-        Eventually::holds(fn(): bool => $this->server->statistics()->inFlight === $inFlight, 'the handlers have begun');
-        $stopped = Async::run($this->server->stop(...));
-        Eventually::holds(fn(): bool => $this->server->statistics()->stopping, 'it stops');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === $inFlight, 'the handlers have begun');
+        $stopped = Async::run($this->server()->stop(...));
+        Eventually::holds(fn(): bool => $this->server()->statistics()->stopping, 'it stops');
 
         return $stopped;
     }

@@ -172,8 +172,8 @@ final class StreamingTest extends TestCase
         Eventually::holds(static function () use (&$left): bool {
             return $left;
         }, 'its finally block has run');
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
-        self::assertSame([], $this->log->all, 'nothing of it is worth a word');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([], $this->log()->all, 'nothing of it is worth a word');
     }
 
     public function testAGeneratorThatWaitsWithTheCancellationEndsWhenTheClientLeaves(): void
@@ -195,7 +195,7 @@ final class StreamingTest extends TestCase
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
         }, 'it was cancelled');
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertInstanceOf(CancelledException::class, $thrown);
     }
 
@@ -223,7 +223,7 @@ final class StreamingTest extends TestCase
         $client->send("3\r\ndef\r\n0\r\n\r\n");
 
         self::assertSame("3\r\nDEF\r\n0\r\n\r\n", $client->rest());
-        self::assertSame([], $this->log->all);
+        self::assertSame([], $this->log()->all);
     }
 
     public function testAPieceThatIsNeitherThereNorTheEndCostsOthersNothing(): void
@@ -248,7 +248,7 @@ final class StreamingTest extends TestCase
         Eventually::holds(static fn(): bool => $stream->asked > 0, 'it is asked');
         $client->reset();
 
-        Eventually::holds(fn(): bool => $this->server->statistics()->connections === 0, 'the connection is gone');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertTrue($stream->closed);
     }
 
@@ -261,7 +261,7 @@ final class StreamingTest extends TestCase
         $client = $this->client()->get('/a')->get('/gone');
 
         self::assertSame([500, 410], [$client->response()->status, $client->response()->status]);
-        self::assertSame(['No rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
+        self::assertSame(['No rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
     }
 
     public function testABodyThatFailsInItsMiddleIsBrokenOff(): void
@@ -273,7 +273,7 @@ final class StreamingTest extends TestCase
         $client = $this->client()->get('/')->get('/');
 
         self::assertStringEndsWith("5\r\nbegin\r\n", $client->rest(), 'the last chunk, which is the end, does not come, nor another answer');
-        self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log->failures()));
+        self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
     }
 
     public function testASeekableBodyCanBeSentAgain(): void
@@ -309,6 +309,6 @@ final class StreamingTest extends TestCase
 
         self::assertSame('onlyonce', $client->response()->body);
         self::assertSame([500, 500], [$client->response()->status, $client->response()->status], 'an answer without its body would be taken for whole');
-        self::assertCount(2, $this->log->failures());
+        self::assertCount(2, $this->log()->failures());
     }
 }

@@ -63,7 +63,7 @@ final class TlsTest extends TestCase
         } catch (\RuntimeException $refused) {
             self::assertStringContainsString('handshake failed', $refused->getMessage());
         }
-        Eventually::holds(fn(): bool => $this->server->statistics()->handshakesFailed === 1, 'it is counted');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->handshakesFailed === 1, 'it is counted');
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
     }
 
@@ -76,7 +76,7 @@ final class TlsTest extends TestCase
 
     public function testEachNameHasItsCertificate(): void
     {
-        $this->serveSecurely(options: ['certificates' => ['one.test' => $this->certificate('one.test'), '*.two.test' => $this->certificate('*.two.test')]]);
+        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), certificates: ['one.test' => $this->certificate('one.test'), '*.two.test' => $this->certificate('*.two.test')]));
 
         self::assertSame('one.test', self::nameOf($this->secureClient(['peer_name' => 'one.test'])));
         self::assertSame('*.two.test', self::nameOf($this->secureClient(['peer_name' => 'any.two.test'])));
@@ -87,7 +87,7 @@ final class TlsTest extends TestCase
     public function testTheKeyMayBeInAFileOfItsOwn(): void
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer('apart.test');
-        $this->serveSecurely(options: ['certificate' => $certificate, 'key' => $key]);
+        $this->serveSecurely(options: new HttpServerOptions($certificate, $key));
 
         self::assertSame('apart.test', self::nameOf($this->secureClient()));
     }
@@ -95,7 +95,7 @@ final class TlsTest extends TestCase
     public function testAReplacedCertificateIsTheOneOfTheNextConnection(): void
     {
         $path = $this->certificate('old.test');
-        $this->serveSecurely(options: ['certificate' => $path]);
+        $this->serveSecurely(options: new HttpServerOptions($path));
         $before = $this->secureClient();
         self::assertSame('old.test', self::nameOf($before));
         rename($this->certificate('new.test'), $path);
@@ -110,15 +110,15 @@ final class TlsTest extends TestCase
         [$certificate] = $authority->forServer('a.test');
         [, $key] = $authority->forServer('b.test');
         $refusals = [
-            "is not its private key" => ['certificate' => $certificate, 'key' => $key],
-            "can't be read" => ['certificate' => $this->path('missing.pem')],
-            'is no PEM certificate' => ['certificate' => $this->file('text.pem', 'no certificate')],
-            'text.pem' => ['certificate' => $this->certificate('c.test'), 'certificates' => ['d.test' => $this->path('text.pem')]],
+            'is not its private key' => new HttpServerOptions($certificate, $key),
+            "can't be read" => new HttpServerOptions($this->path('missing.pem')),
+            'is no PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
+            'text.pem' => new HttpServerOptions($this->certificate('c.test'), certificates: ['d.test' => $this->path('text.pem')]),
         ];
 
         foreach ($refusals as $message => $options) {
             try {
-                (new HttpServer(self::hello(...), new HttpServerOptions(...$options)))->start('tls://127.0.0.1:0');
+                (new HttpServer(self::hello(...), $options))->start('tls://127.0.0.1:0');
                 self::fail('It listens');
             } catch (ListenException $refusal) {
                 self::assertStringContainsString($message, $refusal->getMessage());
@@ -128,7 +128,7 @@ final class TlsTest extends TestCase
 
     public function testAStalledHandshakeIsGivenUp(): void
     {
-        $this->serveSecurely(options: ['tlsTimeout' => 0.2]);
+        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), tlsTimeout: 0.2));
         $silent = $this->client();
         $begun = $this->client()->send("\x16\x03\x01\x02\x00\x01\x00");
 
@@ -151,14 +151,14 @@ final class TlsTest extends TestCase
         $client = $this->client()->get('/');
 
         self::assertStringNotContainsString('HTTP/1.1 200', $client->rest());
-        self::assertSame([1, []], [$this->server->statistics()->handshakesFailed, $this->log->all]);
+        self::assertSame([1, []], [$this->server()->statistics()->handshakesFailed, $this->log()->all]);
         self::assertSame(200, $this->secureClient()->get('/')->response()->status);
     }
 
     #[DataProvider('versions')]
     public function testLargeBodiesArriveInBothDirections(int $method): void
     {
-        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()), ['maxBody' => 32 * self::MIB]);
+        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()), new HttpServerOptions($this->certificate('default.test'), maxBody: 32 * self::MIB));
         $body = str_repeat(random_bytes(self::MIB), 8);
         $client = $this->secureClient(method: $method);
 
@@ -213,7 +213,7 @@ final class TlsTest extends TestCase
 
         self::assertSame('cut off or not?', $client->response()->body);
         $records = $relay->records();
-        self::assertSame([23, 21], [array_slice($records, -2)[0] ?? null, end($records)], 'data, then the alert that there is no more');
+        self::assertSame([23, 21], [\array_slice($records, -2)[0] ?? null, end($records)], 'data, then the alert that there is no more');
         $client->close();
         $relay->close();
     }
@@ -231,14 +231,10 @@ final class TlsTest extends TestCase
         self::assertSame('still answered', $client->response()->body);
     }
 
-    /**
-     * @param \Closure(ServerRequestInterface): Response|null $handler
-     * @param array<string, mixed>                           $options
-     */
-    private function serveSecurely(?\Closure $handler = null, array $options = []): void
+    /** @param \Closure(ServerRequestInterface): Response|null $handler */
+    private function serveSecurely(?\Closure $handler = null, ?HttpServerOptions $options = null): void
     {
-        // @phpstan-ignore argument.type (by their names)
-        $this->serve($handler ?? self::hello(...), new HttpServerOptions(...$options + ['certificate' => $this->certificate('default.test')]), 'tls://127.0.0.1:0');
+        $this->serve($handler ?? self::hello(...), $options ?? new HttpServerOptions($this->certificate('default.test')), 'tls://127.0.0.1:0');
     }
 
     /** @param array<string, mixed> $options */
@@ -257,7 +253,9 @@ final class TlsTest extends TestCase
 
     private static function nameOf(RawClient $client): string
     {
-        $certificate = stream_context_get_options($client->stream())['ssl']['peer_certificate'] ?? null;
+        $options = stream_context_get_options($client->stream())['ssl'] ?? null;
+        self::assertIsArray($options);
+        $certificate = $options['peer_certificate'] ?? null;
         self::assertInstanceOf(\OpenSSLCertificate::class, $certificate);
         $parsed = openssl_x509_parse($certificate);
         self::assertIsArray($parsed);

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ReceivedResponse;
+use Spindle\Tests\Http\ServerProcess;
+use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
+
+/** Uploads, where there is no room for them. */
+final class FullDiskTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use StartsServers;
+
+    public function testAnUploadThatTheDiskHasNoRoomForIsAnsweredSo(): void
+    {
+        // Writing beyond the limit of a file's size is an error instead of a signal.
+        $this->refusesLargeUploads($this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]));
+    }
+
+    public function testAnUploadWithoutADirectoryForItIsAnsweredSo(): void
+    {
+        $this->refusesLargeUploads($this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]));
+    }
+
+    private function refusesLargeUploads(ServerProcess $server): void
+    {
+        self::assertSame('1000', self::upload($server, 1_000)->body, 'what is small needs no file');
+        $descriptors = $server->descriptors();
+        for ($i = 0; $i < 3; ++$i) {
+            self::assertSame(507, self::upload($server, 2_000_000)->status);
+        }
+
+        self::assertSame('1000', self::upload($server, 1_000)->body);
+        Eventually::holds(static fn(): bool => $server->descriptors() <= $descriptors, 'no file is left open');
+        self::assertSame([], Text::names($this->path()), 'nor on the disk');
+    }
+
+    private static function upload(ServerProcess $server, int $size): ReceivedResponse
+    {
+        $body = "--mark\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" . str_repeat('x', $size) . "\r\n--mark--\r\n";
+        $client = $server->client();
+        $client->sendAside("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+        $response = $client->response();
+        $client->close();
+
+        return $response;
+    }
+}

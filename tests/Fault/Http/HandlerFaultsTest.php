@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServerProcess;
+use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\LeavesNothing;
+
+/** Handlers that end the process, or would, if it let them. */
+final class HandlerFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use StartsServers;
+
+    public function testWhoeverWaitsWhenAHandlerExitsIsToldSo(): void
+    {
+        $server = $this->startServer();
+        $waiting = $server->client()->get('/wait?1000');
+        $streaming = $server->client()->get('/stream?1000');
+        $streaming->until('begin');
+        $idle = $server->client();
+        $exiting = $server->client()->get('/')->get('/exit?3');
+
+        self::assertSame(200, $exiting->response()->status, 'what was answered before');
+        $response = $exiting->response();
+        self::assertSame([500, 'close'], [$response->status, $response->header('connection')]);
+        self::assertSame(500, $waiting->response()->status);
+        self::assertSame("\r\n", $streaming->rest(), 'without the last chunk, so that nobody takes it for whole');
+        self::assertSame('', $idle->rest());
+        self::assertSame(3, $server->wait());
+        self::assertFalse($server->hasReturned());
+    }
+
+    public function testAHandlerThatExitsLaterIsTheSame(): void
+    {
+        $server = $this->startServer();
+        $exiting = $server->client()->get('/exit-later?0.1');
+        $waiting = $server->client()->get('/wait?1000');
+
+        self::assertSame([500, 500], [$exiting->response()->status, $waiting->response()->status]);
+        self::assertSame(4, $server->wait());
+    }
+
+    public function testWhoeverWaitsWhenAHandlerOverrunsTheMemoryIsToldSo(): void
+    {
+        foreach (['/memory', '/memory-later?0.1'] as $target) {
+            $server = $this->startServer(php: ['-d', 'memory_limit=32M', '-d', 'display_errors=stderr']);
+            $waiting = $server->client()->get('/wait?1000');
+            self::settle($server);
+            $greedy = $server->client()->get($target);
+
+            self::assertSame([500, 500], [$greedy->response()->status, $waiting->response()->status]);
+            self::assertSame(255, $server->wait());
+            self::assertStringContainsString('Allowed memory size', implode("\n", $server->log()));
+        }
+    }
+
+    public function testOthersAreServedWhileAHandlerNeverReturns(): void
+    {
+        $server = $this->startServer(options: new HttpServerOptions(handlerTimeout: 0.3));
+        $hanging = $server->client()->get('/hang');
+        self::settle($server);
+
+        self::assertSame(503, $hanging->response()->status);
+        self::assertSame(['The handler of {method} {target} did not answer within 0.3 s'], $server->log());
+        self::settle($server);
+    }
+
+    public function testWhatAFiberOfAHandlerThrowsEndsNothing(): void
+    {
+        $server = $this->startServer();
+        foreach (['/fiber-throws' => 'from a fiber', '/callback-throws' => 'from a callback'] as $target => $message) {
+            $waiting = $server->client()->get('/wait?0.2');
+
+            self::assertSame('answered', $server->client()->get($target)->response()->body);
+            self::assertSame('waited', $waiting->response()->body);
+            Eventually::holds(static fn(): bool => str_contains(implode("\n", $server->log()), $message), 'it is logged');
+        }
+        self::assertTrue($server->isRunning());
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkOfAHandlerThatEndsAnswersNobody(): void
+    {
+        $server = $this->startServer();
+        $waiting = $server->client()->get('/wait?0.3');
+        $idle = $server->client()->get('/');
+        $idle->response();
+        self::assertSame('forked', $server->client()->get('/fork')->response()->body);
+
+        self::assertSame('waited', $waiting->response()->body);
+        self::assertSame(200, $idle->get('/')->response()->status);
+    }
+
+    public function testAHandlerThatBlocksHoldsUpNobodysAnswerForGood(): void
+    {
+        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 0.3, idleTimeout: 0.3));
+        $kept = $server->client()->get('/');
+        $kept->response();
+        $blocking = $server->client()->get('/sleep?1');
+        $late = $server->client()->get('/');
+        $kept->get('/');
+
+        self::assertSame('slept', $blocking->response()->body);
+        self::assertSame(200, $late->response()->status, 'its request was there in time');
+        self::assertSame(200, $kept->response()->status, 'and so was the one of this');
+    }
+
+    private static function settle(ServerProcess $server): void
+    {
+        self::assertSame(200, $server->client()->get('/')->response()->status);
+    }
+}

@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ServerProcess;
+use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Scale;
+use Spindle\Tests\Streams;
+
+use function Amp\Future\await;
+
+/** More clients than a process can have. */
+final class ManyClientsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use StartsServers;
+
+    private const FULL = 'The event loop of stream_select() can not watch more than 1,024 descriptors';
+
+    /** @var list<resource> clients that do nothing, and nobody waits for */
+    private array $idle = [];
+
+    protected function deadline(): int
+    {
+        return 90;
+    }
+
+    protected function tearDown(): void
+    {
+        array_map(fclose(...), $this->idle);
+        $this->idle = [];
+    }
+
+    public function testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave(): void
+    {
+        if ((new DriverFactory())->create()->getHandle() !== null) {
+            self::markTestSkipped('The event loop of this machine has no such limit');
+        }
+        self::needDescriptors(1_400);
+        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 600, maxConnectionsPerAddress: 5_000), limits: 'ulimit -n 2048');
+        $served = $server->client()->get('/');
+        $served->response();
+        $reserved = Streams::open('/dev/null', 'r'); // whose low number the client gets that is watched here
+        $this->connect($server, 1_100);
+        Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that it is full', 20);
+        fclose($reserved);
+        $late = $server->client()->get('/late');
+
+        for ($i = 0; $i < 20; ++$i) {
+            self::assertSame("hello from /{$i}", $served->get("/{$i}")->response()->body, 'those that it has are served');
+        }
+        self::assertFalse(stream_socket_recvfrom($late->stream(), 1, \STREAM_PEEK), 'others wait');
+        self::assertLessThan(1_024, $server->descriptors());
+        self::assertIdle($server, $served);
+        $this->disconnect(400);
+
+        self::assertSame('hello from /late', $late->response()->body);
+        $this->connect($server, 300);
+        self::assertSame('hello from /', $served->get('/')->response()->body);
+        self::assertCount(1, $server->log(), 'it says so once');
+        self::assertStringStartsWith(self::FULL, $server->log()[0]);
+        self::assertStringContainsString('ev, event and uv', $server->log()[0]);
+    }
+
+    public function testAFullTableOfDescriptorsHoldsUpNobodyAndIsRecoveredFrom(): void
+    {
+        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 600), limits: 'ulimit -n 40');
+        $served = $server->client()->get('/');
+        $served->response();
+        $this->connect($server, 60);
+        Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that it is full', 20);
+        $late = $server->client()->get('/late');
+
+        for ($i = 0; $i < 20; ++$i) {
+            self::assertSame("hello from /{$i}", $served->get("/{$i}")->response()->body, 'those that it has are served');
+        }
+        self::assertIdle($server, $served);
+        $this->disconnect(60);
+
+        self::assertSame('hello from /late', $late->response()->body);
+        self::assertSame(['No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)'], $server->log());
+    }
+
+    public function testClientsWhoseHeadsNeverEndAreAllGivenUpWhileOthersAreServed(): void
+    {
+        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2));
+        $slow = array_map(static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"), range(1, Scale::of(500)));
+        $refusals = array_map(static fn(RawClient $client) => Async::run(static function () use ($client): int {
+            foreach (['X', ':', 'y', "\r\n"] as $bytes) {
+                \Amp\delay(0.2);
+                $client->send($bytes);
+            }
+
+            return $client->response()->status;
+        }), $slow);
+        $healthy = $server->client();
+        $served = 0;
+        $ended = false;
+        $load = Async::run(static function () use ($healthy, &$served, &$ended): void {
+            while (!$ended) {
+                self::assertSame('hello from /', $healthy->get('/')->response()->body);
+                ++$served;
+                \Amp\delay(0.01);
+            }
+        });
+
+        self::assertSame([408 => \count($slow)], array_count_values(await($refusals)));
+        $ended = true;
+        $load->await();
+        self::assertGreaterThan(20, $served);
+        array_map(static fn(RawClient $client) => $client->close(), $slow);
+        Eventually::holds(static fn(): bool => $server->descriptors() < 20, 'nothing of them is left');
+    }
+
+    private static function needDescriptors(int $count): void
+    {
+        $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 0 : 0;
+        if ($limit !== 'unlimited' && $limit < $count) {
+            self::markTestSkipped("The test takes {$count} descriptors: ulimit -n");
+        }
+    }
+
+    private function connect(ServerProcess $server, int $count): void
+    {
+        for ($i = 0; $i < $count; ++$i) {
+            $client = stream_socket_client($server->address, $code, $message, 0, \STREAM_CLIENT_ASYNC_CONNECT);
+            self::assertNotFalse($client, (string) $message);
+            $this->idle[] = $client;
+        }
+    }
+
+    private function disconnect(int $count): void
+    {
+        array_map(fclose(...), array_splice($this->idle, 0, $count));
+    }
+
+    /** While it waits with nothing to do for a second it needs no CPU worth mentioning. */
+    private static function assertIdle(ServerProcess $server, RawClient $client): void
+    {
+        $before = $server->cpu();
+        self::assertSame('waited', $client->get('/wait?1')->response()->body);
+        self::assertLessThan(0.5, $server->cpu() - $before, 'it does not try again and again');
+    }
+}
