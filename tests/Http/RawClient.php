@@ -54,7 +54,11 @@ final class RawClient
         return new self($stream);
     }
 
-    /** Through TLS, whatever certificate the server has. @param array<string, mixed> $options of the context, such as peer_name */
+    /**
+     * Through TLS, whatever certificate the server has.
+     *
+     * @param array<string, mixed> $options of the context, such as peer_name
+     */
     public static function connectSecurely(string $address, array $options = [], int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): self
     {
         $client = self::connect($address, ['ssl' => $options + ['verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true]]);
@@ -171,10 +175,10 @@ final class RawClient
     /** What comes before a mark, which is taken too. */
     public function until(string $mark): string
     {
-        while (($at = strpos($this->received, $mark)) === false) {
+        while (!str_contains($this->received, $mark)) {
             $this->receiveMore(addcslashes($mark, "\0..\37"));
         }
-        $bytes = $this->take($at);
+        $bytes = $this->take((int) strpos($this->received, $mark));
         $this->take(\strlen($mark));
 
         return $bytes;
@@ -296,7 +300,7 @@ final class RawClient
         return false;
     }
 
-    /** @param \Closure(resource, \Closure(): void): string $watch */
+    /** @param \Closure(resource, \Closure(string): void): string $watch */
     private function await(\Closure $watch): void
     {
         $suspension = EventLoop::getSuspension();

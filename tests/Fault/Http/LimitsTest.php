@@ -268,27 +268,22 @@ final class LimitsTest extends TestCase
     {
         $this->serve(self::answer(...), new HttpServerOptions(maxConnections: 2));
         $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 5));
-        $answers = [];
+        /** @var \ArrayObject<int, int> $answers */
+        $answers = new \ArrayObject();
         foreach ($clients as $i => $client) {
-            Async::run(static function () use ($client, $i, &$answers): void {
+            Async::run(static function () use ($client, $i, $answers): void {
                 $answers[$i] = $client->response()->status;
             })->ignore();
         }
-        Eventually::holds(static function () use (&$answers): bool {
-            return \count($answers) === 2;
-        }, 'two are served');
+        Eventually::holds(static fn(): bool => \count($answers) === 2, 'two are served');
         delay(0.1);
-        self::assertSame([0 => 200, 1 => 200], $answers);
+        self::assertSame([0 => 200, 1 => 200], $answers->getArrayCopy());
         self::assertSame(2, $this->server()->statistics()->accepted);
         $clients[0]->close();
-        Eventually::holds(static function () use (&$answers): bool {
-            return isset($answers[2]);
-        }, 'a third one is');
+        Eventually::holds(static fn(): bool => isset($answers[2]), 'a third one is');
         $clients[1]->close();
         $clients[2]->close();
-        Eventually::holds(static function () use (&$answers): bool {
-            return \count($answers) === 5;
-        }, 'all are');
+        Eventually::holds(static fn(): bool => \count($answers) === 5, 'all are');
         self::assertSame(5, $this->server()->statistics()->accepted);
     }
 

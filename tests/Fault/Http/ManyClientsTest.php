@@ -17,6 +17,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
 
+use function Amp\delay;
 use function Amp\Future\await;
 
 /** More clients than a process can have. */
@@ -98,26 +99,21 @@ final class ManyClientsTest extends TestCase
         $slow = array_map(static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"), range(1, Scale::of(500)));
         $refusals = array_map(static fn(RawClient $client) => Async::run(static function () use ($client): int {
             foreach (['X', ':', 'y', "\r\n"] as $bytes) {
-                \Amp\delay(0.2);
+                delay(0.2);
                 $client->send($bytes);
             }
 
             return $client->response()->status;
         }), $slow);
+        $evicted = Async::run(static fn(): array => await($refusals));
         $healthy = $server->client();
         $served = 0;
-        $ended = false;
-        $load = Async::run(static function () use ($healthy, &$served, &$ended): void {
-            while (!$ended) {
-                self::assertSame('hello from /', $healthy->get('/')->response()->body);
-                ++$served;
-                \Amp\delay(0.01);
-            }
-        });
+        for (; !$evicted->isComplete(); ++$served) {
+            self::assertSame('hello from /', $healthy->get('/')->response()->body);
+            delay(0.01);
+        }
 
-        self::assertSame([408 => \count($slow)], array_count_values(await($refusals)));
-        $ended = true;
-        $load->await();
+        self::assertSame([408 => \count($slow)], array_count_values($evicted->await()));
         self::assertGreaterThan(20, $served);
         array_map(static fn(RawClient $client) => $client->close(), $slow);
         Eventually::holds(static fn(): bool => $server->descriptors() < 20, 'nothing of them is left');

@@ -34,8 +34,8 @@ final class SupervisorFaultsTest extends TestCase
                     eval('class Twice {} class Twice {}');
                 case '/memory':
                     ini_set('memory_limit', '64M');
-                    for ($all = [];;) {
-                        $all[] = str_repeat('x', 1000);
+                    for ($all = null;;) {
+                        $all = [$all, str_repeat('x', 50)]; // up to the last byte
                     }
                 case '/kill':
                     posix_kill(getmypid(), SIGKILL);

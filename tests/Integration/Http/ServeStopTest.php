@@ -72,7 +72,33 @@ final class ServeStopTest extends TestCase
         self::assertLessThan(Scale::of(20) * 8, $lost, 'Some may be lost on connections that are closed as they are sent, but not one for each client');
     }
 
-    public function testAConnectionThatTheKernelHasAcceptedIsServed(): void
+    public function testAConnectionThatStillWaitsInTheKernelIsServed(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+                touch(__DIR__ . '/handling');
+                while (!file_exists(__DIR__ . '/go')) {
+                    usleep(1000); // and so nobody else is served
+                }
+                return Spindle\Http\Response::text('done');
+            };
+            PHP, ['--processes', '1']);
+        $clients = [$this->client()->get('/')];
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+        for ($i = 0; $i < 100; ++$i) {
+            $clients[] = $this->client()->get('/');
+        }
+        $server->signal(\SIGTERM);
+        $this->awaitLogged('Stopping');
+        $this->file('go', '');
+
+        foreach ($clients as $client) {
+            self::assertSame('done', $client->response()->body);
+        }
+        self::assertSame(0, $server->wait());
+    }
+
+    public function testRequestsUnderWayAreAnsweredWhileConnectionsAreRefused(): void
     {
         $server = $this->serve(self::SLOW, ['--processes', '1']);
         $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 20));

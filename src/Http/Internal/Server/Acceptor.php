@@ -22,7 +22,12 @@ final class Acceptor
     /** Seconds until the next look for a free descriptor. */
     private const PAUSE = 0.5;
 
+    private const NO_DESCRIPTOR = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
+
     private string $watcher;
+
+    /** What ends a pause. */
+    private ?string $timer = null;
 
     /**
      * @param resource $socket not blocking
@@ -55,6 +60,8 @@ final class Acceptor
     {
         if (\is_resource($this->socket)) {
             EventLoop::cancel($this->watcher);
+            $this->timer === null ? null : EventLoop::cancel($this->timer);
+            $this->service->spares->release();
             fclose($this->socket);
         }
     }
@@ -64,6 +71,11 @@ final class Acceptor
         for ($count = $this->shared ? self::AT_ONCE_SHARED : self::AT_ONCE; $count > 0; --$count) {
             if ($this->isFull()) {
                 EventLoop::disable($this->watcher);
+
+                return;
+            }
+            if (!$this->service->spares->keep()) {
+                $this->pause(self::NO_DESCRIPTOR);
 
                 return;
             }
@@ -92,7 +104,8 @@ final class Acceptor
         [$stream, $warning] = Warnings::of(fn() => stream_socket_accept($this->socket, 0));
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {
-                $this->pause('No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)');
+                $this->service->spares->release();
+                $this->pause(self::NO_DESCRIPTOR);
             }
 
             return false;
@@ -116,6 +129,7 @@ final class Acceptor
     {
         $this->service->tellOnce($why);
         EventLoop::disable($this->watcher);
-        EventLoop::unreference(EventLoop::delay(self::PAUSE, $this->resume(...)));
+        $this->timer === null ? null : EventLoop::cancel($this->timer);
+        $this->timer = EventLoop::unreference(EventLoop::delay(self::PAUSE, $this->resume(...)));
     }
 }

@@ -57,7 +57,7 @@ final class Connection
     /** By hrtime(); {@see expire()} is called after it. */
     public int $deadline = \PHP_INT_MAX;
 
-    private Phase $phase;
+    private Phase $phase = Phase::Head;
 
     private readonly Transport $transport;
     private readonly RequestParser $parser;
@@ -67,6 +67,9 @@ final class Connection
 
     /** The request whose handler or answer is under way. */
     private ?ServerExchange $exchange = null;
+
+    /** The body of its answer, while it is sent. */
+    private ?StreamInterface $streaming = null;
 
     /** Whether a part of its answer was made. */
     private bool $answering = false;
@@ -193,6 +196,7 @@ final class Connection
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
         $this->wakeReader();
         $this->wakeWriter();
+        $this->letGo();
     }
 
     /** The process is about to end: who waits for an answer is told so, as far as that is possible at once. */
@@ -203,6 +207,16 @@ final class Connection
         }
         if (!$this->closed) {
             $this->transport->end();
+        }
+    }
+
+    /** Who makes the next piece of an answer that nobody wants any more need not. */
+    private function letGo(): void
+    {
+        try {
+            $this->streaming?->close();
+        } catch (\Throwable $failure) {
+            $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
         }
     }
 
@@ -361,7 +375,7 @@ final class Connection
                 ++$service->counters->abandoned;
                 $this->last = true;
             } else {
-                $this->answer($response, $exchange);
+                $this->answer($response ?? throw new \TypeError('A handler returns a response, not null'), $exchange);
             }
         } catch (\Throwable $failure) {
             $this->answerFailed($failure, $exchange);
@@ -414,6 +428,7 @@ final class Connection
             $end = \strlen($this->out);
             $this->answering = true;
             if ($hasBody) {
+                $this->streaming = $seekable ? null : $body;
                 $this->sendBody($body, $seekable, $length, $chunked);
             }
         } catch (\Throwable $failure) {
@@ -422,6 +437,7 @@ final class Connection
             }
             throw $failure;
         } finally {
+            $this->streaming = null;
             // Another answer may have the same body, if that can be read again.
             $seekable ? null : $body->close();
         }

@@ -45,6 +45,7 @@ final class Service
     public readonly MessageLimits $limits;
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
+    public readonly Spares $spares;
     public readonly LoopLag $lag;
     public readonly FormReader $forms;
 
@@ -74,6 +75,7 @@ final class Service
         $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
+        $this->spares = new Spares();
         $this->lag = new LoopLag();
         $this->forms = new FormReader($options->forms);
         $this->allowed = array_map(self::nanoseconds(...), [

@@ -264,11 +264,13 @@ final class RequestBodyTest extends TestCase
 
     public function testTheClientsLeavingInTheMiddleOfTheBodyIsAnException(): void
     {
-        $thrown = null;
-        $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
+        /** @var DeferredFuture<string> $told */
+        $told = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($told): Response {
             try {
                 return self::echo($request);
             } catch (\Throwable $thrown) {
+                $told->complete($thrown::class);
                 throw $thrown;
             }
         });
@@ -276,10 +278,7 @@ final class RequestBodyTest extends TestCase
         delay(0.01);
         $client->close();
 
-        Eventually::holds(static function () use (&$thrown): bool {
-            return $thrown !== null;
-        }, 'the handler is told');
-        self::assertInstanceOf(ClientLeftException::class, $thrown);
+        self::assertSame(ClientLeftException::class, $told->getFuture()->await());
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame([[], 1], [$this->log()->all, $this->server()->statistics()->abandoned], 'which is nothing that went wrong here');
     }

@@ -255,8 +255,7 @@ final class StreamingTest extends TestCase
     public function testABodyThatFailsBeforeItsFirstPieceIsAnErrorLikeAnyOther(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
-            throw $request->getRequestTarget() === '/gone' ? new HttpException(410, 'It is gone') : new \RuntimeException('No rows');
-            yield '';
+            yield from $request->getRequestTarget() === '/gone' ? throw new HttpException(410, 'It is gone') : throw new \RuntimeException('No rows');
         })()));
         $client = $this->client()->get('/a')->get('/gone');
 
