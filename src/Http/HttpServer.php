@@ -96,6 +96,9 @@ final class HttpServer
      */
     public function start(string ...$addresses): array
     {
+        if ($this->stopping !== null) {
+            throw new \LogicException('A server that was stopped does not start again: make another');
+        }
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->accept($sockets, false);
         array_push($this->opened, ...array_keys($sockets));

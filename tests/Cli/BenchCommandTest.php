@@ -129,7 +129,7 @@ final class BenchCommandTest extends TestCase
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
         $mistakes = [
-            "argument 'servers' is not allowed; give commands, tasks, postgres, contexts" => ['servers'],
+            "argument 'servers' is not allowed; give commands, tasks, postgres, http, contexts" => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => ['commands', '--start', 'fork'],
             "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],

@@ -70,7 +70,13 @@ final class AppLoader
             throw AppException::returned($file, $who, $value);
         }
 
-        return self::resolve($file, "The factory in {$file}", self::attempt($file, $value), false);
+        $made = self::attempt($file, $value);
+        if ($made instanceof ResponseInterface) {
+            /** @var \Closure(): ResponseInterface $value */
+            return new Application($value); // it is a handler that does not look at the request
+        }
+
+        return self::resolve($file, "The factory in {$file}", $made, false);
     }
 
     /**

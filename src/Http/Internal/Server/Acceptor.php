@@ -14,7 +14,7 @@ final class Acceptor
 {
     /** Taken in one turn of the loop, so that those who are served have theirs; and so that processes that share the socket have as many. */
     private const AT_ONCE = 64;
-    private const AT_ONCE_SHARED = 1;
+    private const AT_ONCE_SHARED = 4;
 
     /** Connections with a loop of stream_select(), which knows 1,024 descriptors; the rest is for what handlers open. */
     private const SELECTABLE = 900;

@@ -246,6 +246,8 @@ final class Connection
         $done = $this->transport->encrypt();
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
+            $fault = $this->transport->certificateFault();
+            $fault === null ? null : $this->service->tellOnce("Nobody can connect by TLS for now: {$fault}");
             $this->close();
         } elseif ($done === true) {
             $this->enter(Phase::Head, hrtime(true));

@@ -27,6 +27,9 @@ final class Transport
     /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
 
+    /** PHP's word on the handshake. */
+    private string $warning = '';
+
     /** Bytes that were received and sent. */
     public int $moved = 0;
 
@@ -48,9 +51,15 @@ final class Transport
     /** @return bool|null whether it succeeded; null when the client has to send more before that is known */
     public function encrypt(): ?bool
     {
-        [$done] = Warnings::of(fn() => stream_socket_enable_crypto($this->stream, true, \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER));
+        [$done, $this->warning] = Warnings::of(fn() => stream_socket_enable_crypto($this->stream, true, \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER));
 
         return $done === 0 ? null : $done;
+    }
+
+    /** What is wrong with this side's certificate; null when that is not why the connection was not encrypted. */
+    public function certificateFault(): ?string
+    {
+        return str_contains($this->warning, 'Unable to set ') ? explode(';', $this->warning)[0] : null;
     }
 
     /**

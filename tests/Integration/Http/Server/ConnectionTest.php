@@ -190,6 +190,20 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded(), 'the fourth is for another connection');
     }
 
+    public function testGarbageAfterARequestTakesNothingFromItsAnswer(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            delay(0.02);
+
+            return self::path($request);
+        });
+        $client = $this->client()->get('/a')->get('/b')->send("\0\r\n\r\n");
+
+        self::assertSame(['/a', '/b'], [$client->response()->body, $client->response()->body]);
+        self::assertSame(400, $client->response()->status);
+        self::assertTrue($client->isEnded());
+    }
+
     public function testALongAnswerDoesNotCountAsIdleTime(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {

@@ -165,6 +165,15 @@ final class RequestBodyTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
+    public function testAClientWhoseBodyIsTooLargeIsNotToldToContinue(): void
+    {
+        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 3));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+
+        self::assertSame(413, $client->response()->status);
+        self::assertTrue($client->isEnded());
+    }
+
     public function testAClientThatDidNotWaitToBeToldIsNotTold(): void
     {
         $this->serve(self::echo(...));

@@ -220,6 +220,15 @@ final class StoppingTest extends TestCase
         self::assertSame(0, $this->server()->statistics()->connections);
     }
 
+    public function testAServerThatWasStoppedDoesNotStartAgain(): void
+    {
+        $this->serveGated();
+        $this->server()->stop();
+
+        $this->expectException(\LogicException::class);
+        $this->server()->start('127.0.0.1:0');
+    }
+
     public function testWhatListensReturnsWhenSomethingStopsIt(): void
     {
         $server = $this->servers[] = new HttpServer(static fn(): Response => Response::text(''));

@@ -104,6 +104,26 @@ final class TlsTest extends TestCase
         self::assertSame(200, $before->get('/')->response()->status);
     }
 
+    public function testACertificateThatIsReplacedByNoneHoldsUpOnlyThoseWhoComeMeanwhile(): void
+    {
+        $path = $this->certificate('old.test');
+        $this->serveSecurely(options: new HttpServerOptions($path));
+        $before = $this->secureClient();
+        $good = (string) file_get_contents($path);
+        file_put_contents($path, 'half a certifi');
+        try {
+            $this->secureClient();
+            self::fail('A handshake came to its end without a certificate');
+        } catch (\RuntimeException) {
+        }
+        file_put_contents($path, $good);
+
+        self::assertSame([200, 200], [$before->get('/')->response()->status, $this->secureClient()->get('/')->response()->status]);
+        self::assertSame(1, $this->server()->statistics()->handshakesFailed);
+        self::assertCount(1, $this->log()->all, 'the operator is told');
+        self::assertStringContainsString($path, $this->log()->messages()[0]);
+    }
+
     public function testACertificateThatDoesNotFitIsSaidSoBeforeAnybodyConnects(): void
     {
         $authority = new Certificates($this->path());

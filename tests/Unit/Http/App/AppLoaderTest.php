@@ -28,6 +28,7 @@ final class AppLoaderTest extends TestCase
     public static function apps(): iterable
     {
         yield 'a closure' => ['return ' . self::HANDLER . ';'];
+        yield 'a closure that takes nothing' => ['return static fn() => Response::text("found");'];
         yield 'an application' => ['return new Application(' . self::HANDLER . ');'];
         yield 'a handler' => ['return new Spindle\Http\MiddlewareStack(' . self::HANDLER . ');'];
         yield 'a factory of a closure' => ['return static fn() => ' . self::HANDLER . ';'];
