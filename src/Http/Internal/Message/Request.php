@@ -21,7 +21,8 @@ final class Request implements ServerRequestInterface
 {
     use HasFields;
 
-    private string $method;
+    /** @var string|null where it differs from what came */
+    private ?string $method = null;
 
     /** @var FieldMap|null */
     private ?array $fields = null;
@@ -50,13 +51,14 @@ final class Request implements ServerRequestInterface
 
     public function __construct(private Head $head, private Exchange $exchange)
     {
-        $this->method = $head->method;
-        $this->version = $head->version;
+        if ($head->version !== '1.1') {
+            $this->version = $head->version;
+        }
     }
 
     public function getMethod(): string
     {
-        return $this->method;
+        return $this->method ?? $this->head->method;
     }
 
     public function withMethod(string $method): static

@@ -43,7 +43,10 @@ final class ResponseWriter
         if ($keep && $response instanceof Response && $request->method !== 'HEAD' && $request->version === '1.1') {
             $head = $response->plainHead();
             if ($head !== null) {
-                return $head . ($now < $this->dateEnds ? $this->date : $this->date($now)) . 'Content-Length: ' . \strlen($body) . "\r\n\r\n{$body}";
+                $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+                $length = \strlen($body);
+
+                return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$body}";
             }
         }
         $status = $response->getStatusCode();

@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
@@ -149,6 +150,27 @@ final class StreamingTest extends TestCase
             self::assertSame('served', $this->client()->get('/')->response()->body);
         }
         self::assertGreaterThan(0, $taken);
+    }
+
+    public function testOthersHaveTheirTurnEvenWhereTheClientTakesAllAtOnce(): void
+    {
+        $turns = 0;
+        $between = [];
+        $pieces = static function () use (&$turns, &$between): \Generator {
+            for ($i = 0; $i < 6; ++$i) {
+                $between[] = $turns;
+                yield str_repeat('x', 250_000);
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+        $watcher = EventLoop::repeat(0, static function () use (&$turns): void {
+            ++$turns;
+        });
+        $client->response();
+        EventLoop::cancel($watcher);
+
+        self::assertGreaterThan($between[0], $between[5]);
     }
 
     public function testAGeneratorIsLetGoWhenTheClientLeaves(): void
