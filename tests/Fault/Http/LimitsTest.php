@@ -330,6 +330,7 @@ final class LimitsTest extends TestCase
     {
         $this->serve(self::answer(...));
         $client = $this->client()->send("no request\r\n\r\n");
+        self::assertSame(400, $client->response()->status);
         $begin = microtime(true);
         $client->sendAside(str_repeat('x', 50 * self::MIB));
 

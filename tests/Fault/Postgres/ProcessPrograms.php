@@ -134,7 +134,7 @@ final class ProcessPrograms
                 class_exists($class);
             }
         }
-        foreach ([PoolTimeoutException::class, \Spindle\Internal\WeakTimer::class, \Amp\TimeoutCancellation::class, \Amp\TimeoutException::class, \Amp\CancelledException::class, \Spindle\Internal\Backoff::class] as $class) {
+        foreach ([PoolTimeoutException::class, \Spindle\Internal\WeakTimer::class, \Amp\TimeoutCancellation::class, \Amp\TimeoutException::class, \Amp\CancelledException::class, \Spindle\Internal\Backoff::class, \Spindle\Internal\Warnings::class] as $class) {
             class_exists($class);
         }
         Outcome::told(Outcome::ofAll([static fn(): never => throw new \DomainException('for its classes')]));

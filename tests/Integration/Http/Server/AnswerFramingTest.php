@@ -16,6 +16,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
 
 /** Where an answer ends: whatever a handler says of that, the next one begins where the client expects it. */
@@ -154,6 +155,31 @@ final class AnswerFramingTest extends TestCase
     public function testAStreamThatGivesMoreThanItIsAskedForIsCutWhereItsLengthSays(): void
     {
         self::assertSame('body', $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body);
+    }
+
+    /** Heads are alike, and what is alike may be made only once. */
+    public function testEachAnswerHasItsOwnHead(): void
+    {
+        $responses = [
+            Response::text('a'), Response::text('b', 404), Response::json(['c']), Response::text('d', headers: ['X' => '1']), Response::text('e', headers: ['X' => '2']),
+            Response::text('f', headers: ['x' => '2']), Response::text('g')->withStatus(200, 'Fine'), Response::text('h'), new Response(204), new Response(), new Response(304),
+            Response::text('i', headers: ['Connection' => 'keep-alive']), Response::text('j')->withAddedHeader('X', '1')->withAddedHeader('X', '2'), Response::text('k')->withoutHeader('Content-Type'),
+        ];
+        mt_srand(Scale::seed());
+        $order = array_map(static fn(): int => mt_rand(0, \count($responses) - 1), range(1, 300));
+        $this->serve(static fn(ServerRequestInterface $request): Response => $responses[(int) ltrim($request->getRequestTarget(), '/')]);
+        $client = $this->client();
+
+        foreach ($order as $which) {
+            $expected = $responses[$which];
+            $response = $client->get("/{$which}")->response();
+            self::assertSame([$expected->getStatusCode(), $expected->getReasonPhrase(), $expected->body()], [$response->status, $response->reason, $response->body]);
+            self::assertEqualsCanonicalizing(
+                array_diff(array_keys(array_change_key_case($expected->getHeaders())), ['connection']),
+                array_diff(array_keys($response->headers), ['date', 'content-length']),
+            );
+            self::assertSame($expected->getHeader('X'), $response->headers['x'] ?? []);
+        }
     }
 
     public function testAnInterimStatusIsNoAnswer(): void
