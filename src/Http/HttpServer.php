@@ -206,7 +206,7 @@ final class HttpServer
         try {
             return $pool->statistics();
         } catch (\Throwable $failure) {
-            $this->service->tellOnce('The figures of ' . $pool::class . " can't be told: {$failure->getMessage()}");
+            $this->service->tellOnce('The figures of ' . $pool::class . " can't be told", $failure);
 
             return [];
         }

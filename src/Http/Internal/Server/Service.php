@@ -108,12 +108,12 @@ final class Service
         return false;
     }
 
-    /** Logs a warning, unless it was logged before. */
-    public function tellOnce(string $warning): void
+    /** Logs a warning, unless the same was logged before. */
+    public function tellOnce(string $warning, ?\Throwable $failure = null): void
     {
         if (!isset($this->told[$warning])) {
             $this->told[$warning] = true;
-            $this->logger->warning($warning);
+            $this->logger->warning($failure === null ? $warning : "{$warning}: {$failure->getMessage()}", $failure === null ? [] : ['exception' => $failure]);
         }
     }
 
