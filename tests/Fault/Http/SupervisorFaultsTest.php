@@ -31,7 +31,7 @@ final class SupervisorFaultsTest extends TestCase
                 case '/exit':
                     exit(3);
                 case '/fatal':
-                    eval('class Twice {} class Twice {}');
+                    eval('break;');
                 case '/memory':
                     ini_set('memory_limit', '64M');
                     for ($all = null;;) {
@@ -84,7 +84,7 @@ final class SupervisorFaultsTest extends TestCase
     public static function deaths(): iterable
     {
         yield 'exit()' => ['/exit', 'called exit()'];
-        yield 'a fatal error' => ['/fatal', "failed: Cannot declare class Twice, because the name is already in use (%s/app.php(7) : eval()'d code, line 1)"];
+        yield 'a fatal error' => ['/fatal', "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php(7) : eval()'d code, line 1)"];
         yield 'too much memory' => ['/memory', 'failed: Allowed memory size of 67108864 bytes exhausted (tried to allocate'];
         yield 'a signal' => ['/kill', 'was killed by signal 9'];
     }
@@ -238,7 +238,7 @@ final class SupervisorFaultsTest extends TestCase
         yield 'it throws' => ['throw new LogicException("no");', 'did not come up: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)'];
         yield 'it returns nothing' => ['', 'did not come up: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface'];
         yield 'it exits' => ['exit(0);', 'called exit()'];
-        yield 'it can not be compiled' => ["class A {}\nclass A {}", 'failed: Cannot declare class A, because the name is already in use (%s/app.php, line 3)'];
+        yield 'it can not be compiled' => ["\nbreak;", "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php, line 3)"];
         yield 'it dies' => ['posix_kill(getmypid(), SIGKILL);', 'was killed by signal 9'];
         yield 'it takes for ever' => ['for (;;);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
         yield 'it takes for ever, suspended' => ['Amp\delay(1000);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];

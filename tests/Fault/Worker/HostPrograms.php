@@ -8,10 +8,12 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
@@ -59,7 +61,9 @@ final class HostPrograms
         // Loaded beforehand, for a class file is a descriptor as well.
         $other = self::pool($context, 1);
         self::squares($other, 1);
-        class_exists(WorkerStartException::class);
+        foreach ([WorkerStartException::class, WorkerCrashedException::class, UncaughtThrowable::class, ...self::internals()] as $class) {
+            class_exists($class);
+        }
         $files = [];
         while (($file = @fopen('/dev/null', 'r')) !== false) {
             $files[] = $file;
@@ -69,6 +73,12 @@ final class HostPrograms
         unset($other);
 
         return [$without, self::squares($pool, 3)];
+    }
+
+    /** @return list<string> what the pool may need when a worker ends at that very moment */
+    private static function internals(): array
+    {
+        return array_map(static fn(string|false $file): string => 'Spindle\\Worker\\Internal\\' . basename((string) $file, '.php'), (array) glob(\dirname(__DIR__, 3) . '/src/Worker/Internal/*.php'));
     }
 
     /** @return list<string> what came of a task each, by workers of which each has to come in among strangers who take all descriptors that there are */
