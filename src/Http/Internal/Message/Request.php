@@ -49,7 +49,13 @@ final class Request implements ServerRequestInterface
     /** @var array<array-key, mixed> */
     private array $attributes = [];
 
-    public function __construct(private Head $head, private Exchange $exchange)
+    /**
+     * One is made for each request: to check types takes as long as all else here.
+     *
+     * @param Head     $head
+     * @param Exchange $exchange
+     */
+    public function __construct(private $head, private $exchange)
     {
         if ($head->version !== '1.1') {
             $this->version = $head->version;

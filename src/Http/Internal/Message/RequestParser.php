@@ -79,10 +79,18 @@ final class RequestParser
         if (($this->missing !== 0 || $this->chunks !== null) && (!$this->skipBody() || $this->buffered() === 0)) {
             return null;
         }
-        $head = $this->reader === null && preg_match(self::PLAIN_HEAD, $this->buffer, $match, 0, $this->offset) === 1
-            && (\strlen($match[0]) <= $this->short || $this->limits->allow($match[0], $match[3], $match[2]))
-            ? $this->plainHead($match)
-            : $this->headByLines();
+        if ($this->reader === null && preg_match(self::PLAIN_HEAD, $this->buffer, $match, 0, $this->offset) === 1
+            && (\strlen($match[0]) <= $this->short || $this->limits->allow($match[0], $match[3], $match[2]))) {
+            $this->offset += \strlen($match[0]);
+            $head = new Head();
+            [, $head->method, $head->target, $head->fields, $head->host] = $match;
+            if (!isset($match[5])) {
+                return $head;
+            }
+            $head->length = (int) $match[5];
+        } else {
+            $head = $this->headByLines();
+        }
         if ($head !== null && $head->length !== 0) {
             $this->missing = $head->length ?? 0;
             $this->chunks = $head->length === null ? new ChunkDecoder($this->limits) : null;
@@ -143,19 +151,6 @@ final class RequestParser
         $this->chunks = null;
 
         return true;
-    }
-
-    /** @param array<string> $match of {@see PLAIN_HEAD} */
-    private function plainHead(array $match): Head
-    {
-        $head = new Head();
-        [$bytes, $head->method, $head->target, $head->fields, $head->host] = $match;
-        if (isset($match[5])) {
-            $head->length = (int) $match[5];
-        }
-        $this->offset += \strlen($bytes);
-
-        return $head;
     }
 
     /** @throws BadMessageException */

@@ -29,7 +29,7 @@ use function Amp\delay;
 final class Connection
 {
     /** Bytes read at a time: a request is short, and PHP allocates as much as is asked for. */
-    private const CHUNK = 8_192;
+    private const CHUNK = 3_000;
     private const BODY_CHUNK = 65_536;
 
     /** Bytes that are read ahead of what is wanted: the requests that a client sends without waiting for answers. */
@@ -271,7 +271,7 @@ final class Connection
     private function ended(): void
     {
         $this->peerEnded = true;
-        if (!$this->serving && !$this->transport->isSending() || $this->transport->isBroken()) {
+        if (!$this->serving && !$this->transport->sending || $this->transport->isBroken()) {
             $this->close();
 
             return;
@@ -286,24 +286,28 @@ final class Connection
     {
         $this->serving = true;
         try {
-            while (!$this->last && ($head = $this->parser->head()) !== null) {
-                if ($this->out !== '') {
-                    $this->flushSoon();
+            do {
+                $head = $this->parser->head();
+                if ($head !== null) {
+                    if ($this->out !== '') {
+                        $this->flushSoon();
+                    }
+                    $this->handle($head);
                 }
-                $this->handle($head);
-                if (\strlen($this->out) > self::GATHER || $this->transport->isSending()) {
-                    $this->drain();
+                $more = $head !== null && !$this->last && !$this->parser->isIdle();
+                // More may have come while the client was waited for.
+                if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
+                    $more = !$this->last;
                 }
-            }
-            if ($this->out !== '') {
-                $this->drain();
-            }
+            } while ($more);
         } catch (BadMessageException $malformed) {
             $this->refuse($malformed->status, $malformed->getMessage());
         }
         $this->serving = false;
         if (!$this->last && !$this->peerEnded && $this->parser->isIdle()) {
-            $this->transport->resume();
+            if ($this->transport->paused) {
+                $this->transport->resume();
+            }
             $this->deadline = ($this->phase === Phase::Handler ? $this->now : (int) hrtime(true)) + $this->service->idleTime;
             $this->phase = Phase::Idle;
             if ($this->deadline < $this->service->nextLook) {
@@ -405,7 +409,7 @@ final class Connection
             $this->answerByStream($response, $body, $head, $keep, $now);
         }
         $this->last = $this->last || !$keep;
-        $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->routeName());
+        $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
     }
 
     /** Whether what is missing of the body may be thrown away, so that the connection can be kept. */
@@ -556,23 +560,29 @@ final class Connection
         $this->checkBody($exchange);
     }
 
-    /** Sends what was gathered, and suspends until the client has taken it. */
-    private function drain(): void
+    /**
+     * Sends what was gathered, and suspends until the client has taken it.
+     *
+     * @return bool whether it suspended
+     */
+    private function drain(): bool
     {
         $out = $this->out;
         $this->out = '';
         if ($this->transport->send($out) || $this->closed) {
-            return;
+            return false;
         }
         if ($this->transport->isBroken()) {
             $this->close();
 
-            return;
+            return false;
         }
         $this->enterRated(Phase::Write);
         $this->writer = EventLoop::getSuspension();
         $this->writer->suspend();
         $this->leaveRated();
+
+        return true;
     }
 
     /** All is sent that could not be sent at once. */
@@ -615,7 +625,7 @@ final class Connection
     {
         $this->last = true;
         $this->enter(Phase::Linger, hrtime(true));
-        $sent = $this->out === '' ? !$this->transport->isSending() : $this->transport->send($this->out);
+        $sent = $this->out === '' ? !$this->transport->sending : $this->transport->send($this->out);
         $this->out = '';
         $this->moved = $this->transport->moved;
         if ($this->transport->isBroken()) {

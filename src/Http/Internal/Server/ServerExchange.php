@@ -25,14 +25,17 @@ final class ServerExchange implements Exchange
 
     private ?Form $form = null;
 
-    private ?MatchedRoute $route = null;
+    /** Null while nobody has asked for it. */
+    public ?MatchedRoute $route = null;
 
-    /** @param int $begun when the head had come, by hrtime() */
-    public function __construct(
-        private readonly Connection $connection,
-        public readonly Head $head,
-        public readonly int $begun,
-    ) {}
+    /**
+     * One is made for each request: to check types takes longer than all else here, and readonly takes as long again.
+     *
+     * @param Connection $connection
+     * @param Head       $head
+     * @param int        $begun      when the head had come, by hrtime()
+     */
+    public function __construct(private $connection, public $head, public $begun) {}
 
     public function peer(): Peer
     {
@@ -69,11 +72,6 @@ final class ServerExchange implements Exchange
     public function route(): MatchedRoute
     {
         return $this->route ??= new MatchedRoute();
-    }
-
-    public function routeName(): ?string
-    {
-        return $this->route?->getName();
     }
 
     public function wasCancelled(): bool

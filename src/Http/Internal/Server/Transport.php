@@ -20,7 +20,12 @@ final class Transport
     private int $sent = 0;
 
     private readonly string $reading;
-    private bool $paused = false;
+    /** Whether nothing is received for now. */
+    public bool $paused = false;
+
+    /** Whether something is still to be sent. */
+    public bool $sending = false;
+
     private ?string $writing = null;
     private bool $closed = false;
 
@@ -93,7 +98,7 @@ final class Transport
     /** @return bool whether all is sent; if not, the rest will be as the client takes it, unless the connection is broken */
     public function send(string $bytes): bool
     {
-        if ($this->out === '' && \strlen($bytes) <= self::SEND) {
+        if (!$this->sending && \strlen($bytes) <= self::SEND) {
             // It warns when the other side is gone, which is nothing to be warned of.
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false) {
@@ -108,18 +113,13 @@ final class Transport
             $bytes = substr($bytes, $sent);
         }
         $this->out .= $bytes;
+        $this->sending = true;
         $this->flush();
-        if ($this->out !== '') {
+        if ($this->sending) {
             $this->writing ??= EventLoop::onWritable($this->stream, $this->writable(...));
         }
 
-        return $this->out === '' && !$this->broken;
-    }
-
-    /** Whether something is still to be sent. */
-    public function isSending(): bool
-    {
-        return $this->out !== '';
+        return !$this->sending && !$this->broken;
     }
 
     public function pause(): void
@@ -151,7 +151,7 @@ final class Transport
         $this->closed = true;
         EventLoop::cancel($this->reading);
         $this->stopWriting();
-        [$this->out, $this->sent] = ['', 0];
+        $this->forget();
         $this->written = static function (): void {}; // it leads back to this object
         Warnings::of(fn() => fclose($this->stream));
     }
@@ -159,7 +159,7 @@ final class Transport
     private function writable(): void
     {
         $this->flush();
-        if ($this->out === '') {
+        if (!$this->sending) {
             $this->stopWriting();
             ($this->written)();
         }
@@ -171,7 +171,8 @@ final class Transport
             $bytes = substr($this->out, $this->sent, self::SEND);
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
-                [$this->out, $this->sent, $this->broken] = ['', 0, true];
+                $this->broken = true;
+                $this->forget();
 
                 return;
             }
@@ -179,8 +180,13 @@ final class Transport
             $this->sent += $sent;
         } while ($sent === self::SEND);
         if ($this->sent === \strlen($this->out)) {
-            [$this->out, $this->sent] = ['', 0];
+            $this->forget();
         }
+    }
+
+    private function forget(): void
+    {
+        [$this->out, $this->sent, $this->sending] = ['', 0, false];
     }
 
     /** Through TLS nothing can be sent any more without an error. Then the kernel has forgotten where the other side was. */
