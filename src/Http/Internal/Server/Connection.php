@@ -18,8 +18,6 @@ use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
 
-use function Amp\delay;
-
 /**
  * One client's connection: its requests are handled one after the other, in the order in which they came.
  *
@@ -41,14 +39,6 @@ final class Connection
     /** A body up to here that no handler wanted is read and thrown away; for a longer one the connection is closed. */
     private const DISCARD = 65_536;
 
-    /** Bytes of a streamed answer that are read at a time, and after which other connections have their turn. */
-    private const PIECE = 262_144;
-    private const TURN = 1_048_576;
-
-    /** Seconds after which a body is asked again that had nothing, and was not at its end; twice as long each time, up to the second. */
-    private const PAUSE = 0.001;
-    private const LONGEST_PAUSE = 0.1;
-
     /** Bytes that a client may go on sending to a connection that this side has ended. */
     private const LINGER = 1_048_576;
 
@@ -69,7 +59,7 @@ final class Connection
     private ?ServerExchange $exchange = null;
 
     /** The body of its answer, while it is sent. */
-    private ?StreamInterface $streaming = null;
+    private ?OutgoingBody $streaming = null;
 
     /** Whether a part of its answer was made. */
     private bool $answering = false;
@@ -101,11 +91,11 @@ final class Connection
     /** Whether the client waits to be told that it may send the body. */
     private bool $continuePending = false;
 
-    /** Where the transport stood when the window of the rate began, nanoseconds in it for which the client was waited for, and during which request. */
-    private int $moved = 0;
-    private int $waited = 0;
-    private int $windowOf = 0;
-    private int $waitingSince = 0;
+    /** By which clients that are too slow are told; there is one once a client was waited for. */
+    private ?RateWindow $rate = null;
+
+    /** Where the transport stood when this side was ended. */
+    private int $lingersFrom = 0;
 
     /** @param resource $stream not blocking */
     public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
@@ -171,12 +161,12 @@ final class Connection
     }
 
     /** The deadline has passed. */
-    public function expire(int $now): void
+    public function expire(): void
     {
         match ($this->phase) {
             Phase::Head => $this->parser->isIdle() ? $this->close() : $this->refuse(408, 'The head of the request took too long'),
             Phase::Handler => $this->handlerTimeout(),
-            Phase::Body, Phase::Write => $this->checkRate($now),
+            Phase::Body, Phase::Write => $this->checkRate(),
             Phase::Handshake, Phase::Idle, Phase::Linger => $this->close(),
             Phase::Stream => null,
         };
@@ -236,7 +226,7 @@ final class Connection
         } elseif ($this->phase !== Phase::Linger) {
             $this->parser->push($bytes);
             $this->serving ? $this->arrived() : $this->serve();
-        } elseif ($this->transport->moved - $this->moved > self::LINGER) {
+        } elseif ($this->transport->moved - $this->lingersFrom > self::LINGER) {
             $this->close();
         }
     }
@@ -418,24 +408,24 @@ final class Connection
         return $this->parser->bodyEnded() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
     }
 
-    private function answerByStream(ResponseInterface $response, StreamInterface $body, Head $head, bool &$keep, int $now): void
+    private function answerByStream(ResponseInterface $response, StreamInterface $stream, Head $head, bool &$keep, int $now): void
     {
-        $seekable = $body->isSeekable();
         $begin = $end = \strlen($this->out);
+        $body = new OutgoingBody($stream);
         try {
-            $length = ResponseWriter::length($response, $body);
+            $length = ResponseWriter::length($response, $stream);
             $chunked = $length === null && $head->version !== '1.0';
             $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
-            if ($hasBody && !$seekable && $body->eof() && $body->getSize() !== 0) {
-                throw new \LogicException('The body of the answer was read or closed before, and can be read only once');
+            if ($hasBody) {
+                $body->checkUnread();
             }
             $keep = $keep && ($length !== null || $chunked || !$hasBody);
             $this->out .= $this->service->writer->head($response, $length, $head, $keep, $now);
             $end = \strlen($this->out);
             $this->answering = true;
             if ($hasBody) {
-                $this->streaming = $seekable ? null : $body;
-                $this->sendBody($body, $seekable, $length, $chunked);
+                $this->streaming = $body;
+                $this->sendBody($body->pieces($length, $chunked));
             }
         } catch (\Throwable $failure) {
             if (\strlen($this->out) === $end) { // nothing of it was sent
@@ -444,43 +434,29 @@ final class Connection
             throw $failure;
         } finally {
             $this->streaming = null;
-            // Another answer may have the same body, if that can be read again.
-            $seekable ? null : $body->close();
+            $body->close();
         }
     }
 
-    /** Each piece is sent when it is there, and the next one is asked for when the client has taken it. */
-    private function sendBody(StreamInterface $body, bool $seekable, ?int $length, bool $chunked): void
+    /**
+     * Each piece is sent when it is there, and the next one is asked for when the client has taken it.
+     *
+     * @param \Generator<int, string> $pieces
+     */
+    private function sendBody(\Generator $pieces): void
     {
         $this->flushSoon();
-        $sent = $turn = $empty = 0;
-        while (!$this->closed && $sent !== $length && !self::isAtEnd($body, $seekable ? $sent : null)) {
-            $this->enter(Phase::Stream, 0);
-            $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
-            $piece = substr($body->read($size), 0, $size);
+        $this->enter(Phase::Stream, 0);
+        foreach ($pieces as $piece) {
+            if ($piece !== '' && !$this->closed) {
+                $this->out .= $piece;
+                $this->drain();
+                $this->enter(Phase::Stream, 0);
+            }
             if ($this->closed) {
                 return;
             }
-            if ($piece === '') {
-                delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** $empty++));
-                continue;
-            }
-            $empty = 0;
-            $sent += \strlen($piece);
-            $this->out .= $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
-            $this->drain();
-            if ($sent - $turn > self::TURN) {
-                $turn = $sent;
-                $this->turn();
-            }
         }
-        if ($this->closed) {
-            return;
-        }
-        if ($length !== null && $sent < $length) {
-            throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
-        }
-        $this->out .= $chunked ? "0\r\n\r\n" : '';
     }
 
     /** An answer that has begun can only be broken off, so that nobody takes it for whole. */
@@ -495,24 +471,6 @@ final class Connection
         } else {
             $this->answer($response, $exchange);
         }
-    }
-
-    /** @param int|null $position at which it was left; another answer with the same body may have moved it */
-    private static function isAtEnd(StreamInterface $body, ?int $position): bool
-    {
-        if ($position !== null && $body->tell() !== $position) {
-            $body->seek($position);
-        }
-
-        return $body->eof();
-    }
-
-    /** Lets the loop turn once. */
-    private function turn(): void
-    {
-        $suspension = EventLoop::getSuspension();
-        EventLoop::defer(static fn() => $suspension->resume());
-        $suspension->suspend();
     }
 
     /** @throws ClientLeftException */
@@ -552,7 +510,7 @@ final class Connection
         try {
             $this->reader->suspend();
         } finally {
-            $now = $this->leaveRated();
+            $now = $this->rate?->close() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
                 $this->wait($phase, $now + $left);
             }
@@ -580,7 +538,7 @@ final class Connection
         $this->enterRated(Phase::Write);
         $this->writer = EventLoop::getSuspension();
         $this->writer->suspend();
-        $this->leaveRated();
+        $this->rate?->close();
 
         return true;
     }
@@ -627,7 +585,7 @@ final class Connection
         $this->enter(Phase::Linger, hrtime(true));
         $sent = $this->out === '' ? !$this->transport->sending : $this->transport->send($this->out);
         $this->out = '';
-        $this->moved = $this->transport->moved;
+        $this->lingersFrom = $this->transport->moved;
         if ($this->transport->isBroken()) {
             $this->close();
         } elseif ($sent) {
@@ -662,33 +620,17 @@ final class Connection
         }
     }
 
-    /** Waits for the client, which has to be fast enough over all of a window, however often it is waited for. */
+    /** Waits for the client, which has to be fast enough. */
     private function enterRated(Phase $phase): void
     {
-        $this->waitingSince = hrtime(true);
-        if ($this->windowOf !== $this->served) {
-            [$this->windowOf, $this->waited] = [$this->served, 0];
-        }
-        if ($this->waited === 0) {
-            $this->moved = $this->transport->moved;
-        }
-        $this->enter($phase, $this->waitingSince - $this->waited);
+        $this->rate ??= new RateWindow($this->transport, (int) ceil($this->service->options->minRate * $this->service->options->rateWindow));
+        $this->enter($phase, $this->rate->open($this->served));
     }
 
-    /** @return int now, by hrtime() */
-    private function leaveRated(): int
+    private function checkRate(): void
     {
-        $now = hrtime(true);
-        $this->waited += $now - $this->waitingSince;
-
-        return $now;
-    }
-
-    private function checkRate(int $now): void
-    {
-        $options = $this->service->options;
-        if ($this->transport->moved - $this->moved >= $options->minRate * $options->rateWindow) {
-            $this->waited = 0;
+        if ($this->rate?->isEnough() === true) {
+            $this->rate->restart();
             $this->enterRated($this->phase);
         } elseif ($this->phase === Phase::Body && $this->reader !== null) {
             $this->last = true;

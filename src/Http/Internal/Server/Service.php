@@ -192,7 +192,7 @@ final class Service
         $next = \PHP_INT_MAX;
         foreach ($this->connections as $connection) {
             if ($connection->deadline <= $now) {
-                $connection->expire($now);
+                $connection->expire();
             }
             $next = min($next, $connection->deadline);
         }

@@ -130,6 +130,29 @@ final class ConnectionTest extends TestCase
         self::assertSame('/held', $client->response()->body);
     }
 
+    public function testRequestsThatComeWhileTheClientIsWaitedForAreAnswered(): void
+    {
+        $body = str_repeat('x', 60_000);
+        $served = 0;
+        $this->serve(static function () use ($body, &$served): Response {
+            ++$served;
+
+            return Response::text($body);
+        });
+        $client = $this->clients[] = RawClient::connect($this->address, ['socket' => ['tcp_nodelay' => true]]);
+        $sent = 0;
+        do {
+            $client->get('/');
+            ++$sent;
+            delay(0.005);
+        } while ($served === $sent); // one is not begun, as the answer before it does not go out
+        $client->get('/');
+
+        foreach (range(1, $sent + 1) as $i) {
+            self::assertSame(60_000, \strlen($client->response()->body), "answer {$i}");
+        }
+    }
+
     public function testARequestMayComeInAnyPieces(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getHeaderLine('X') . $request->getBody()));
