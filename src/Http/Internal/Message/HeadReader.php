@@ -54,6 +54,12 @@ final class HeadReader
         $this->limits->checkSection($this->size + $bytes, 0);
     }
 
+    /** Whether nothing but an empty line has come, which many clients once sent behind a body: RFC 9112, 2.2. */
+    public function isBlank(): bool
+    {
+        return $this->method === '' && $this->size <= 2;
+    }
+
     /**
      * @param string $line with its end
      *

@@ -63,7 +63,7 @@ final class RequestParser
     /** Whether nothing was received that was not taken, so that the next byte begins a message. */
     public function isIdle(): bool
     {
-        return $this->offset === \strlen($this->buffer) && $this->reader === null && $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
+        return $this->offset === \strlen($this->buffer) && ($this->reader === null || $this->reader->isBlank()) && $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
     /**

@@ -31,11 +31,6 @@ final readonly class ServersElsewhere implements Source
         return $reasons;
     }
 
-    public function ready(): bool
-    {
-        return \in_array(false, array_column($this->statistics(), 'stopping'), true);
-    }
-
     /** @return list<string> */
     private function ask(string $question): array
     {

@@ -362,9 +362,7 @@ final class Connection
             --$service->inFlight;
         }
         if ($exchange !== $this->exchange) {
-            ++$service->counters->abandoned; // it took too long
-
-            return;
+            return; // it took too long, and was answered
         }
         try {
             if ($unwanted || $this->closed) {
@@ -559,6 +557,11 @@ final class Connection
     private function refuse(int $status, string $message): void
     {
         $this->service->counters->refused($status);
+        $this->sayLast($status, $message);
+    }
+
+    private function sayLast(int $status, string $message): void
+    {
         $this->out .= $this->service->writer->refusal($status, $message, hrtime(true));
         $this->linger();
     }
@@ -567,10 +570,14 @@ final class Connection
     {
         $exchange = $this->exchange;
         $this->exchange = null;
+        if ($exchange === null) {
+            return;
+        }
         $seconds = $this->service->options->handlerTimeout;
-        $this->service->logger->warning("The handler of {method} {target} did not answer within {$seconds} s", ['method' => $exchange?->head->method, 'target' => $exchange?->head->target]);
-        $this->refuse(503, 'The request took too long');
-        $exchange?->cancel(ClientLeftException::handlerTimeout($seconds));
+        $this->service->logger->warning("The handler of {method} {target} did not answer within {$seconds} s", ['method' => $exchange->head->method, 'target' => $exchange->head->target]);
+        $this->service->counters->answered(503, (int) hrtime(true) - $exchange->begun, $exchange->route?->getName());
+        $this->sayLast(503, 'The request took too long');
+        $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
     }
 
     /**

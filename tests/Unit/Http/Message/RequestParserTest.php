@@ -87,6 +87,19 @@ final class RequestParserTest extends TestCase
         self::assertTrue($this->parser->isIdle());
     }
 
+    public function testItIsIdleBehindAnEmptyLineAndNotBehindMore(): void
+    {
+        $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab\r\n");
+        self::assertNotNull($this->parser->head());
+        self::assertNull($this->parser->head());
+        self::assertTrue($this->parser->isIdle(), 'an empty line begins no message');
+        $this->parser->push("\r\n");
+        self::assertNull($this->parser->head());
+        self::assertFalse($this->parser->isIdle(), 'a client could send empty lines for ever');
+        $this->parser->push("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+        self::assertSame('/next', $this->parser->head()?->target);
+    }
+
     #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", 'ab'])]
     #[TestWith([self::CHUNKED, "2\r\nab\r\n0\r\nX: y\r\n\r\n"])]
     public function testItIsIdleBehindABodyThatNobodyTook(string $head, string $body): void
