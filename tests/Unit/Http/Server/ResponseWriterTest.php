@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Server;
+
+use Nyholm\Psr7\Response as ForeignResponse;
+use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Http\Response;
+
+final class ResponseWriterTest extends TestCase
+{
+    /** @return iterable<string, array{Response, list<string>, string}> */
+    public static function answers(): iterable
+    {
+        $text = Response::text('hello');
+        yield 'as a helper makes it' => [$text, ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'another body' => [Response::text('other one'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'], 'other one'];
+        yield 'a status' => [$text->withStatus(404), ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'a status at once' => [Response::text('hello', 404), ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'a reason' => [$text->withStatus(200, 'Fine'), ['HTTP/1.1 200 Fine', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'a header' => [$text->withHeader('X-A', ['1', '2']), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'X-A: 1', 'X-A: 2', 'Content-Length: 5'], 'hello'];
+        yield 'a header at once' => [Response::text('hello', headers: ['X-A' => '1']), ['HTTP/1.1 200 OK', 'X-A: 1', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'a header added' => [$text->withAddedHeader('Content-Type', 'b'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Type: b', 'Content-Length: 5'], 'hello'];
+        yield 'no header' => [$text->withoutHeader('Content-Type'), ['HTTP/1.1 200 OK', 'Content-Length: 5'], 'hello'];
+        yield 'another type' => [Response::binary('hello', 'image/png'), ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], 'hello'];
+        yield 'a wrong length' => [$text->withHeader('Content-Length', '7'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'fields of the connection' => [$text->withHeader('Transfer-Encoding', 'chunked')->withHeader('Keep-Alive', '5')->withHeader('Upgrade', 'h2c'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
+        yield 'nothing to be said' => [$text->withStatus(204), ['HTTP/1.1 204 No Content', 'Content-Type: text/plain; charset=utf-8'], ''];
+        yield 'nothing new' => [$text->withStatus(304)->withHeader('Content-Length', '9'), ['HTTP/1.1 304 Not Modified', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'], ''];
+    }
+
+    /** @param list<string> $lines */
+    #[DataProvider('answers')]
+    public function testAnAnswerIsWrittenAsItIsNow(Response $response, array $lines, string $body): void
+    {
+        $foreign = new ForeignResponse($response->getStatusCode(), $response->getHeaders(), (string) $response->getBody(), reason: $response->getReasonPhrase());
+
+        foreach ([$response, $response, $foreign] as $answer) {
+            [$written, $keep] = self::write($answer);
+            self::assertSame([self::sorted($lines), $body, true], [self::sorted($written->lines), $written->body, $keep]);
+            self::assertSame($lines[0], $written->lines[0]);
+            self::assertMatchesRegularExpression('/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/', $written->date);
+        }
+    }
+
+    public function testACopyChangesNothingForOthers(): void
+    {
+        [$before] = self::write(Response::text('hello'));
+        Response::text('hello', 500, ['X' => 'y'])->withHeader('X', 'z')->withBody(Stream::create('other'));
+
+        self::assertEquals($before->lines, self::write(Response::text('hello'))[0]->lines);
+    }
+
+    public function testADateThatAHandlerGaveIsKept(): void
+    {
+        [$written] = self::write(Response::text('hello', headers: ['Date' => 'Thu, 01 Jan 1970 00:00:00 GMT']));
+
+        self::assertSame('Date: Thu, 01 Jan 1970 00:00:00 GMT', $written->date);
+    }
+
+    public function testTheDateIsMadeAgainAfterASecond(): void
+    {
+        $writer = new ResponseWriter();
+        $keep = true;
+        [$then, $now] = [new \DateTimeImmutable('now'), (int) hrtime(true)];
+        $first = $writer->whole(Response::text(''), '', new Head(), $keep, $now);
+        self::assertSame($first, $writer->whole(Response::text(''), '', new Head(), $keep, $now + 999_999_999));
+        time_sleep_until((float) $then->format('U') + 1.0);
+
+        self::assertNotSame($first, $writer->whole(Response::text(''), '', new Head(), $keep, $now + 1_000_000_000));
+    }
+
+    public function testWhatIsSaidOfTheConnectionFitsTheClient(): void
+    {
+        $old = new Head();
+        $old->version = '1.0';
+
+        self::assertContains('Connection: keep-alive', self::write(Response::text(''), $old)[0]->lines);
+        self::assertContains('Connection: close', self::write(Response::text(''), keep: false)[0]->lines);
+        [$written, $keep] = self::write(Response::text('', headers: ['Connection' => 'Close']));
+        self::assertContains('Connection: close', $written->lines);
+        self::assertFalse($keep);
+    }
+
+    public function testHeadIsToldTheLengthAndGetsNoBody(): void
+    {
+        $head = new Head();
+        $head->method = 'HEAD';
+        [$written] = self::write(Response::text('hello'), $head);
+
+        self::assertContains('Content-Length: 5', $written->lines);
+        self::assertSame('', $written->body);
+    }
+
+    public function testAnInterimStatusIsNoAnswer(): void
+    {
+        $this->expectException(\UnexpectedValueException::class);
+        $this->expectExceptionMessage('An answer has a status from 200 to 599, not 101');
+        self::write(new ForeignResponse(101));
+    }
+
+    /** @return array{object{lines: list<string>, date: string, body: string}, bool} what was written, and whether the connection is kept */
+    private static function write(ResponseInterface $response, Head $request = new Head(), bool $keep = true): array
+    {
+        $body = $response instanceof Response ? $response->body() : null;
+        $bytes = (new ResponseWriter())->whole($response, \is_string($body) ? $body : (string) $response->getBody(), $request, $keep, (int) hrtime(true));
+        [$head, $body] = explode("\r\n\r\n", $bytes, 2);
+        $lines = explode("\r\n", $head);
+        $dates = array_filter($lines, static fn(string $line): bool => str_starts_with($line, 'Date:'));
+        self::assertCount(1, $dates);
+
+        return [(object) ['lines' => array_values(array_diff($lines, $dates)), 'date' => implode('', $dates), 'body' => $body], $keep];
+    }
+
+    /**
+     * @param list<string> $lines
+     *
+     * @return list<string>
+     */
+    private static function sorted(array $lines): array
+    {
+        sort($lines);
+
+        return $lines;
+    }
+}
