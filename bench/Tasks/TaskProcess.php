@@ -10,6 +10,9 @@ use Spindle\Bench\Support\Series;
 /** Measures a contestant in a fresh process. */
 final readonly class TaskProcess
 {
+    /** Bytes shown of what was printed instead of figures. */
+    private const SHOWN = 500;
+
     public function __construct(private TaskOptions $options) {}
 
     /** Why the contestant can't take part; null when it can. */
@@ -45,7 +48,11 @@ final readonly class TaskProcess
         [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->options->limit, ...$command]);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
-            throw new \RuntimeException($status === 124 ? "it was not done after {$this->options->limit} seconds" : "it ended with {$status}");
+            throw new \RuntimeException(match ($status) {
+                0 => 'it printed no figures: ' . substr($output, 0, self::SHOWN),
+                124 => "it was not done after {$this->options->limit} seconds",
+                default => "it ended with {$status}",
+            });
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);
