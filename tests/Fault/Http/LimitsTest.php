@@ -181,6 +181,34 @@ final class LimitsTest extends TestCase
         }
     }
 
+    public function testAClientThatTakesLessThanTheKernelTellsOfGetsItAll(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.2));
+        $client = $this->client()->get('/');
+        $client->until("\r\n\r\n");
+
+        for ($i = 0; $i < 40; ++$i) {
+            $client->bytes(20_000); // before a third of the buffer is free, many windows pass
+            delay(0.03);
+        }
+        self::assertSame(1, $this->server()->statistics()->connections);
+        self::assertSame(8 * self::MIB - 800_000, \strlen($client->bytes(8 * self::MIB - 800_000)));
+    }
+
+    public function testAClientThatNeverReadsDoesNotEscapeBySending(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 100, rateWindow: 0.3));
+        $client = $this->client()->get('/');
+        $sent = 0;
+
+        while ($sent < 60 && ($sent === 0 || $this->server()->statistics()->connections === 1)) {
+            $client->send("GET /{$sent} HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 100) . "\r\n\r\n");
+            ++$sent;
+            delay(0.1);
+        }
+        self::assertLessThan(60, $sent, 'it was left in between');
+    }
+
     public function testAHandlerThatTakesTooLongIsAnsweredFor(): void
     {
         $cancelled = null;

@@ -125,6 +125,20 @@ final class RequestParser
         return $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
+    /** Whether all of the body has come, taken or not. */
+    public function holdsBody(): bool
+    {
+        return $this->endOfBody() !== null;
+    }
+
+    /** Whether behind all of the body another head has come. */
+    public function holdsHead(): bool
+    {
+        $end = $this->endOfBody();
+
+        return $end !== null && strpos($this->buffer, "\r\n\r\n", $end) !== false;
+    }
+
     /** Bytes of the body that are still to come; null when nobody knows. */
     public function missing(): ?int
     {
@@ -135,6 +149,22 @@ final class RequestParser
     public function trailers(): string
     {
         return $this->chunks?->trailers() ?? '';
+    }
+
+    /** @return int|null where in the buffer; null when it has not come, or is malformed */
+    private function endOfBody(): ?int
+    {
+        if ($this->chunks === null) {
+            return $this->missing <= $this->buffered() ? $this->offset + $this->missing : null;
+        }
+        [$chunks, $end] = [clone $this->chunks, $this->offset];
+        try {
+            $chunks->decode($this->buffer, $end);
+        } catch (BadMessageException) {
+            return null;
+        }
+
+        return $chunks->hasEnded() ? $end : null;
     }
 
     /**

@@ -85,8 +85,8 @@ final class Connection
     /** @var Suspension<null>|null who waits for bytes of the body */
     private ?Suspension $reader = null;
 
-    /** @var Suspension<null>|null who waits for the client to take what was answered */
-    private ?Suspension $writer = null;
+    /** @var list<Suspension<null>> who wait for the client to take what was answered */
+    private array $writers = [];
 
     /** Whether the client waits to be told that it may send the body. */
     private bool $continuePending = false;
@@ -167,7 +167,8 @@ final class Connection
             Phase::Head => $this->parser->isIdle() ? $this->close() : $this->refuse(408, 'The head of the request took too long'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body, Phase::Write => $this->checkRate(),
-            Phase::Handshake, Phase::Idle, Phase::Linger => $this->close(),
+            Phase::Linger => $this->transport->sending ? $this->checkRate() : $this->close(),
+            Phase::Handshake, Phase::Idle => $this->close(),
             Phase::Stream => null,
         };
     }
@@ -185,7 +186,7 @@ final class Connection
         $this->service->ended($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
         $this->wakeReader();
-        $this->wakeWriter();
+        $this->wakeWriters();
         $this->letGo();
     }
 
@@ -226,7 +227,7 @@ final class Connection
         } elseif ($this->phase !== Phase::Linger) {
             $this->parser->push($bytes);
             $this->serving ? $this->arrived() : $this->serve();
-        } elseif ($this->transport->moved - $this->lingersFrom > self::LINGER) {
+        } elseif ($this->transport->received - $this->lingersFrom > self::LINGER) {
             $this->close();
         }
     }
@@ -240,7 +241,9 @@ final class Connection
             $fault === null ? null : $this->service->tellOnce("Nobody can connect by TLS for now: {$fault}");
             $this->close();
         } elseif ($done === true) {
-            $this->enter(Phase::Head, hrtime(true));
+            $now = hrtime(true);
+            $this->enter(Phase::Head, $now);
+            $this->service->stopping ? $this->stop($now + $this->service->idleTime) : null;
         }
     }
 
@@ -389,7 +392,7 @@ final class Connection
         $this->now = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        $keep = $head->persistent && !$this->last && !$service->stopping && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
+        $keep = $head->persistent && !$this->last && (!$service->stopping || $this->parser->holdsHead()) && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
         if (\is_string($body)) {
             $this->out .= $service->writer->whole($response, $body, $head, $keep, $now);
@@ -403,19 +406,24 @@ final class Connection
     /** Whether what is missing of the body may be thrown away, so that the connection can be kept. */
     private function canDiscard(): bool
     {
-        return $this->parser->bodyEnded() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
+        return $this->parser->holdsBody() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
     }
 
     private function answerByStream(ResponseInterface $response, StreamInterface $stream, Head $head, bool &$keep, int $now): void
     {
-        $begin = $end = \strlen($this->out);
         $body = new OutgoingBody($stream);
+        $begin = $end = \strlen($this->out);
         try {
             $length = ResponseWriter::length($response, $stream);
             $chunked = $length === null && $head->version !== '1.0';
             $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
+            $pieces = $body->pieces($length, $chunked);
             if ($hasBody) {
                 $body->checkUnread();
+                if ($this->continuePending) {
+                    $pieces->current(); // it may be made of what the client has to be told to send before it is answered
+                    $begin = $end = \strlen($this->out);
+                }
             }
             $keep = $keep && ($length !== null || $chunked || !$hasBody);
             $this->out .= $this->service->writer->head($response, $length, $head, $keep, $now);
@@ -423,7 +431,7 @@ final class Connection
             $this->answering = true;
             if ($hasBody) {
                 $this->streaming = $body;
-                $this->sendBody($body->pieces($length, $chunked));
+                $this->sendBody($pieces);
             }
         } catch (\Throwable $failure) {
             if (\strlen($this->out) === $end) { // nothing of it was sent
@@ -489,6 +497,7 @@ final class Connection
      */
     private function awaitBody(ServerExchange $exchange): void
     {
+        [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
         if ($this->continuePending && !$this->answering) {
             $this->continuePending = false;
             $this->out .= self::CONTINUE;
@@ -502,7 +511,6 @@ final class Connection
             throw new \LogicException('The body is being read by another fiber');
         }
         $this->transport->resume();
-        [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
         $this->enterRated(Phase::Body);
         $this->reader = EventLoop::getSuspension();
         try {
@@ -534,8 +542,8 @@ final class Connection
             return false;
         }
         $this->enterRated(Phase::Write);
-        $this->writer = EventLoop::getSuspension();
-        $this->writer->suspend();
+        $this->writers[] = $suspension = EventLoop::getSuspension();
+        $suspension->suspend();
         $this->rate?->close();
 
         return true;
@@ -549,7 +557,7 @@ final class Connection
         } elseif ($this->phase === Phase::Linger) {
             $this->end();
         } else {
-            $this->wakeWriter();
+            $this->wakeWriters();
         }
     }
 
@@ -589,14 +597,16 @@ final class Connection
     private function linger(): void
     {
         $this->last = true;
-        $this->enter(Phase::Linger, hrtime(true));
+        $this->phase = Phase::Linger;
         $sent = $this->out === '' ? !$this->transport->sending : $this->transport->send($this->out);
         $this->out = '';
-        $this->lingersFrom = $this->transport->moved;
+        $this->lingersFrom = $this->transport->received;
         if ($this->transport->isBroken()) {
             $this->close();
         } elseif ($sent) {
             $this->end();
+        } else {
+            $this->enterRated(Phase::Linger);
         }
     }
 
@@ -605,6 +615,7 @@ final class Connection
         if ($this->peerEnded) {
             $this->close();
         } else {
+            $this->enter(Phase::Linger, hrtime(true));
             $this->transport->end();
             $this->transport->resume();
         }
@@ -631,15 +642,24 @@ final class Connection
     private function enterRated(Phase $phase): void
     {
         $this->rate ??= new RateWindow($this->transport, (int) ceil($this->service->options->minRate * $this->service->options->rateWindow));
-        $this->enter($phase, $this->rate->open($this->served));
+        $this->wait($phase, $this->rate->open($this->served) + $this->service->allowed[Phase::Write->value]);
     }
 
     private function checkRate(): void
     {
-        if ($this->rate?->isEnough() === true) {
+        $phase = $this->phase;
+        if ($phase !== Phase::Body) {
+            // Of a buffer that was full, a third has to be free before the loop hears of it, which may be megabytes.
+            $this->transport->push();
+            if ($this->closed || !$this->transport->sending) {
+                return;
+            }
+        }
+        \assert($this->rate !== null);
+        if ($phase === Phase::Body ? $this->rate->hasMovedEnough() : $this->rate->hasTakenEnough()) {
             $this->rate->restart();
-            $this->enterRated($this->phase);
-        } elseif ($this->phase === Phase::Body && $this->reader !== null) {
+            $this->enterRated($phase);
+        } elseif ($phase === Phase::Body && $this->reader !== null) {
             $this->last = true;
             $reader = $this->reader;
             $this->reader = null;
@@ -656,10 +676,12 @@ final class Connection
         $reader?->resume();
     }
 
-    private function wakeWriter(): void
+    private function wakeWriters(): void
     {
-        $writer = $this->writer;
-        $this->writer = null;
-        $writer?->resume();
+        $writers = $this->writers;
+        $this->writers = [];
+        foreach ($writers as $writer) {
+            $writer->resume();
+        }
     }
 }

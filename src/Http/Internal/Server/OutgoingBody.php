@@ -12,11 +12,13 @@ use function Amp\delay;
 /** The body of an answer that is read while it is sent. */
 final class OutgoingBody
 {
-    /** Bytes that are read at a time, and after which other connections have their turn. */
+    /** Bytes that are read at a time. */
     private const PIECE = 262_144;
-    private const TURN = 1_048_576;
 
-    /** Seconds after which a body is asked again that had nothing, and was not at its end; twice as long each time, up to the second. */
+    /** Nanoseconds after which other connections have their turn. */
+    private const TURN = 5_000_000;
+
+    /** Seconds after which a body is asked again that had nothing twice, and was not at its end; twice as long each time, up to the second. */
     private const PAUSE = 0.001;
     private const LONGEST_PAUSE = 0.1;
 
@@ -48,22 +50,25 @@ final class OutgoingBody
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {
-        $sent = $turn = $empty = 0;
+        $sent = $empty = 0;
+        $turn = hrtime(true);
         while ($sent !== $length && !$this->isAtEnd($sent)) {
             $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
             $piece = substr($this->stream->read($size), 0, $size);
             if ($piece === '') {
                 yield '';
-                delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** $empty++));
+                $empty === 0 ? self::turn() : delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** ($empty - 1)));
+                ++$empty;
+                $turn = hrtime(true);
                 yield '';
                 continue;
             }
             $empty = 0;
             $sent += \strlen($piece);
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
-            if ($sent - $turn > self::TURN) {
-                $turn = $sent;
+            if (hrtime(true) - $turn > self::TURN) {
                 self::turn();
+                $turn = hrtime(true);
                 yield '';
             }
         }

@@ -10,8 +10,9 @@ namespace Spindle\Http\Internal\Server;
  */
 final class RateWindow
 {
-    /** What the transport had moved when the window began. */
-    private int $moved = 0;
+    /** What the transport had received and sent when the window began. */
+    private int $received = 0;
+    private int $taken = 0;
 
     /** Nanoseconds in the window for which the client was waited for. */
     private int $waited = 0;
@@ -38,7 +39,7 @@ final class RateWindow
             [$this->request, $this->waited] = [$request, 0];
         }
         if ($this->waited === 0) {
-            $this->moved = $this->transport->moved;
+            [$this->received, $this->taken] = [$this->transport->received, $this->transport->taken];
         }
 
         return $this->waitingSince - $this->waited;
@@ -53,9 +54,16 @@ final class RateWindow
         return $now;
     }
 
-    public function isEnough(): bool
+    /** Whether the client, which is to take something, has taken enough; what it sends meanwhile is none of it. */
+    public function hasTakenEnough(): bool
     {
-        return $this->transport->moved - $this->moved >= $this->least;
+        return $this->transport->taken - $this->taken >= $this->least;
+    }
+
+    /** Whether it has sent enough, or, where an answer is made of what it sends, taken enough of that. */
+    public function hasMovedEnough(): bool
+    {
+        return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
     public function restart(): void

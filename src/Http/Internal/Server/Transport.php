@@ -35,8 +35,9 @@ final class Transport
     /** PHP's word on the handshake. */
     private string $warning = '';
 
-    /** Bytes that were received and sent. */
-    public int $moved = 0;
+    /** Bytes that came, and bytes that the kernel took. */
+    public int $received = 0;
+    public int $taken = 0;
 
     /**
      * @param resource         $stream   not blocking
@@ -90,7 +91,7 @@ final class Transport
 
             return $ended ? '' : null;
         }
-        $this->moved += \strlen($bytes);
+        $this->received += \strlen($bytes);
 
         return $bytes;
     }
@@ -106,7 +107,7 @@ final class Transport
 
                 return false;
             }
-            $this->moved += $sent;
+            $this->taken += $sent;
             if ($sent === \strlen($bytes)) {
                 return true;
             }
@@ -116,7 +117,7 @@ final class Transport
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $this->writing ??= EventLoop::onWritable($this->stream, $this->writable(...));
+            $this->writing ??= EventLoop::onWritable($this->stream, $this->push(...));
         }
 
         return !$this->sending && !$this->broken;
@@ -156,7 +157,8 @@ final class Transport
         Warnings::of(fn() => fclose($this->stream));
     }
 
-    private function writable(): void
+    /** Sends what can be sent of the rest; also where the loop has not said that something can. */
+    public function push(): void
     {
         $this->flush();
         if (!$this->sending) {
@@ -176,7 +178,7 @@ final class Transport
 
                 return;
             }
-            $this->moved += $sent;
+            $this->taken += $sent;
             $this->sent += $sent;
         } while ($sent === self::SEND);
         if ($this->sent === \strlen($this->out)) {

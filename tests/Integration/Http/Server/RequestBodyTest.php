@@ -183,6 +183,35 @@ final class RequestBodyTest extends TestCase
         self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
     }
 
+    public function testAClientIsToldToContinueWhereTheAnswerIsItsOwnBody(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+
+        self::assertSame(100, $client->response()->status);
+        self::assertSame('body', $client->send('body')->response()->body);
+    }
+
+    public function testTheConnectionOutlivesABodyOfChunksThatHasComeAndNobodyReads(): void
+    {
+        $this->serve(static fn(): Response => Response::text('answered'));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n")->get('/');
+
+        foreach ([1, 2] as $i) {
+            $response = $client->response();
+            self::assertSame(['answered', true], [$response->body, $response->keepsConnection()]);
+        }
+    }
+
+    public function testAnAnswerThatIsTheBodyItselfLosesNothingOfWhatHadCome(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")->get('/');
+
+        self::assertSame('hello', $client->response()->body);
+        self::assertSame('', $client->response()->body);
+    }
+
     public function testAClientIsNotToldToContinueInTheMiddleOfTheAnswer(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
@@ -362,6 +391,43 @@ final class RequestBodyTest extends TestCase
         self::assertNull($client->request('POST', '/', "Content-Type: text/plain\r\n", 'a=b')->response()->json());
         self::assertSame(400, $client->request('POST', '/', "Content-Type: application/json\r\n", '{')->response()->status);
         self::assertSame(['a' => 'b'], $client->request('POST', '/', $form, 'a=b')->response()->json(), 'the connection has outlived that');
+    }
+
+    /** @return iterable<string, array{string, string, int, int}> type, body, limit on it, status */
+    public static function refusedForms(): iterable
+    {
+        $part = static fn(string $name, string $value): string => "--b\r\nContent-Disposition: form-data; name=\"{$name}\"\r\n\r\n{$value}\r\n";
+        yield 'urlencoded' => ['application/x-www-form-urlencoded', 'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1', 8 * self::MIB, 413];
+        yield 'urlencoded, more than a body may have' => ['application/x-www-form-urlencoded', 'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1', self::MIB, 413];
+        yield 'JSON' => ['application/json', str_repeat(' ', 1_200_000) . '{"admin":1}', 8 * self::MIB, 413];
+        yield 'malformed JSON' => ['application/json', '{', self::MIB, 400];
+        yield 'multipart' => ['multipart/form-data; boundary=b', $part('a', str_repeat('x', 1_200_000)) . $part('admin', '1') . '--b--', 8 * self::MIB, 413];
+    }
+
+    #[DataProvider('refusedForms')]
+    public function testAFormThatWasRefusedStaysRefused(string $type, string $form, int $limit, int $status): void
+    {
+        $refusals = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$refusals): Response {
+            $refusals = [];
+            foreach ([$request->getParsedBody(...), $request->getParsedBody(...), $request->withAttribute('a', 1)->getUploadedFiles(...), $request->getParsedBody(...)] as $ask) {
+                try {
+                    return Response::json($ask());
+                } catch (HttpException $refusal) {
+                    $refusals[] = $refusal;
+                }
+            }
+
+            return Response::text('refused', $refusals[0]->status);
+        }, new HttpServerOptions(maxBody: $limit));
+        foreach (self::framings() as [$request]) {
+            $client = $this->client();
+            $client->sendAside(str_replace("Host: a\r\n", "Host: a\r\nContent-Type: {$type}\r\n", $request($form)));
+
+            self::assertSame([$status, 'refused'], [($response = $client->response())->status, $response->body]);
+            self::assertCount(4, $refusals);
+            self::assertCount(1, array_unique(array_map(spl_object_id(...), $refusals)), 'the same each time');
+        }
     }
 
     public function testFilesAreUploaded(): void

@@ -63,6 +63,27 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
+    public function testRequestsThatCameTogetherAreAllAnswered(): void
+    {
+        $this->serveGated();
+        $client = $this->client()->send(
+            "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+            . "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+            . "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"
+            . "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHo",
+        );
+        $stopped = $this->beginStop(inFlight: 1);
+        $this->gate->complete();
+
+        foreach ([true, true, true, false] as $keeps) {
+            $response = $client->response();
+            self::assertSame(['answered', $keeps], [$response->body, $response->keepsConnection()]);
+        }
+        self::assertTrue($client->isEnded());
+        $client->close();
+        $stopped->await();
+    }
+
     public function testARequestWhoseHeadIsUnderWayIsAnswered(): void
     {
         $this->serveGated();

@@ -12,6 +12,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
+use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
@@ -52,6 +53,23 @@ final class TlsTest extends TestCase
         foreach ([1, 2] as $i) {
             self::assertSame(['https://server.test/', 'on', 'https'], $client->get('/')->response()->json());
         }
+    }
+
+    public function testAHandshakeThatEndsWhileTheServerStopsKeepsNobodyWaiting(): void
+    {
+        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), idleGrace: 0.2));
+        $client = RawClient::connect($this->address, ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
+        $this->clients[] = $client;
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'it is accepted');
+        $stopped = Async::run(fn() => $this->server()->stop());
+        delay(0.01);
+        $client->secure();
+        $begin = microtime(true);
+
+        self::assertTrue($client->isEnded());
+        self::assertLessThan(5.0, microtime(true) - $begin, 'half of what a head may take');
+        $client->close();
+        $stopped->await();
     }
 
     public function testAnOlderVersionIsRefused(): void
