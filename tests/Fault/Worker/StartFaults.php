@@ -65,12 +65,12 @@ trait StartFaults
     #[DataProvider('hangingBootstraps')]
     public function testABootstrapThatHangsIsEndedAndThePoolIsUsableOnceItIsMended(string $code): void
     {
-        $pool = $this->pool(2, grace: 0.2, bootstrap: $this->file('bootstrap.php', "<?php\n{$code}\n"), startTimeout: 0.3);
+        $pool = $this->pool(2, grace: 0.2, bootstrap: $this->file('bootstrap.php', "<?php\n{$code}\n"), startTimeout: 1.0);
         $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 5));
 
         foreach (self::outcomes($futures) as $outcome) {
             self::assertInstanceOf(WorkerStartException::class, $outcome);
-            self::assertStringContainsString('not ready within 0.3 seconds', $outcome->getMessage());
+            self::assertStringContainsString('not ready within 1 seconds', $outcome->getMessage());
         }
         Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
         $this->file('bootstrap.php', "<?php\n");
@@ -105,7 +105,7 @@ trait StartFaults
     public function testAnInitialiserThatHangsIsEnded(): void
     {
         $mended = $this->path('mended');
-        $pool = $this->pool(2, grace: 0.2, startTimeout: 0.3, initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000));
+        $pool = $this->pool(2, grace: 0.2, startTimeout: 1.0, initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000));
         $outcome = self::outcome($pool->submit(new Call('square', 1)));
 
         self::assertInstanceOf(WorkerStartException::class, $outcome);

@@ -60,6 +60,7 @@ final class RequestLines
         yield 'CONNECT to a path is not served' => Vector::refused(501, "CONNECT /x HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'a request line without its end is waited for' => Vector::incomplete('GET / HTTP/1.1');
         yield 'a request line with half of its end is waited for' => Vector::incomplete("GET / HTTP/1.1\r");
-        yield 'an empty line alone is no request' => Vector::incomplete("\r\n");
+        yield 'an empty line alone is no request' => Vector::accepted("\r\n");
+        yield 'two empty lines alone are none either' => Vector::incomplete("\r\n\r\n");
     }
 }
