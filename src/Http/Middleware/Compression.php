@@ -7,6 +7,7 @@ namespace Spindle\Http\Middleware;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Internal\Middleware\Body;
@@ -71,7 +72,14 @@ final readonly class Compression implements MiddlewareInterface
         return !\in_array($status, self::NEVER, true)
             && preg_match(self::TYPES, $type) === 1
             && array_filter(self::FIXED, $response->hasHeader(...)) === []
-            && (Body::size($response) ?? self::SMALLEST) >= self::SMALLEST;
+            && (Body::size($response) ?? self::SMALLEST) >= self::SMALLEST
+            && !self::isUsedUp(Body::of($response));
+    }
+
+    /** Whether nothing is left of a body that can be read once: what sends it refuses that, and would take it for whole when it is compressed. */
+    private static function isUsedUp(string|StreamInterface $body): bool
+    {
+        return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
 
     /** For HEAD, too, the header says what GET would be answered with. RFC 9110, 9.3.2. */
@@ -83,9 +91,19 @@ final readonly class Compression implements MiddlewareInterface
         if ($isHead || $size === null || $size > self::AT_ONCE) {
             return $response->withoutHeader('Content-Length')->withBody(new GzipStream(\is_string($body) ? Stream::create($body) : $body, self::LEVEL));
         }
-        $bytes = (string) gzencode(\is_string($body) ? $body : $body->getContents(), self::LEVEL);
+        $bytes = (string) gzencode(\is_string($body) ? $body : self::contents($body), self::LEVEL);
 
         return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
+    }
+
+    /** All of a body that can be read again, wherever it was left, as it would be sent. */
+    private static function contents(StreamInterface $body): string
+    {
+        if ($body->isSeekable()) {
+            $body->rewind();
+        }
+
+        return $body->getContents();
     }
 
     /** The same resource has other bytes now: RFC 9110, 8.8.3.3. */

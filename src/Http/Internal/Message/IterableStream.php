@@ -11,13 +11,19 @@ final class IterableStream implements StreamInterface
 {
     use ForwardOnly;
 
+    /** Pieces without a byte that one read passes over; then it gives nothing, and others can have their turn. */
+    private const EMPTY_PIECES = 100;
+
     /** @var \Iterator<mixed, string>|null until it was read to its end or let go */
     private ?\Iterator $chunks;
 
     private bool $begun = false;
 
-    /** Of the current piece, what was not read yet. */
-    private string $rest = '';
+    /** The current piece, until all of it was read. */
+    private string $piece = '';
+
+    /** Where in it that begins which was not read yet. */
+    private int $offset = 0;
 
     private int $position = 0;
 
@@ -33,19 +39,22 @@ final class IterableStream implements StreamInterface
 
     public function read(int $length): string
     {
-        while ($this->rest === '' && $this->chunks !== null) {
+        for ($tries = self::EMPTY_PIECES; $this->piece === '' && $this->chunks !== null && $tries > 0; --$tries) {
             $this->advance($this->chunks);
         }
-        $bytes = substr($this->rest, 0, $length);
-        $this->rest = substr($this->rest, \strlen($bytes));
+        $bytes = substr($this->piece, $this->offset, $length);
+        $this->offset += \strlen($bytes);
         $this->position += \strlen($bytes);
+        if ($this->offset === \strlen($this->piece)) {
+            [$this->piece, $this->offset] = ['', 0];
+        }
 
         return $bytes;
     }
 
     public function eof(): bool
     {
-        return $this->rest === '' && $this->chunks === null;
+        return $this->piece === '' && $this->chunks === null;
     }
 
     public function tell(): int
@@ -55,7 +64,7 @@ final class IterableStream implements StreamInterface
 
     public function close(): void
     {
-        [$this->chunks, $this->rest] = [null, ''];
+        [$this->chunks, $this->piece, $this->offset] = [null, '', 0];
     }
 
     /** @param \Iterator<mixed, string> $chunks */
@@ -67,7 +76,7 @@ final class IterableStream implements StreamInterface
             return; // it was closed meanwhile
         }
         if ($chunks->valid()) {
-            $this->rest = $chunks->current();
+            $this->piece = $chunks->current();
         } else {
             $this->chunks = null;
         }

@@ -10,6 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UriInterface;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\Query;
 use Spindle\Http\MatchedRoute;
 
 /**
@@ -135,14 +136,14 @@ final class Request implements ServerRequestInterface
         ] + ($peer->secure ? ['HTTPS' => 'on'] : []);
     }
 
-    /** @return array<array-key, mixed> */
+    /**
+     * @return array<array-key, mixed>
+     *
+     * @throws HttpException 400 when there are more than PHP takes (max_input_vars, max_input_nesting_level), or the target is no URI
+     */
     public function getQueryParams(): array
     {
-        if ($this->query === null) {
-            parse_str($this->getUri()->getQuery(), $this->query);
-        }
-
-        return $this->query;
+        return $this->query ??= Query::parse($this->getUri()->getQuery());
     }
 
     /** @param array<array-key, mixed> $query */

@@ -15,8 +15,21 @@ final class GzipStream implements StreamInterface
     /** Bytes that are read at once. */
     private const PIECE = 16_384;
 
+    /** Bytes that one read compresses at most; zlib itself would take megabytes of zeros before it gives anything. */
+    private const AT_ONCE = 262_144;
+
     private readonly int $flush;
+
+    /** Whether others may read the source, too, before, meanwhile and after. */
+    private readonly bool $seekable;
+
+    /** @var int|null bytes that the source must have; null when nobody knows */
+    private readonly ?int $size;
+
     private ?\DeflateContext $deflate = null;
+
+    /** Bytes of the source that were read. */
+    private int $taken = 0;
 
     /** Whether all that comes of the source is in $rest, or nobody wants it any more. */
     private bool $ended = false;
@@ -28,20 +41,32 @@ final class GzipStream implements StreamInterface
 
     private int $position = 0;
 
-    /** @param StreamInterface $source is read from where it stands, and closed with this one */
+    /**
+     * @param StreamInterface $source read from its beginning, and left open, if it is seekable: wherever others leave it meanwhile;
+     *                                any other is read from where it stands, and closed with this one
+     */
     public function __construct(private readonly StreamInterface $source, private readonly int $level)
     {
-        $this->flush = $source->getSize() === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
+        $size = $source->getSize();
+        $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
+        $this->seekable = $source->isSeekable();
+        $this->size = $this->seekable ? $size : null;
     }
 
+    /**
+     * Gives something unless it is at the end, or the source has nothing yet.
+     *
+     * @throws \LengthException when the source is shorter than it said: what was compressed must not be taken for whole
+     */
     public function read(int $length): string
     {
-        while ($this->offset === \strlen($this->rest) && !$this->ended) {
-            $bytes = $this->source->read(self::PIECE);
-            if ($bytes === '' && !$this->source->eof()) {
+        $enough = $this->taken + self::AT_ONCE;
+        while ($this->offset === \strlen($this->rest) && !$this->ended && $this->taken < $enough) {
+            $bytes = $this->take();
+            if ($bytes === null) {
                 break;
             }
-            $this->compress($bytes);
+            $this->compress($bytes, $this->taken < $enough ? $this->flush : \ZLIB_SYNC_FLUSH);
         }
         $bytes = substr($this->rest, $this->offset, $length);
         $this->offset += \strlen($bytes);
@@ -63,18 +88,38 @@ final class GzipStream implements StreamInterface
     public function close(): void
     {
         [$this->ended, $this->deflate, $this->rest, $this->offset] = [true, null, '', 0];
-        $this->source->close();
+        if (!$this->seekable) {
+            $this->source->close();
+        }
+    }
+
+    /** @return string|null '' at the end; null when there is nothing yet */
+    private function take(): ?string
+    {
+        if ($this->seekable && $this->source->tell() !== $this->taken) {
+            $this->source->seek($this->taken);
+        }
+        $bytes = $this->source->read(self::PIECE);
+        $this->taken += \strlen($bytes);
+        if ($bytes === '' && !$this->source->eof()) {
+            return null;
+        }
+        if ($bytes === '' && !$this->ended && $this->taken < $this->size) {
+            throw new \LengthException("The body has {$this->taken} bytes, not the {$this->size} that it said");
+        }
+
+        return $bytes;
     }
 
     /** @param string $bytes '' for the end */
-    private function compress(string $bytes): void
+    private function compress(string $bytes, int $flush): void
     {
         if ($this->ended) {
             return; // it was closed meanwhile
         }
         $this->deflate ??= self::begin($this->level);
         $this->ended = $bytes === '';
-        $this->rest = (string) deflate_add($this->deflate, $bytes, $this->ended ? \ZLIB_FINISH : $this->flush);
+        $this->rest = (string) deflate_add($this->deflate, $bytes, $this->ended ? \ZLIB_FINISH : $flush);
         $this->offset = 0;
         $this->deflate = $this->ended ? null : $this->deflate;
     }

@@ -133,7 +133,7 @@ final class ResponseWriter
             } elseif ($key === 'date') {
                 $date = "Date: {$values[0]}\r\n";
             } elseif ($key === 'connection') {
-                $keep = $keep && strcasecmp($values[0], 'close') !== 0;
+                $keep = $keep && preg_match('/(?:^|[, \t])close(?:[, \t]|$)/i', implode(',', $values)) !== 1;
             } elseif (!isset(self::OF_CONNECTION[$key])) {
                 foreach ($values as $value) {
                     $lines .= "{$name}: {$value}\r\n";
@@ -149,7 +149,8 @@ final class ResponseWriter
         return $head . $date . $lines;
     }
 
-    private static function lengthOfNone(int $status, ?string $given, ?int $length): string
+    /** The line of Content-Length, if any, of an answer without a body to HEAD or with 304. RFC 9110, 8.6. */
+    public static function lengthOfNone(int $status, ?string $given, ?int $length): string
     {
         $length = $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : ($status === 304 ? null : $length);
 

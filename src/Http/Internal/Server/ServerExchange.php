@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Head;
@@ -24,6 +25,9 @@ final class ServerExchange implements Exchange
     private ?StreamInterface $body = null;
 
     private ?Form $form = null;
+
+    /** Why there is no form: a part of the body is gone by then, and what is left would be taken for a whole one. */
+    private ?\Throwable $failure = null;
 
     /** Null while nobody has asked for it. */
     public ?MatchedRoute $route = null;
@@ -49,7 +53,7 @@ final class ServerExchange implements Exchange
 
     public function form(): Form
     {
-        return $this->form ??= $this->connection->forms()->read($this->head->field('content-type'), $this->body());
+        return $this->form ?? $this->readForm();
     }
 
     public function cancellation(): Cancellation
@@ -82,7 +86,7 @@ final class ServerExchange implements Exchange
     /** It was answered: what is left of the body is not the handler's any more. */
     public function end(): void
     {
-        $this->body = null; // which leads back to this object
+        $this->body = $this->failure = null; // which lead back to this object
     }
 
     /** Nobody wants the answer any more. */
@@ -90,5 +94,18 @@ final class ServerExchange implements Exchange
     {
         $this->left ??= $why;
         $this->leaving?->cancel($why);
+    }
+
+    /** @throws HttpException */
+    private function readForm(): Form
+    {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        try {
+            return $this->form = $this->connection->forms()->read($this->head->field('content-type'), $this->body());
+        } catch (\Throwable $failure) {
+            throw $this->failure = $failure;
+        }
     }
 }

@@ -104,6 +104,39 @@ final class RequestTest extends TestCase
         self::assertSame($cookies, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$field}\r\n\r\n")->getCookieParams());
     }
 
+    public function testAllVariablesOfAQueryAreThere(): void
+    {
+        $query = implode('&', array_fill(0, 1000, 'a[]=1'));
+
+        self::assertSame(['a' => array_fill(0, 1000, '1')], self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
+        self::assertSame(['a' => array_fill(0, 1000, '1')], self::request("GET /?&&{$query}&&& HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(), 'nothing between two separators is no variable');
+        self::assertCount(1, self::request('GET /?a=' . str_repeat('x', 8000) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
+        self::assertSame(['a' => ['b' => str_repeat('[', 100)]], self::request('GET /?a[b]=' . str_repeat('[', 100) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function queriesOfWhichPhpWouldDropSomething(): iterable
+    {
+        yield 'variables' => [implode('&', array_fill(0, 1001, 'a[]=1')), 'The query has more than 1000 variables'];
+        yield 'short variables' => [str_repeat('a&', 1001), 'The query has more than 1000 variables'];
+        yield 'brackets' => ['b&a' . str_repeat('[x]', 65) . '=1', 'The name of a variable of the query has more than 64 brackets'];
+        yield 'encoded brackets' => ['a' . str_repeat('%5Bx%5d', 65), 'The name of a variable of the query has more than 64 brackets'];
+    }
+
+    #[DataProvider('queriesOfWhichPhpWouldDropSomething')]
+    public function testAQueryOfWhichPhpWouldDropSomethingIsRefused(string $query, string $why): void
+    {
+        $request = self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n");
+        foreach ([1, 2] as $time) {
+            try {
+                $request->getQueryParams();
+                self::fail("The query is taken the time {$time}");
+            } catch (HttpException $refusal) {
+                self::assertSame([400, $why], [$refusal->status, $refusal->getMessage()]);
+            }
+        }
+    }
+
     public function testARequestIsNeverChanged(): void
     {
         $request = self::request("GET /a?b=1 HTTP/1.1\r\nHost: a\r\n\r\n");

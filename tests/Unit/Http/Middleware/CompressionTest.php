@@ -98,14 +98,96 @@ final class CompressionTest extends TestCase
         self::assertSame('ab', gzdecode(self::readBy($body, 100)));
     }
 
-    public function testABodyIsReadFromWhereItStands(): void
+    public function testASeekableBodyIsCompressedFromItsBeginning(): void
     {
-        foreach ([2000, 200_000] as $size) {
-            $stream = Stream::create(str_repeat('x', 10) . str_repeat('y', $size));
-            $stream->seek(10);
+        foreach ([3000, 200_000] as $size) {
+            $text = self::text($size);
+            $written = new OtherResponse(200, ['Content-Type' => 'text/html']);
+            $written->getBody()->write($text);
+            $looked = Response::text($text);
+            self::assertSame($text, (string) $looked->getBody());
+            $halfway = Stream::create($text);
+            $halfway->seek(1000);
 
-            self::assertSame(str_repeat('y', $size), gzdecode(self::readBy(self::answer(new Response(200, ['Content-Type' => 'text/plain'], $stream))->getBody(), 8192)));
+            foreach ([$written, $looked, new Response(200, ['Content-Type' => 'text/plain'], $halfway)] as $response) {
+                self::assertSame($text, gzdecode((string) self::answer($response)->getBody()));
+            }
         }
+    }
+
+    public function testASeekableBodyThatIsLeftAsItIsCanBeAnsweredWithAgain(): void
+    {
+        foreach ([3000, 200_000] as $size) {
+            $text = self::text($size);
+            $response = new Response(200, ['Content-Type' => 'text/plain'], Stream::create($text));
+            foreach ([1, 2] as $time) {
+                $body = self::answer($response)->getBody();
+                self::assertSame($text, gzdecode($body->getContents()), "time {$time}");
+                $body->close();
+            }
+            self::answer($response)->getBody()->close(); // before its end
+
+            self::assertSame($text, (string) $response->getBody());
+        }
+    }
+
+    public function testOneSeekableBodyIsCompressedForSeveralAtOnce(): void
+    {
+        $text = self::text(200_000);
+        $response = new Response(200, ['Content-Type' => 'text/plain'], Stream::create($text));
+        $bodies = [self::answer($response)->getBody(), self::answer($response)->getBody()];
+        $bytes = ['', ''];
+        for ($round = 0; $round < 100 && (!$bodies[0]->eof() || !$bodies[1]->eof()); ++$round) {
+            foreach ($bodies as $i => $body) {
+                $bytes[$i] .= $body->read(10_000);
+            }
+            $response->getBody()->seek(7); // whoever else has it
+        }
+
+        self::assertSame([$text, $text], array_map(gzdecode(...), $bytes));
+    }
+
+    public function testABodyThatWasReadAndCanNotBeReadAgainIsLeftForTheServerToRefuse(): void
+    {
+        $response = Response::stream([str_repeat('x', 2000)], 'text/plain');
+        self::answer($response)->getBody()->getContents();
+
+        self::assertSame($response, self::answer($response));
+    }
+
+    public function testABodyThatIsShorterThanItSaidIsNotTakenForWhole(): void
+    {
+        $source = self::createStub(StreamInterface::class);
+        $source->method('isSeekable')->willReturn(true);
+        $source->method('getSize')->willReturn(100_000);
+        $source->method('eof')->willReturn(true);
+        $source->method('read')->willReturn('');
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+
+        $this->expectException(\LengthException::class);
+        $this->expectExceptionMessage('The body has 0 bytes, not the 100000 that it said');
+        $body->getContents();
+    }
+
+    public function testABodyThatBecomesMuchSmallerIsCompressedInManyReads(): void
+    {
+        $source = new Pieces(array_fill(0, 400, str_repeat("\0", 16_384)));
+        $reads = 0;
+        $source->meanwhile = static function () use (&$reads): void {
+            ++$reads;
+        };
+        $source->size = 400 * 16_384;
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+        $bytes = '';
+        while (!$body->eof()) {
+            $before = $reads;
+            $bytes .= $piece = $body->read(65_536);
+            self::assertNotSame('', $piece, 'who gets nothing waits');
+            self::assertLessThanOrEqual(16, $reads - $before);
+        }
+
+        self::assertSame(str_repeat("\0", 400 * 16_384), gzdecode($bytes));
+        self::assertSame(str_repeat("\0", 4_000_000), gzdecode(self::answer(Response::text(str_repeat("\0", 4_000_000)))->getBody()->getContents()));
     }
 
     public function testClosingTheBodyClosesItsSource(): void
@@ -278,6 +360,18 @@ final class CompressionTest extends TestCase
         $source->meanwhile = static fn() => throw new \LogicException('Nobody was to read');
 
         self::assertSame('gzip', self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source), 'HEAD')->getHeaderLine('Content-Encoding'));
+    }
+
+    public function testHeadLeavesASeekableBodyWhereItStands(): void
+    {
+        foreach ([2000, 200_000] as $size) {
+            $source = Stream::create(str_repeat('x', $size));
+            $source->seek(10);
+            $head = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source), 'HEAD');
+            $head->getBody()->close();
+
+            self::assertSame(['gzip', false, 10], [$head->getHeaderLine('Content-Encoding'), $head->hasHeader('Content-Length'), $source->tell()]);
+        }
     }
 
     public function testWhatTheHandlerVariesByIsKept(): void

@@ -14,6 +14,9 @@ final class Pieces implements StreamInterface
 
     public bool $closed = false;
 
+    /** In bytes; null when nobody knows. */
+    public ?int $size = null;
+
     /** @var (\Closure(): mixed)|null what happens while it is read */
     public ?\Closure $meanwhile = null;
 
@@ -32,6 +35,11 @@ final class Pieces implements StreamInterface
     public function eof(): bool
     {
         return $this->pieces === [];
+    }
+
+    public function getSize(): ?int
+    {
+        return $this->size;
     }
 
     public function tell(): int

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Http\Server;
 use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Internal\Message\Head;
@@ -86,6 +87,20 @@ final class ResponseWriterTest extends TestCase
         [$written, $keep] = self::write(Response::text('', headers: ['Connection' => 'Close']));
         self::assertContains('Connection: close', $written->lines);
         self::assertFalse($keep);
+    }
+
+    /** @param list<string> $values */
+    #[TestWith([['close'], false])]
+    #[TestWith([['keep-alive', 'close'], false])]
+    #[TestWith([['X-Field, Close'], false])]
+    #[TestWith([["close\t,x", 'y'], false])]
+    #[TestWith([['keep-alive'], true])]
+    #[TestWith([['x-close', 'closed, close-x'], true])]
+    public function testAnyOfTheConnectionsOptionsClosesIt(array $values, bool $kept): void
+    {
+        [$written, $keep] = self::write(Response::text('')->withHeader('Connection', $values));
+
+        self::assertSame([$kept, $kept ? [] : ['Connection: close']], [$keep, array_values(array_filter($written->lines, static fn(string $line): bool => str_starts_with($line, 'Connection')))]);
     }
 
     public function testHeadIsToldTheLengthAndGetsNoBody(): void

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\HttpException;
+
+/** The variables of a query as PHP makes them; where PHP would warn and leave some out, the query is refused. */
+final class Query
+{
+    private function __construct() {}
+
+    /**
+     * @return array<array-key, mixed>
+     *
+     * @throws HttpException 400 when there are more than max_input_vars, or more brackets in a name than max_input_nesting_level
+     */
+    public static function parse(string $query): array
+    {
+        [$variables, $depth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
+        // So short a query can't have too much of either.
+        if (\strlen($query) > min(2 * $variables, $depth)) {
+            self::check($query, $variables, $depth);
+        }
+        parse_str($query, $values);
+
+        return $values;
+    }
+
+    /** @throws HttpException */
+    private static function check(string $query, int $variables, int $depth): void
+    {
+        $brackets = substr_count($query, '[') + substr_count($query, '%5');
+        if (\strlen($query) <= 2 * $variables && $brackets <= $depth) {
+            return;
+        }
+        $count = 0;
+        foreach (explode('&', strtr($query, self::separators())) as $pair) {
+            $count += $pair === '' ? 0 : 1;
+            if ($count > $variables) {
+                throw Refusal::malformed("The query has more than {$variables} variables");
+            }
+            if ($brackets > $depth && substr_count(urldecode(explode('=', $pair, 2)[0]), '[') > $depth) {
+                throw Refusal::malformed("The name of a variable of the query has more than {$depth} brackets");
+            }
+        }
+    }
+
+    /** @return array<array-key, string> the characters each of which ends a variable */
+    private static function separators(): array
+    {
+        return array_fill_keys(str_split((string) \ini_get('arg_separator.input')), '&');
+    }
+}

@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use Nyholm\Psr7\Factory\Psr17Factory;
+use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Middleware\Compression;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\Future\await;
+
+/** Answers that are compressed on their way. */
+#[RequiresPhpExtension('zlib')]
+final class CompressionTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ServesHttp;
+
+    private const GZIP = "Accept-Encoding: gzip\r\n";
+
+    public function testABodyThatWasWrittenIsSentWhole(): void
+    {
+        $this->serveCompressed(static function (): ResponseInterface {
+            $response = (new Psr17Factory())->createResponse()->withHeader('Content-Type', 'text/html');
+            $response->getBody()->write(str_repeat('hello ', 500));
+
+            return $response;
+        });
+        $client = $this->client();
+
+        self::assertSame(str_repeat('hello ', 500), gzdecode($client->get('/', self::GZIP)->response()->body));
+        self::assertSame(str_repeat('hello ', 500), $client->get('/')->response()->body);
+    }
+
+    public function testAResponseThatIsKeptIsSentAgainAndAgain(): void
+    {
+        foreach ([3_000, 300_000] as $size) {
+            $text = substr(base64_encode(random_bytes(300_000)), 0, $size);
+            $response = new Response(200, ['Content-Type' => 'text/plain'], Stream::create($text));
+            $this->serveCompressed(static fn(): ResponseInterface => $response);
+            $client = $this->client();
+            foreach ([1, 2] as $time) {
+                self::assertTrue($text === gzdecode($client->get('/', self::GZIP)->response()->body), "compressed, time {$time}");
+                self::assertTrue($text === $client->get('/')->response()->body, "as it is, time {$time}");
+            }
+        }
+    }
+
+    public function testAResponseIsSentToSeveralAtOnce(): void
+    {
+        $text = base64_encode(random_bytes(6_000_000));
+        $response = new Response(200, ['Content-Type' => 'text/plain'], Stream::create($text));
+        $this->serveCompressed(static fn(): ResponseInterface => $response);
+        $clients = [$this->client()->get('/', self::GZIP), $this->client()->get('/', self::GZIP), $this->client()->get('/')];
+        $bodies = await(array_map(static fn($client) => Async::run(static fn(): string => $client->response()->body), $clients));
+
+        self::assertTrue($text === gzdecode($bodies[0]), 'the first');
+        self::assertTrue($text === gzdecode($bodies[1]), 'the second');
+        self::assertTrue($text === $bodies[2], 'the one that is not compressed');
+    }
+
+    public function testABodyThatCanBeReadOnceIsNotAnsweredWithTwice(): void
+    {
+        $response = Response::stream([str_repeat('once ', 1000)], 'text/plain');
+        $this->serveCompressed(static fn(): ResponseInterface => $response);
+        $client = $this->client()->get('/', self::GZIP)->get('/', self::GZIP);
+
+        self::assertSame(str_repeat('once ', 1000), gzdecode($client->response()->body));
+        self::assertSame(500, $client->response()->status, 'nothing would be taken for whole');
+    }
+
+    /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
+    private function serveCompressed(\Closure $handler): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => (new Compression())->process($request, new class ($handler) implements RequestHandlerInterface {
+            /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
+            public function __construct(private readonly \Closure $handler) {}
+
+            public function handle(ServerRequestInterface $request): ResponseInterface
+            {
+                return ($this->handler)($request);
+            }
+        }));
+    }
+}

@@ -1,0 +1,172 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Message\IterableStream;
+
+final class IterableStreamTest extends TestCase
+{
+    /** @return iterable<string, array{iterable<string>, list<string>}> */
+    public static function iterables(): iterable
+    {
+        yield 'an array' => [['ab', 'c'], ['ab', 'c', '']];
+        yield 'an array with names' => [['x' => 'ab', 'y' => 'c'], ['ab', 'c', '']];
+        yield 'a generator' => [(static fn(): \Generator => yield from ['ab', 'c'])(), ['ab', 'c', '']];
+        yield 'an iterator' => [new \ArrayIterator(['ab', 'c']), ['ab', 'c', '']];
+        yield 'an aggregate' => [self::aggregate(), ['ab', 'c', '']];
+        yield 'an empty array' => [[], ['']];
+        yield 'an empty generator' => [(static fn(): \Generator => yield from [])(), ['']];
+        yield 'nothing but empty chunks' => [['', '', ''], ['']];
+        yield 'empty chunks between others' => [['', 'ab', '', '', 'c', ''], ['ab', 'c', '']];
+        yield 'a zero' => [['0', '', '0'], ['0', '0', '']];
+        yield 'longer ones' => [[str_repeat('x', 250), 'y'], [str_repeat('x', 100), str_repeat('x', 100), str_repeat('x', 50), 'y', '']];
+    }
+
+    /**
+     * @param iterable<string> $chunks
+     * @param list<string>     $pieces
+     */
+    #[DataProvider('iterables')]
+    public function testEachReadGivesOneChunkAtMost(iterable $chunks, array $pieces): void
+    {
+        $stream = new IterableStream($chunks);
+        self::assertFalse($stream->eof(), 'Nobody has looked whether there is anything');
+        $read = [];
+        $position = 0;
+        while (!$stream->eof()) {
+            $read[] = $piece = $stream->read(100);
+            self::assertSame($position += \strlen($piece), $stream->tell());
+        }
+
+        self::assertSame([$pieces, ''], [$read, $stream->read(100)]);
+    }
+
+    public function testNothingIsAskedForBeforeItIsRead(): void
+    {
+        /** @var \ArrayObject<int, string> $asked */
+        $asked = new \ArrayObject();
+        $stream = new IterableStream((static function () use ($asked): \Generator {
+            foreach (['a', 'b'] as $chunk) {
+                $asked[] = $chunk;
+                yield $chunk;
+            }
+        })());
+        self::assertCount(0, $asked);
+        $stream->read(100);
+
+        self::assertSame(['a'], $asked->getArrayCopy());
+    }
+
+    public function testManyEmptyChunksAreSkippedInManyReads(): void
+    {
+        $asked = 0;
+        $stream = new IterableStream((static function () use (&$asked): \Generator {
+            for (; $asked < 1050; ++$asked) {
+                yield '';
+            }
+            yield 'end';
+        })());
+        for ($read = 1; $read <= 10; ++$read) {
+            self::assertSame('', $stream->read(100));
+            self::assertFalse($stream->eof());
+            self::assertLessThanOrEqual($read * 100, $asked);
+        }
+
+        self::assertSame('end', $stream->read(100));
+    }
+
+    public function testWhoAsksForAllGetsAll(): void
+    {
+        $chunks = ['begin', ...array_fill(0, 1000, ''), 'end'];
+
+        self::assertSame('beginend', (new IterableStream($chunks))->getContents());
+        self::assertSame('beginend', (string) new IterableStream($chunks));
+    }
+
+    public function testALongChunkIsReadInShortPiecesWithoutBeingCopiedEachTime(): void
+    {
+        $stream = new IterableStream([str_repeat('x', 64 << 20)]);
+        $begun = hrtime(true);
+        $bytes = 0;
+        while (!$stream->eof()) {
+            $bytes += \strlen($stream->read(16_384));
+        }
+
+        self::assertSame(64 << 20, $bytes);
+        self::assertLessThan(2.0, (hrtime(true) - $begun) / 1e9, 'the rest copied for each piece takes more than ten');
+    }
+
+    public function testClosingLetsAGeneratorGoWhereItStands(): void
+    {
+        $ended = [];
+        $chunks = static function () use (&$ended): \Generator {
+            try {
+                yield 'a';
+                yield 'b';
+            } finally {
+                $ended[] = 'finally';
+            }
+        };
+        $aggregate = new class ($chunks) implements \IteratorAggregate {
+            /** @param \Closure(): \Generator<int, string> $chunks */
+            public function __construct(private readonly \Closure $chunks) {}
+
+            public function getIterator(): \Traversable
+            {
+                return ($this->chunks)();
+            }
+        };
+        foreach ([new IterableStream($chunks()), new IterableStream($aggregate)] as $number => $stream) {
+            $stream->read(100);
+            self::assertCount($number, $ended);
+            $stream->close();
+            self::assertCount($number + 1, $ended);
+
+            self::assertSame([true, '', 1], [$stream->eof(), $stream->read(100), $stream->tell()]);
+        }
+    }
+
+    public function testItMayBeClosedByWhatItReads(): void
+    {
+        $stream = null;
+        $ended = false;
+        $stream = new IterableStream((static function () use (&$stream, &$ended): \Generator {
+            try {
+                yield 'a';
+                $stream?->close();
+                yield 'b';
+            } finally {
+                $ended = true;
+            }
+        })());
+
+        self::assertSame(['a', '', true, true], [$stream->read(100), $stream->read(100), $stream->eof(), $ended]);
+    }
+
+    public function testWhatAGeneratorThrowsComesThrough(): void
+    {
+        $stream = new IterableStream((static function (): \Generator {
+            yield 'a';
+            throw new \RuntimeException('No more rows');
+        })());
+        $stream->read(100);
+
+        $this->expectExceptionObject(new \RuntimeException('No more rows'));
+        $stream->read(100);
+    }
+
+    /** @return \IteratorAggregate<int, string> */
+    private static function aggregate(): \IteratorAggregate
+    {
+        return new class implements \IteratorAggregate {
+            public function getIterator(): \Traversable
+            {
+                yield from ['ab', 'c'];
+            }
+        };
+    }
+}
