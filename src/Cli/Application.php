@@ -83,7 +83,7 @@ final class Application extends ConsoleApplication
             new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show the help of a command'),
             new InputOption('version', 'V', InputOption::VALUE_NONE, 'Show the version'),
             new InputOption('ansi', null, InputOption::VALUE_NEGATABLE, "Use colours, or none; else they are used\non a terminal unless NO_COLOR is set"),
-            new InputOption('verbose', 'v|vv|vvv', InputOption::VALUE_NONE, 'With -vvv, log each step to standard error'),
+            new InputOption('verbose', 'v|vv|vvv', InputOption::VALUE_NONE, "With -vvv, spindle run logs each step to\nstandard error"),
         ]);
     }
 

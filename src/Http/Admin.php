@@ -9,9 +9,10 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Http\Internal\Admin\Direct;
 use Spindle\Http\Internal\Admin\Health;
-use Spindle\Http\Internal\Admin\Ledger;
 use Spindle\Http\Internal\Admin\Metrics;
+use Spindle\Http\Internal\Admin\Overview;
 use Spindle\Http\Internal\Admin\ServersHere;
 use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Http\Internal\Admin\Source;
@@ -33,41 +34,38 @@ use Spindle\Http\Internal\Admin\StatusPage;
  */
 final readonly class Admin implements RequestHandlerInterface
 {
-    private Ledger $ledger;
-
     private Health $health;
 
     private function __construct(
-        private Source $source,
+        private Overview $overview,
         private ?StatusPage $page = null,
         private LoggerInterface $logger = new NullLogger(),
     ) {
-        $this->ledger = new Ledger();
-        $this->health = new Health($source, $logger);
+        $this->health = new Health($overview, $logger);
     }
 
     /** Speaks for servers of this process. */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
-        return new self(new ServersHere([$server, ...array_values($more)]));
+        return self::from(new ServersHere([$server, ...array_values($more)]));
     }
 
     /** @internal */
-    public static function from(Source $source): self
+    public static function from(Source|Overview $source): self
     {
-        return new self($source);
+        return new self($source instanceof Source ? new Direct($source) : $source);
     }
 
     /** Adds the page. Of what is registered and tells `in_use` and `max`, it draws how much is used. */
     public function withStatusPage(): self
     {
-        return new self($this->source, new StatusPage(), $this->logger);
+        return new self($this->overview, new StatusPage(), $this->logger);
     }
 
     /** @param LoggerInterface $logger is told why checks fail, which nobody else is */
     public function withLogger(LoggerInterface $logger): self
     {
-        return new self($this->source, $this->page, $logger);
+        return new self($this->overview, $this->page, $logger);
     }
 
     public function handle(ServerRequestInterface $request): Response
@@ -98,15 +96,13 @@ final readonly class Admin implements RequestHandlerInterface
 
     private function metrics(): Response
     {
-        $processes = $this->source->statistics();
-
-        return Response::binary(Metrics::of($this->ledger->sum($processes), $processes), Metrics::TYPE, headers: ['Cache-Control' => 'no-store']);
+        return Response::binary(Metrics::of($this->overview->figures()), Metrics::TYPE, headers: ['Cache-Control' => 'no-store']);
     }
 
     private function events(ServerRequestInterface $request): Response
     {
         $leaving = $request->getAttribute(Cancellation::class);
 
-        return Response::events((new Snapshots($this->source, $this->ledger))->follow($leaving instanceof Cancellation ? $leaving : null));
+        return Response::events((new Snapshots($this->overview))->follow($leaving instanceof Cancellation ? $leaving : null));
     }
 }

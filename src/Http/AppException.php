@@ -51,6 +51,17 @@ final class AppException extends \RuntimeException implements SpindleException
         return new self($app, "{$who} returned {$what}: " . self::WANTED);
     }
 
+    /**
+     * @internal
+     *
+     * @param string $who    "app.php", or what in it returned the closure
+     * @param string $reason "takes 2 arguments"
+     */
+    public static function noHandler(string $app, string $who, string $reason): self
+    {
+        return new self($app, "{$who} returned a closure that {$reason}: " . self::WANTED);
+    }
+
     /** @internal What another process said that was to serve it. */
     public static function told(string $app, string $message): self
     {

@@ -28,7 +28,7 @@ final readonly class Application implements RequestHandlerInterface
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
      * @param array<string, Statistics>      $statistics pools and other things that the metrics and the status page show, by name
-     * @param array<string, \Closure(): void> $checks    by name; one that throws, or takes longer than a second, has /healthz answer 503
+     * @param array<string, \Closure(): void> $checks    by name; one that throws, or takes longer than 0.7 seconds, has /healthz answer 503
      * @param HttpServerOptions              $options    limits and deadlines
      */
     public function __construct(

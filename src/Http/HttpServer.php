@@ -27,6 +27,7 @@ final class HttpServer
     private readonly Application $application;
     private readonly HttpServerOptions $options;
     private readonly Service $service;
+    private readonly Checks $checks;
 
     /** Unix time. */
     private readonly float $started;
@@ -53,6 +54,7 @@ final class HttpServer
         $this->application = $handler instanceof Application ? $handler : new Application($handler);
         $this->options = $options ?? $this->application->options;
         $this->service = new Service($this->application->handler, $this->options, $logger ?? $this->application->logger);
+        $this->checks = new Checks($this->application->checks);
         $this->started = microtime(true);
         $this->begunToStop = new DeferredFuture();
     }
@@ -151,13 +153,25 @@ final class HttpServer
     }
 
     /**
-     * Runs the checks of the application side by side.
+     * Runs the checks of the application side by side. One that still runs is not begun again.
      *
-     * @return array<string, string|null> by name: why it failed, or null
+     * @return array<string, string|null> by name: why it failed or that it is late, or null
      */
     public function check(): array
     {
-        return Checks::run($this->application->checks);
+        return $this->checks->run();
+    }
+
+    /**
+     * What {@see check()} says when all are late.
+     *
+     * @internal
+     *
+     * @return array<string, string>
+     */
+    public function lateChecks(): array
+    {
+        return $this->checks->late();
     }
 
     /**

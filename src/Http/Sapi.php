@@ -17,6 +17,8 @@ use Spindle\Http\Internal\Sapi\Environment;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Server\ResponseWriter;
 
+use function Amp\delay;
+
 /**
  * Runs the application that `spindle serve` runs under PHP-FPM, PHP's built-in server and any other SAPI: one request in
  * each run of the script. The front controller has three lines:
@@ -30,6 +32,10 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 final class Sapi
 {
     private const PIECE = 65_536;
+
+    /** Seconds after which a body is asked again that had nothing, and was not at its end; twice as long each time, up to the second. */
+    private const PAUSE = 0.001;
+    private const LONGEST_PAUSE = 0.1;
 
     private function __construct() {}
 
@@ -75,9 +81,15 @@ final class Sapi
             }
         }
         $length = $whole ?? ResponseWriter::length($response, $body);
-        $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        if ($length !== null && ($hasBody || $head->method === 'HEAD')) {
-            header("Content-Length: {$length}");
+        $status = $response->getStatusCode();
+        $hasBody = ResponseWriter::hasBody($status, $head);
+        $line = match (true) {
+            $hasBody => $length === null ? '' : "Content-Length: {$length}",
+            $status === 204 => '',
+            default => rtrim(ResponseWriter::lengthOfNone($status, $response->getHeaderLine('Content-Length'), $length)),
+        };
+        if ($line !== '') {
+            header($line);
         }
         try {
             $hasBody && self::sendBody($body, $length, $exchange);
@@ -88,9 +100,15 @@ final class Sapi
 
     private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): bool
     {
-        $sent = 0;
+        $sent = $empty = 0;
         while (!$body->eof() && $sent !== $length) {
-            $piece = $body->read($length === null ? self::PIECE : min(self::PIECE, $length - $sent));
+            $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
+            $piece = substr($body->read($size), 0, $size);
+            if ($piece === '') {
+                delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** $empty++));
+                continue;
+            }
+            $empty = 0;
             $sent += \strlen($piece);
             echo $piece;
             while (ob_get_level() > 0) {

@@ -31,7 +31,7 @@ use Spindle\Internal\CpuCount;
 final readonly class Supervisor
 {
     /**
-     * @param string       $app       path of a file that returns the application: a handler or an {@see Application}, a closure without parameters that makes one, or a PSR-11 container that has one
+     * @param string       $app       path of a file that returns the application, looked up anew for each process: a handler or an {@see Application}, a closure without parameters that makes one, or a PSR-11 container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger of this process and of the others; an application with a logger of its own uses that
      */
@@ -107,7 +107,7 @@ final readonly class Supervisor
      */
     private function superviseAll(int $processes, array $sockets, array $admin, string $ready): int
     {
-        $app = str_starts_with($this->app, '/') ? $this->app : getcwd() . "/{$this->app}";
+        $app = str_starts_with($this->app, '/') ? $this->app : self::folder() . "/{$this->app}";
         $duties = array_map(fn(int $number): Duty => new Duty("worker {$number}", $sockets, fn(Link $link): HttpServer => $this->server($app, $link)), range(1, $processes));
         if ($admin !== []) {
             $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
@@ -115,6 +115,19 @@ final readonly class Supervisor
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
         return (new Fleet($app, $duties, $ready, $this->options, $this->logger, $files))->run();
+    }
+
+    /**
+     * The current one by the name that the shell knows it by: where that has a symbolic link in it, a reload follows the
+     * link to the release that it leads to by then. getcwd() would name the release of the start.
+     */
+    private static function folder(): string
+    {
+        $named = (string) getenv('PWD');
+        [$there, $here] = [str_starts_with($named, '/') ? @stat($named) : false, stat('.')];
+        $isHere = $there !== false && $here !== false && [$there['dev'], $there['ino']] === [$here['dev'], $here['ino']];
+
+        return $isHere ? $named : (string) getcwd();
     }
 
     /**

@@ -22,10 +22,13 @@ final class ServeUsageTest extends TestCase
         yield 'an address with a path' => [['--listen', 'http://127.0.0.1:8080/'], "option --listen: 'http://127.0.0.1:8080/' is not allowed; {$forms}"];
         yield 'one address of several' => [['--listen', '127.0.0.1:0', '--listen', ''], "option --listen: '' is not allowed; {$forms}"];
         yield 'an admin address' => [['--admin', 'localhost'], "option --admin: 'localhost' is not allowed; {$forms}"];
+        yield 'a port' => [['--listen', '127.0.0.1:65536'], "option --listen: '127.0.0.1:65536' is not allowed; give a port from 0 to 65535"];
+        yield 'a port for operators' => [['--admin', '[::1]:99999'], "option --admin: '[::1]:99999' is not allowed; give a port from 0 to 65535"];
         yield 'TLS without a certificate' => [['--listen', 'tls://127.0.0.1:0'], "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own"];
         yield 'a status page nowhere' => [['--status'], 'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)'];
         yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
         yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
+        yield 'more memory than there can be' => [['--max-memory', '9999999999G'], "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has"];
         yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, more than 0"];
         yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
@@ -106,6 +109,16 @@ final class ServeUsageTest extends TestCase
             self::assertMatchesRegularExpression("/^spindle: .* takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced\n$/D", $process->getErrorOutput());
         }
         self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testTheHelpSaysWhichCommandLogsItsSteps(): void
+    {
+        foreach (['run', 'serve'] as $command) {
+            $process = $this->process([$command, '--help']);
+            $process->run();
+
+            self::assertMatchesRegularExpression('/-v\|vv\|vvv, --verbose\s+With -vvv, spindle run logs each step to\s+standard error$/m', $process->getOutput());
+        }
     }
 
     public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void

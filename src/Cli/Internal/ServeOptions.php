@@ -11,7 +11,8 @@ use Symfony\Component\Console\Input\InputInterface;
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
-    private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):\d{1,5}|unix://.+)$~Ds';
+    private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const LAST_PORT = 65_535;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
     /**
@@ -49,8 +50,11 @@ final class ServeOptions
     /** @throws UsageException */
     private static function check(string $option, string $address, ?string $certificate): void
     {
-        if (preg_match(self::ADDRESS, $address) !== 1) {
+        if (preg_match(self::ADDRESS, $address, $match) !== 1) {
             throw UsageException::option($option, $address, 'host:port, [IPv6]:port, tls://host:port or unix:///path');
+        }
+        if ((int) ($match[1] ?? 0) > self::LAST_PORT) {
+            throw UsageException::option($option, $address, 'a port from 0 to ' . self::LAST_PORT);
         }
         if (str_starts_with($address, 'tls://') && $certificate === null) {
             throw new UsageException("option {$option}: '{$address}' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own");
@@ -105,7 +109,12 @@ final class ServeOptions
             throw UsageException::option('--max-memory', $text, 'a number of bytes from 1 on, or one with K, M or G after it');
         }
 
-        return (int) $match[1] * self::UNITS[$match[2]];
+        [, $number, $unit] = $match;
+        if ((int) $number > intdiv(\PHP_INT_MAX, self::UNITS[$unit])) {
+            throw UsageException::option('--max-memory', $text, 'less than 8589934592G, which no machine has');
+        }
+
+        return (int) $number * self::UNITS[$unit];
     }
 
     /** @throws UsageException */

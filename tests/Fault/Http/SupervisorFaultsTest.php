@@ -97,8 +97,22 @@ final class SupervisorFaultsTest extends TestCase
         $this->client()->get($path)->rest();
 
         $this->awaitLogged(\sprintf("worker 1 (pid %d) {$how}", $worker, $this->path()));
-        $this->awaitLogged('; another takes its place in 0.');
+        $this->awaitLogged("; another takes its place\n");
         self::assertNotSame((string) $worker, $this->get()->body);
+    }
+
+    public function testOneThatServedAndEndsAgainAndAgainIsReplacedWithinASecondOrSo(): void
+    {
+        $server = $this->serve(self::UNRULY, ['--processes', '1']);
+        foreach (range(1, 7) as $time) {
+            $this->client()->get('/exit')->rest();
+            $this->awaitLogged(' called exit(); another takes its place', $time);
+            self::assertSame(200, $this->get()->status);
+        }
+
+        self::assertSame(1, substr_count($server->getErrorOutput(), "another takes its place\n"), 'at once the first time');
+        self::assertSame(6, preg_match_all('/another takes its place in (\d\.\d) s$/m', $server->getErrorOutput(), $delays), $server->getErrorOutput());
+        self::assertLessThanOrEqual(1.0, (float) max('', ...$delays[1]));
     }
 
     public function testWhatACallbackThrowsIsLoggedAndTheProcessGoesOn(): void
@@ -136,6 +150,37 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame('done', $client->response()->body);
         $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
         self::assertSame('done', $this->get()->body);
+    }
+
+    public function testAProcessThatIsToldToEndStillTellsHowItIs(): void
+    {
+        $this->serve(
+            'return static function ($request) { touch(__DIR__ . "/handling"); while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005); } return Spindle\Http\Response::text("done"); };',
+            ['--processes', '1', '--admin', '127.0.0.1:0', '--stall-timeout', '0.4'],
+        );
+        [$worker] = $this->workers();
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+        posix_kill($worker, \SIGTERM);
+
+        foreach (range(1, 3) as $_) {
+            Eventually::holds(fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'), 'it says that it drains');
+        }
+        $this->file('go', '');
+        self::assertSame('done', $client->response()->body);
+        $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
+    }
+
+    public function testTheAdminProcessIsNotEndedByASignalThatIsNotTheSupervisors(): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        [, $admin] = $this->workers();
+        posix_kill($admin, \SIGTERM);
+        self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertStringNotContainsString('SIGTERM', $server->getErrorOutput());
     }
 
     public function testAHandlerThatNeverReturnsHasItsProcessKilled(): void

@@ -12,6 +12,7 @@ use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
 
 /** SIGHUP: the code is loaded anew, and nobody notices. */
 #[RequiresPhpExtension('pcntl')]
@@ -62,6 +63,34 @@ final class ServeReloadTest extends TestCase
         self::assertSame([[], [], 0], [$idlers->failed, $idlers->lostOnKept, $idlers->refused]);
         self::assertSame(0, substr_count((string) $this->serve?->getErrorOutput(), ' error '), (string) $this->serve?->getErrorOutput());
         self::assertCount(2, $this->workersInTheEnd());
+    }
+
+    public function testTheReleaseIsServedThatTheLinkInThePathLeadsTo(): void
+    {
+        foreach (['old', 'new'] as $release) {
+            mkdir($this->path($release));
+            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release}');");
+        }
+        foreach ([$this->path('current'), '/nowhere'] as $named) {
+            $this->release('old');
+            $server = $this->serve = new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"], $this->path('current'), ['PWD' => $named]);
+            $server->start();
+            $this->awaitLogged('Listening on');
+            self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
+
+            $this->release('new');
+            $this->reload();
+            $expected = $named === '/nowhere' ? 'old' : 'new';
+            Eventually::holds(fn(): bool => $this->get('/', "unix://{$this->path('socket')}")->body === $expected, "{$expected} answers");
+            $server->signal(\SIGTERM);
+            self::assertSame(0, $server->wait());
+        }
+    }
+
+    private function release(string $folder): void
+    {
+        symlink($folder, $this->path('link'));
+        rename($this->path('link'), $this->path('current'));
     }
 
     private function reload(): void

@@ -149,6 +149,39 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
+    public function testUnderLoadASignalToAllProcessesAtOnceEndsThemToo(): void
+    {
+        $server = $this->serve(self::NOTING, ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $load = new Load($this->address);
+        $load->start(4, keep: true);
+        $load->start(4, keep: false);
+        Eventually::holds(static fn(): bool => \count($load->answered) > 100, 'requests are answered');
+        $this->signalAll(\SIGTERM);
+        $load->end();
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+        self::assertSame([], array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))), 'Each request that was received is answered');
+        self::assertGreaterThan(0, $load->refused);
+        self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
+    }
+
+    public function testASignalToAllProcessesAtOnceLetsTheAdminAddressTellThatTheyDrain(): void
+    {
+        $server = $this->serve(self::SLOW, ['--processes', '2', '--admin', '127.0.0.1:0', '--stall-timeout', '0.4']);
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+        $this->signalAll(\SIGTERM);
+        $this->awaitLogged('Stopping');
+
+        foreach (range(1, 3) as $_) {
+            Eventually::holds(fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'), 'it says that they drain');
+        }
+        $this->file('go', '');
+        self::assertSame('done', $client->response()->body);
+        self::assertSame(0, $server->wait());
+        self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
+    }
+
     public function testTheFileOfAUnixSocketStaysUntilTheEnd(): void
     {
         $socket = $this->path('socket');
@@ -162,5 +195,13 @@ final class ServeStopTest extends TestCase
         $server->signal(\SIGTERM);
         self::assertSame(0, $server->wait());
         self::assertFileDoesNotExist($socket);
+    }
+
+    /** As systemd does, and `kill` with the negative number of a process group. */
+    private function signalAll(int $signal): void
+    {
+        foreach ([(int) $this->serve?->getPid(), ...$this->workers()] as $pid) {
+            posix_kill($pid, $signal);
+        }
     }
 }

@@ -13,7 +13,10 @@ use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
-use Spindle\Http\Internal\Admin\Source;
+use Spindle\Http\Internal\Admin\Condition;
+use Spindle\Http\Internal\Admin\Figures;
+use Spindle\Http\Internal\Admin\Overview;
+use Spindle\Http\Internal\Admin\Totals;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
 use Spindle\Statistics;
@@ -163,20 +166,24 @@ final class StatusPageTest extends TestCase implements Statistics
     /** In another process. */
     public static function processesThatEnd(string $address, string $admin): void
     {
-        $source = new class implements Source {
+        $overview = new class implements Overview {
             private int $asked = 0;
 
-            public function statistics(): array
+            public function figures(): Figures
             {
-                return ++$this->asked > 2 ? [] : [FixedSource::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]])];
+                $process = FixedSource::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]]);
+                $past = new Totals();
+                $past->addCounts($process);
+
+                return ++$this->asked > 2 ? new Figures([], $past) : new Figures([$process]);
             }
 
-            public function checks(): array
+            public function condition(): Condition
             {
-                return [];
+                return Condition::ready([]);
             }
         };
-        $operators = new HttpServer(Admin::from($source)->withStatusPage());
+        $operators = new HttpServer(Admin::from($overview)->withStatusPage());
         EventLoop::unreference(EventLoop::onSignal(\SIGTERM, static fn() => exit(0)));
         echo $address, ' ', implode($operators->start($admin)), "\n";
         EventLoop::run();

@@ -14,19 +14,18 @@ final class Health
     /** @var array<string, string> why checks fail, as far as that was logged */
     private array $failing = [];
 
-    public function __construct(private readonly Source $source, private readonly LoggerInterface $logger) {}
+    public function __construct(private readonly Overview $overview, private readonly LoggerInterface $logger) {}
 
     public function answer(): Response
     {
-        $stopping = array_column($this->source->statistics(), 'stopping');
-        if (!\in_array(false, $stopping, true)) {
-            return $this->unavailable($stopping === [] ? 'starting' : 'draining', []);
+        $condition = $this->overview->condition();
+        if ($condition->problem !== '') {
+            return $this->unavailable($condition->problem, []);
         }
-        $reasons = $this->source->checks();
-        $failing = array_filter($reasons, \is_string(...));
+        $failing = array_filter($condition->checks, \is_string(...));
         $this->tell($failing);
 
-        return $failing === [] ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store']) : $this->unavailable('failing', $reasons);
+        return $failing === [] ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store']) : $this->unavailable('failing', $condition->checks);
     }
 
     /** @param array<string, string> $failing why, by name */

@@ -13,10 +13,9 @@ final class Metrics
 
     private readonly Exposition $text;
 
-    /** @param list<HttpServerStatistics> $processes */
-    public static function of(Totals $totals, array $processes): string
+    public static function of(Figures $figures): string
     {
-        $metrics = new self($totals, $processes);
+        $metrics = new self($figures->totals, $figures->processes);
         $metrics->requests();
         $metrics->durations();
         $metrics->connections();

@@ -17,7 +17,7 @@ final readonly class Snapshots
     /** Seconds. */
     private const INTERVAL = 1;
 
-    public function __construct(private Source $source, private Ledger $ledger) {}
+    public function __construct(private Overview $overview) {}
 
     /**
      * Ends when the servers stop, so that this does not hold up the one that sends it; who is still there asks again.
@@ -29,10 +29,9 @@ final readonly class Snapshots
     public function follow(?Cancellation $leaving): \Generator
     {
         do {
-            $processes = $this->source->statistics();
-            $ready = \in_array(false, array_column($processes, 'stopping'), true);
-            yield new ServerSentEvent($this->snapshot($processes, $ready), retry: self::INTERVAL * 1000);
-        } while ($ready && self::wait($leaving));
+            $figures = $this->overview->figures();
+            yield new ServerSentEvent(self::snapshot($figures), retry: self::INTERVAL * 1000);
+        } while ($figures->isReady() && self::wait($leaving));
     }
 
     /** @return bool whether anybody looks any more */
@@ -47,18 +46,17 @@ final readonly class Snapshots
         }
     }
 
-    /** @param list<HttpServerStatistics> $processes */
-    private function snapshot(array $processes, bool $ready): string
+    private static function snapshot(Figures $figures): string
     {
-        $totals = $this->ledger->sum($processes);
+        $totals = $figures->totals;
 
         return (string) json_encode([
             'time' => microtime(true),
-            'ready' => $ready,
+            'ready' => $figures->isReady(),
             'bounds' => HttpServerStatistics::BOUNDS,
             'routes' => array_map(null, array_keys($totals->routes), array_values($totals->routes)),
             'pools' => array_map(null, array_keys($totals->pools), array_values($totals->pools)),
-            'processes' => array_map(self::process(...), $processes),
+            'processes' => array_map(self::process(...), $figures->processes),
         ] + get_object_vars($totals), \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);
     }
 

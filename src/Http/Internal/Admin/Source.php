@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Whom an admin address speaks for. Each method may suspend. */
+/** Servers that answer for themselves, all of them each time. Each method may suspend. */
 interface Source
 {
     /** @return list<HttpServerStatistics> of this moment, one for each process that serves or drains */

@@ -42,7 +42,7 @@ final class AppLoader
     }
 
     /**
-     * @param bool $mayBeFactory whether a closure without parameters is one
+     * @param bool $mayBeFactory whether a closure without parameters may be one; it is called to see whether it is a handler
      *
      * @throws AppException
      */
@@ -54,7 +54,7 @@ final class AppLoader
         if ($value instanceof RequestHandlerInterface) {
             return new Application($value);
         }
-        if ($value instanceof ContainerInterface && $value->has(RequestHandlerInterface::class)) {
+        if ($value instanceof ContainerInterface && self::attempt($file, static fn(): bool => $value->has(RequestHandlerInterface::class)) === true) {
             $entry = self::attempt($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
 
             return self::resolve($file, "The container in {$file}", $entry, false);
@@ -63,11 +63,7 @@ final class AppLoader
             throw AppException::returned($file, $who, $value);
         }
         if ((new \ReflectionFunction($value))->getNumberOfParameters() > 0) {
-            /** @var \Closure(ServerRequestInterface): ResponseInterface $value */
-            return new Application($value);
-        }
-        if (!$mayBeFactory) {
-            throw AppException::returned($file, $who, $value);
+            return new Application(self::handler($file, $who, $value));
         }
 
         $made = self::attempt($file, $value);
@@ -76,7 +72,23 @@ final class AppLoader
             return new Application($value); // it is a handler that does not look at the request
         }
 
-        return self::resolve($file, "The factory in {$file}", $made, false);
+        return $mayBeFactory ? self::resolve($file, "The factory in {$file}", $made, false) : throw AppException::returned($file, $who, $value);
+    }
+
+    /**
+     * @return \Closure(ServerRequestInterface): ResponseInterface
+     *
+     * @throws AppException when it can't be called with a request alone
+     */
+    private static function handler(string $file, string $who, \Closure $closure): \Closure
+    {
+        $signature = new HandlerSignature($closure);
+        if ($signature->refusal !== null) {
+            throw AppException::noHandler($file, $who, $signature->refusal);
+        }
+
+        /** @var \Closure(ServerRequestInterface): ResponseInterface $closure */
+        return $closure;
     }
 
     /**

@@ -103,6 +103,7 @@ final class Channel
         while ($this->unsent !== '') {
             $this->flush();
         }
+        stream_set_blocking($this->stream, false);
     }
 
     public function close(): void

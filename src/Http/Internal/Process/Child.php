@@ -25,6 +25,12 @@ final class Child
     /** How it ends otherwise, as far as that is known: "exited with 1". */
     public string $end = '';
 
+    /** Whether it has answered all that had come. */
+    public bool $drained = false;
+
+    /** What it had counted when it last said so, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
+    public ?string $counted = null;
+
     /** Whether it may still say something. */
     public bool $connected = true;
 

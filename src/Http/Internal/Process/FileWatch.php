@@ -14,9 +14,13 @@ final class FileWatch
     private const NAMED = 5;
 
     /** @var array<string, string> what tells one version from another, by path below the folder */
-    private array $files;
+    private array $files = [];
 
-    public function __construct(private readonly string $folder)
+    /** @var array<string, true> files that may since have been written again within the second of their time, by path */
+    private array $unsettled = [];
+
+    /** @param (\Closure(): int)|null $time by which files are dated; null for time() */
+    public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
         $this->files = $this->look();
     }
@@ -36,13 +40,15 @@ final class FileWatch
     private function look(): array
     {
         clearstatcache();
+        $now = $this->time === null ? time() : ($this->time)();
         $files = [];
         try {
             $folder = new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS);
             $watched = new \RecursiveCallbackFilterIterator($folder, static fn(\SplFileInfo $file): bool => !str_starts_with($file->getFilename(), '.') && $file->getFilename() !== 'vendor');
             foreach (new \RecursiveIteratorIterator($watched, \RecursiveIteratorIterator::LEAVES_ONLY, \RecursiveIteratorIterator::CATCH_GET_CHILD) as $file) {
                 if ($file instanceof \SplFileInfo && $file->getExtension() === 'php') {
-                    $files[substr($file->getPathname(), \strlen($this->folder) + 1)] = self::version($file);
+                    $path = substr($file->getPathname(), \strlen($this->folder) + 1);
+                    $files[$path] = $this->version($path, $file, $now);
                 }
             }
         } catch (\UnexpectedValueException) {
@@ -52,12 +58,31 @@ final class FileWatch
         return $files;
     }
 
-    private static function version(\SplFileInfo $file): string
+    /**
+     * Time, size and inode; and for a file of this or the last second what it holds, as another version may have the same
+     * three. Such a file is read once more later, for what was written after the look at it.
+     */
+    private function version(string $path, \SplFileInfo $file, int $now): string
     {
         try {
-            return "{$file->getMTime()} {$file->getSize()} {$file->getInode()}";
+            $time = $file->getMTime();
+            $status = "{$time} {$file->getSize()} {$file->getInode()} ";
         } catch (\RuntimeException) {
             return ''; // removed meanwhile
         }
+        $isRecent = abs($now - $time) <= 1;
+        $isRead = $isRecent || isset($this->unsettled[$path]);
+        if ($isRecent) {
+            $this->unsettled[$path] = true;
+        } else {
+            unset($this->unsettled[$path]);
+        }
+        $before = $this->files[$path] ?? '';
+
+        return match (true) {
+            $isRead => $status . @hash_file('xxh3', $file->getPathname()),
+            str_starts_with($before, $status) => $before,
+            default => $status,
+        };
     }
 }

@@ -28,8 +28,12 @@ final class Fleet
 
     private readonly Children $children;
     private readonly Succession $succession;
+    private readonly Past $past;
     private readonly Surveys $surveys;
+
+    /** Before another is started in place of one that did not come up, and of one that did and ended soon. */
     private readonly Backoff $backoff;
+    private readonly Backoff $respite;
 
     /** Whether not all have served yet. */
     private bool $starting = true;
@@ -60,8 +64,10 @@ final class Fleet
         $this->slots = array_map(static fn(Duty $duty): Slot => new Slot($duty), $duties);
         $this->children = new Children($logger, $this->heard(...));
         $this->succession = new Succession($this->applicationSlots());
-        $this->surveys = new Surveys();
+        $this->past = new Past();
+        $this->surveys = new Surveys($this->past);
         $this->backoff = new Backoff(0.2, 2.0, 30.0, 0.2);
+        $this->respite = new Backoff(0.1, 2.0, 1.0, 0.2);
     }
 
     /**
@@ -76,10 +82,10 @@ final class Fleet
         $signals = new SignalInbox();
         try {
             while (!$this->stopping || !$this->children->isEmpty()) {
-                array_map($this->obey(...), $signals->take());
                 $this->keepTime((int) hrtime(true));
                 $this->stopping ? $this->stopTheRest() : $this->startWhatIsDue((int) hrtime(true));
                 $this->children->listen($signals, $this->nextDue());
+                array_map($this->obey(...), $signals->take()); // before the ends of those that were sent the same signal
                 array_map($this->ended(...), $this->children->reap());
             }
         } finally {
@@ -257,7 +263,9 @@ final class Fleet
             Message::Alive => $child->unanswered = 0,
             Message::Spent => $this->replace($child, $payload),
             Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
-            Message::Answer => $this->surveys->answered($child, $number, $payload),
+            Message::Interim, Message::Answer => $this->surveys->answered($child, $number, $payload, $message === Message::Interim),
+            Message::Drained => $child->drained = true,
+            Message::Counted => $child->counted = $payload,
             default => throw new \ValueError("{$child} said {$message->name}"),
         };
     }
@@ -302,6 +310,9 @@ final class Fleet
     private function ended(Child $child): void
     {
         $slot = $child->slot;
+        if ($child->counted !== null) {
+            $this->past->add($child->counted);
+        }
         $this->surveys->gone($child);
         if ($child === $slot->successor && !$this->stopping) {
             $slot->successor = null;
@@ -309,9 +320,14 @@ final class Fleet
         } elseif ($child === $slot->current && !$this->stopping) {
             $this->starting && $child->failure !== null && throw AppException::told($this->app, $child->failure);
             $slot->current = null;
-            $slot->failures = $child->readyAt !== null && hrtime(true) - $child->readyAt > self::SOON ? 0 : $slot->failures + 1;
+            $slot->failures = $child->readyAt === null ? $slot->failures + 1 : 0;
+            $slot->deaths = match (true) {
+                $child->readyAt === null => $slot->deaths,
+                hrtime(true) - $child->readyAt > self::SOON => 0,
+                default => $slot->deaths + 1,
+            };
             $this->lost($slot, $child->story());
-        } elseif ($child->readyAt !== null && $child->end !== '') {
+        } elseif ($child->readyAt !== null && $child->end !== '' && !$child->drained) {
             $this->logger->warning("{$child} {$child->end} before all was answered that had come");
         }
     }
@@ -328,7 +344,11 @@ final class Fleet
     private function lost(Slot $slot, string $story): void
     {
         $this->starting && throw AppException::told($this->app, "{$this->app} can't be served: {$story}");
-        $delay = $slot->failures === 0 ? 0.0 : $this->backoff->after($slot->failures);
+        $delay = match (true) {
+            $slot->failures > 0 => $this->backoff->after($slot->failures),
+            $slot->deaths > 1 => $this->respite->after($slot->deaths - 1),
+            default => 0.0,
+        };
         $slot->startAt = (int) hrtime(true) + self::nanoseconds($delay);
         $this->logger->error("{$story}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
     }

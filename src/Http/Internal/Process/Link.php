@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Admin\Totals;
 
 /** A process's end of the {@see Channel}, on its event loop. */
 final class Link
@@ -13,7 +14,7 @@ final class Link
     private readonly string $reading;
     private readonly string $writing;
 
-    /** @var array<int, DeferredFuture<list<array{process: string, pid: int, answer: string|null}>>> by number */
+    /** @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by number */
     private array $surveys = [];
 
     /** So many surveys were begun. */
@@ -46,11 +47,11 @@ final class Link
     /**
      * Asks all processes that serve the application; suspends until they have answered, or had the time to.
      *
-     * @return list<array{process: string, pid: int, answer: string|null}> null from one that did not answer in time
+     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null} of one that did not answer in time what it had counted when it was last asked, if it was; what those had counted that are no more
      */
     public function survey(string $question): array
     {
-        /** @var DeferredFuture<list<array{process: string, pid: int, answer: string|null}>> $answers */
+        /** @var DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}> $answers */
         $answers = new DeferredFuture();
         $this->surveys[++$this->begun] = $answers;
         $this->send(Message::Survey, $this->begun, $question);
@@ -74,8 +75,8 @@ final class Link
 
     private function surveyed(int $number, string $payload): void
     {
-        /** @var list<array{process: string, pid: int, answer: string|null}> $answers */
-        $answers = unserialize($payload, ['allowed_classes' => false]);
+        /** @var array{answers: list<string>, silent: list<string|null>, past: Totals|null} $answers */
+        $answers = unserialize($payload, ['allowed_classes' => [Totals::class]]);
         ($this->surveys[$number] ?? null)?->complete($answers);
         unset($this->surveys[$number]);
     }

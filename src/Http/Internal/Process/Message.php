@@ -28,9 +28,19 @@ enum Message: int
     /** The answer to {@see Question} of this number. */
     case Answer = 7;
 
+    /** As {@see Answer}, which will follow if it can. */
+    case Interim = 8;
+
+    /** It ends, and all was answered that had come. */
+    case Drained = 9;
+
+    /** What it had counted at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
+    case Counted = 10;
+
     /** From the supervisor. Whether the event loop turns. */
     case Ping = 16;
 
+    /** Of a {@see Survey}: until when it is to be answered, by hrtime(), a space, and the question. */
     case Question = 17;
 
     /** What the others said to the {@see Survey} of this number, serialized. */

@@ -5,35 +5,61 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Source;
+use Spindle\Http\Internal\Admin\Condition;
+use Spindle\Http\Internal\Admin\Figures;
+use Spindle\Http\Internal\Admin\Overview;
+use Spindle\Http\Internal\Admin\Totals;
 
-/** The processes that run the application, asked by way of the supervisor. One that does not answer is left out. */
-final readonly class ServersElsewhere implements Source
+/** The processes that run the application, asked by way of the supervisor, which knows what those had counted that are no more. */
+final readonly class ServersElsewhere implements Overview
 {
     public function __construct(private Link $link) {}
 
-    public function statistics(): array
+    /** One that does not answer is left out, but not what it had counted when it was last heard of. */
+    public function figures(): Figures
     {
-        return array_map(HttpServerStatistics::fromJson(...), $this->ask(Worker::STATISTICS));
+        $told = $this->link->survey(Worker::STATISTICS);
+        $others = $told['past'] ?? new Totals();
+        foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
+            $others->addCounts(HttpServerStatistics::fromJson($counted));
+        }
+
+        return new Figures(array_map(HttpServerStatistics::fromJson(...), $told['answers']), $others);
     }
 
-    public function checks(): array
+    public function condition(): Condition
+    {
+        $told = $this->link->survey(Worker::HEALTH);
+        $answers = array_map(static function (string $answer): array {
+            /** @var array{stopping: bool, checks: array<string, string|null>} $health */
+            $health = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);
+
+            return $health;
+        }, $told['answers']);
+        $ready = array_filter($answers, static fn(array $health): bool => !$health['stopping']);
+
+        return match (true) {
+            $ready !== [] => Condition::ready(self::together(array_column($ready, 'checks'))),
+            $answers !== [] => Condition::draining(),
+            $told['silent'] !== [] => Condition::stuck(),
+            default => Condition::starting(),
+        };
+    }
+
+    /**
+     * @param list<array<string, string|null>> $processes
+     *
+     * @return array<string, string|null>
+     */
+    private static function together(array $processes): array
     {
         $reasons = [];
-        foreach ($this->ask(Worker::CHECKS) as $answer) {
-            /** @var array<string, string|null> $checks */
-            $checks = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);
+        foreach ($processes as $checks) {
             foreach ($checks as $name => $reason) {
                 $reasons[$name] ??= $reason;
             }
         }
 
         return $reasons;
-    }
-
-    /** @return list<string> */
-    private function ask(string $question): array
-    {
-        return array_values(array_filter(array_column($this->link->survey($question), 'answer'), \is_string(...)));
     }
 }

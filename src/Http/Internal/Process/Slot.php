@@ -12,8 +12,11 @@ final class Slot
     /** Will take over when it serves. */
     public ?Child $successor = null;
 
-    /** Processes in a row that ended soon. */
+    /** Processes in a row that did not come up. */
     public int $failures = 0;
+
+    /** Processes in a row that came up and ended soon. */
+    public int $deaths = 0;
 
     /** When the next process is started, by hrtime(), where there is none. */
     public int $startAt = 0;

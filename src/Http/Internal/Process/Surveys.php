@@ -7,52 +7,67 @@ namespace Spindle\Http\Internal\Process;
 /** Questions of one process to all that run the application. */
 final class Surveys
 {
-    /** Nanoseconds for the answers. A check may take a second. */
+    /** Nanoseconds for the answers. */
     private const PATIENCE = 2_000_000_000;
+
+    /**
+     * Those about the health: as many as its {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the way there and
+     * back take, and less than the second in which it is asked for at most as a rule:
+     * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
+     */
+    private const PATIENCE_FOR_HEALTH = 850_000_000;
 
     private int $begun = 0;
 
-    /** @var array<int, array{asker: Child, number: int, answers: array<int, array{process: string, pid: int, answer: string|null}>, missing: int, until: int}> by number of the question */
+    /** @var array<int, array{asker: Child, number: int, question: string, children: array<int, Child>, answers: array<int, string>, missing: array<int, true>, until: int}> by number of the question; what is in it, by pid */
     private array $open = [];
 
-    /** @param list<Child> $children */
+    public function __construct(private readonly Past $past) {}
+
+    /** @param array<Child> $children */
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
-        $answers = [];
-        foreach ($children as $child) {
-            $answers[$child->pid] = ['process' => $child->slot->duty->name, 'pid' => $child->pid, 'answer' => null];
-        }
+        $pids = array_map(static fn(Child $child): int => $child->pid, $children);
+        $until = (int) hrtime(true) + ($question === Worker::HEALTH ? self::PATIENCE_FOR_HEALTH : self::PATIENCE);
         $this->open[++$this->begun] = [
             'asker' => $asker,
             'number' => $number,
-            'answers' => $answers,
-            'missing' => \count($answers),
-            'until' => (int) hrtime(true) + self::PATIENCE,
+            'question' => $question,
+            'children' => array_combine($pids, $children),
+            'answers' => [],
+            'missing' => array_fill_keys($pids, true),
+            'until' => $until,
         ];
         foreach ($children as $child) {
-            $child->channel->send(Message::Question, $this->begun, $question);
+            $child->channel->send(Message::Question, $this->begun, "{$until} {$question}");
         }
         $this->closeIfComplete($this->begun);
     }
 
-    public function answered(Child $child, int $question, string $answer): void
+    /** @param bool $isInterim whether another follows, which counts in its place if it is in time */
+    public function answered(Child $child, int $question, string $answer, bool $isInterim = false): void
     {
-        if (isset($this->open[$question]['answers'][$child->pid])) {
-            $this->open[$question]['answers'][$child->pid]['answer'] = $answer;
-            --$this->open[$question]['missing'];
+        if (!isset($this->open[$question]['missing'][$child->pid])) {
+            return;
+        }
+        $this->open[$question]['answers'][$child->pid] = $answer;
+        if ($this->open[$question]['question'] === Worker::STATISTICS) {
+            $child->counted = $answer;
+        }
+        if (!$isInterim) {
+            unset($this->open[$question]['missing'][$child->pid]);
             $this->closeIfComplete($question);
         }
     }
 
-    /** It will not answer any more, nor ask. */
+    /** It will not answer any more, nor ask. What it had counted is past by now. */
     public function gone(Child $child): void
     {
         foreach ($this->open as $question => $survey) {
             if ($survey['asker'] === $child) {
                 unset($this->open[$question]);
-            } elseif (isset($survey['answers'][$child->pid])) {
-                $this->open[$question]['missing'] -= $survey['answers'][$child->pid]['answer'] === null ? 1 : 0;
-                unset($this->open[$question]['answers'][$child->pid]);
+            } elseif (isset($survey['children'][$child->pid])) {
+                unset($this->open[$question]['children'][$child->pid], $this->open[$question]['answers'][$child->pid], $this->open[$question]['missing'][$child->pid]);
                 $this->closeIfComplete($question);
             }
         }
@@ -76,7 +91,7 @@ final class Surveys
 
     private function closeIfComplete(int $question): void
     {
-        if ($this->open[$question]['missing'] === 0) {
+        if ($this->open[$question]['missing'] === []) {
             $this->close($question);
         }
     }
@@ -85,6 +100,11 @@ final class Surveys
     {
         $survey = $this->open[$question];
         unset($this->open[$question]);
-        $survey['asker']->channel->send(Message::Answers, $survey['number'], serialize(array_values($survey['answers'])));
+        $silent = array_values(array_diff_key($survey['children'], $survey['answers']));
+        $survey['asker']->channel->send(Message::Answers, $survey['number'], serialize([
+            'answers' => array_values($survey['answers']),
+            'silent' => array_map(static fn(Child $child): ?string => $child->counted, $silent),
+            'past' => $survey['question'] === Worker::STATISTICS ? $this->past->totals() : null,
+        ]));
     }
 }

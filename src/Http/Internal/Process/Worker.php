@@ -16,9 +16,9 @@ use Spindle\Internal\Launcher\Process\Signals;
 /** What a fork of the supervisor does: it makes a server, serves, and ends when it is told to or the supervisor is gone. */
 final class Worker
 {
-    /** What it can be asked: {@see HttpServer::statistics()} and {@see HttpServer::check()}; it answers with JSON. */
+    /** What it can be asked; it answers with JSON: {@see HttpServer::statistics()}, or whether it stops and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
-    public const CHECKS = 'checks';
+    public const HEALTH = 'health';
 
     private const SIGKILL = 9;
 
@@ -36,6 +36,8 @@ final class Worker
     /** Not that of what this process forks. */
     private int $pid = 0;
 
+    private bool $stopping = false;
+
     /** Whether the supervisor knows how this ends. */
     private bool $told = false;
 
@@ -48,10 +50,10 @@ final class Worker
     {
         $this->pid = (int) getmypid();
         register_shutdown_function($this->lastWords(...));
-        self::standAlone();
+        $this->standAlone();
         try {
             $this->serve();
-            $this->told = true;
+            $this->tell(Message::Drained);
             exit(0);
         } catch (AppException $failure) {
             $this->tell(Message::Failed, $failure->getMessage());
@@ -61,14 +63,15 @@ final class Worker
         exit(1);
     }
 
-    private static function standAlone(): void
+    private function standAlone(): void
     {
         pcntl_async_signals(false);
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        foreach ([\SIGINT, \SIGHUP] as $signal) {
-            pcntl_signal($signal, static fn() => null); // a terminal sends them to all of its processes, and the supervisor knows what to do
+        // A terminal sends them to all of its processes, as systemd does SIGTERM, and the supervisor knows what to do.
+        foreach ([\SIGINT, \SIGHUP, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
+            pcntl_signal($signal, static fn() => null);
         }
         mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
         self::dieWithTheSupervisor();
@@ -93,10 +96,12 @@ final class Worker
         $this->link = $link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), self::SIGKILL));
         $this->server = $server = ($this->duty->server)($link);
         EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
-        EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
-            $this->tell(Message::Dying, 'was sent SIGTERM');
-            $this->finish($server->stop(...));
-        }));
+        if ($this->duty->runsApplication) {
+            EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
+                $this->tell(Message::Dying, 'was sent SIGTERM');
+                $this->finish($server->stop(...));
+            }));
+        }
         $server->serve($this->duty->sockets);
         $link->send(Message::Ready);
         $this->done->getFuture()->await();
@@ -108,20 +113,35 @@ final class Worker
         $server = $this->server;
         match ($message) {
             Message::Ping => $this->link->send(Message::Alive),
-            Message::Question => $this->link->send(Message::Answer, $number, self::answer($server, $payload)),
+            Message::Question => $this->answer($number, $payload),
             Message::Leave => $this->finish(static fn() => $server->leave(self::seconds($payload))),
             Message::Stop => $this->finish($server->stop(...)),
             default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
         };
     }
 
-    private static function answer(HttpServer $server, string $question): string
+    /** Nothing when nobody waits any more: a check that blocks this process is not to be run for each who has asked meanwhile. */
+    private function answer(int $number, string $payload): void
     {
-        return match ($question) {
-            self::STATISTICS => $server->statistics()->toJson(),
-            self::CHECKS => json_encode($server->check(), \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE),
-            default => throw new \UnexpectedValueException("The supervisor asks for {$question}"),
-        };
+        \assert($this->link !== null && $this->server !== null);
+        [$until, $question] = explode(' ', $payload, 2) + ['', ''];
+        if (hrtime(true) >= (int) $until) {
+            return;
+        }
+        if ($question === self::STATISTICS) {
+            $this->link->send(Message::Answer, $number, $this->server->statistics()->toJson());
+        } elseif ($question === self::HEALTH) {
+            $this->link->send(Message::Interim, $number, $this->health($this->server->lateChecks()));
+            $this->link->send(Message::Answer, $number, $this->health($this->server->check()));
+        } else {
+            throw new \UnexpectedValueException("The supervisor asks for {$question}");
+        }
+    }
+
+    /** @param array<string, string|null> $checks */
+    private function health(array $checks): string
+    {
+        return json_encode(['stopping' => $this->stopping, 'checks' => $checks], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
     private static function seconds(string $payload): float
@@ -139,6 +159,7 @@ final class Worker
      */
     private function finish(\Closure $end): void
     {
+        $this->stopping = true;
         $end();
         if (!$this->done->isComplete()) {
             $this->done->complete();
@@ -153,20 +174,35 @@ final class Worker
 
     private function lastWords(): void
     {
-        if ($this->told || getmypid() !== $this->pid) {
+        if (getmypid() !== $this->pid) {
             return;
         }
         ini_set('memory_limit', -1); // it may be what ended this
+        register_shutdown_function($this->tellCounts(...)); // after what the server does at such an end
+        if (!$this->told) {
+            $this->tellWhy();
+        }
+    }
+
+    private function tellWhy(): void
+    {
         $error = error_get_last();
         $this->tell(Message::Dying, $error !== null && ($error['type'] & self::FATAL) !== 0
             ? 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})"
             : 'called exit()');
     }
 
-    private function tell(Message $message, string $why): void
+    private function tellCounts(): void
+    {
+        if ($this->server !== null && $this->duty->runsApplication) {
+            $this->tell(Message::Counted, $this->server->statistics()->toJson());
+        }
+    }
+
+    private function tell(Message $message, string $payload = ''): void
     {
         $this->told = true;
-        $this->channel->send($message, 0, $why);
+        $this->channel->send($message, 0, $payload);
         $this->channel->finish();
     }
 }

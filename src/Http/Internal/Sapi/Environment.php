@@ -14,6 +14,9 @@ final class Environment
     /** Fields that have no HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
+    /** What web servers set to nothing where the client has not sent it, or for safety. @see https://httpoxy.org */
+    private const NOTHING_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
+
     /** @param array<mixed> $server as $_SERVER is */
     public function __construct(private readonly array $server) {}
 
@@ -51,7 +54,7 @@ final class Environment
     {
         $fields = [];
         foreach ($this->server as $key => $value) {
-            if (!\is_string($key) || !\is_string($value) || $value === '') {
+            if (!\is_string($key) || !\is_string($value) || ($value === '' && \in_array($key, self::NOTHING_IF_EMPTY, true))) {
                 continue;
             }
             if (str_starts_with($key, 'HTTP_') || \in_array($key, self::WITHOUT_PREFIX, true)) {

@@ -24,6 +24,9 @@ final class SapiExchange implements Exchange
     private ?StreamInterface $body = null;
     private ?Form $form = null;
 
+    /** Why there is no form: the body is read by then, and what is left of it would be taken for a whole one. */
+    private ?\Throwable $failure = null;
+
     public function __construct(
         private readonly Head $head,
         private readonly Peer $peer,
@@ -47,9 +50,14 @@ final class SapiExchange implements Exchange
     /** PHP has parsed a multipart form before the script began, and left nothing of it in the body. */
     public function form(): Form
     {
-        return $this->form ??= $_FILES !== [] || str_starts_with(strtolower($this->head->field('Content-Type')), 'multipart/')
-            ? new Form($_POST, UploadedFiles::of($_FILES))
-            : $this->forms->read($this->head->field('Content-Type'), $this->body());
+        $this->failure === null || throw $this->failure;
+        try {
+            return $this->form ??= $_FILES !== [] || str_starts_with(strtolower($this->head->field('Content-Type')), 'multipart/')
+                ? new Form($_POST, UploadedFiles::of($_FILES))
+                : $this->forms->read($this->head->field('Content-Type'), $this->body());
+        } catch (\Throwable $failure) {
+            throw $this->failure = $failure;
+        }
     }
 
     public function route(): MatchedRoute

@@ -5,42 +5,76 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Amp\CancelledException;
+use Amp\Future;
 use Amp\TimeoutCancellation;
 
 use function Amp\async;
 
-/** Whether what a server depends on works. */
+/** Whether what a server depends on works. A check that hangs is never run twice at once. */
 final class Checks
 {
-    /** Seconds after which a check is late. */
-    private const DEADLINE = 1.0;
+    /** Seconds from its start after which a check is late: so few that who asks for a second at most is told so. */
+    public const DEADLINE = 0.7;
 
     /** Said of one that is late. */
     public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
 
-    private function __construct() {}
+    /** @var array<string, array{Future<string|null>, int}> those that run, by name, and when they are late, by hrtime() */
+    private array $running = [];
+
+    /** @param array<string, \Closure(): void> $checks */
+    public function __construct(private readonly array $checks) {}
 
     /**
-     * @param array<string, \Closure(): void> $checks run side by side, each in a fiber of its own
+     * Runs them side by side, each in a fiber of its own; one that still runs is waited for instead, as long as it is not late.
      *
      * @return array<string, string|null> by name: why it failed, or null
      */
-    public static function run(array $checks): array
+    public function run(): array
     {
-        $deadline = new TimeoutCancellation(self::DEADLINE);
-        $results = [];
-        foreach (array_map(async(...), $checks) as $name => $result) {
-            try {
-                $result->await($deadline);
-                $results[$name] = null;
-            } catch (CancelledException $cancelled) {
-                $result->ignore();
-                $results[$name] = $result->isComplete() ? $cancelled->getMessage() : self::LATE;
-            } catch (\Throwable $failure) {
-                $results[$name] = $failure->getMessage();
-            }
+        $running = [];
+        foreach ($this->checks as $name => $check) {
+            $running[$name] = $this->running[$name] ??= $this->start($name, $check);
         }
 
-        return $results;
+        return array_map(static fn(array $check): ?string => self::result(...$check), $running);
+    }
+
+    /** @return array<string, string> what is to be said of each as long as nothing else is known */
+    public function late(): array
+    {
+        return array_map(static fn(): string => self::LATE, $this->checks);
+    }
+
+    /**
+     * @param \Closure(): void $check
+     *
+     * @return array{Future<string|null>, int}
+     */
+    private function start(int|string $name, \Closure $check): array
+    {
+        $reason = async(function () use ($name, $check): ?string {
+            try {
+                $check();
+
+                return null;
+            } catch (\Throwable $failure) {
+                return $failure->getMessage();
+            } finally {
+                unset($this->running[$name]);
+            }
+        });
+
+        return [$reason, (int) hrtime(true) + (int) (self::DEADLINE * 1e9)];
+    }
+
+    /** @param Future<string|null> $reason */
+    private static function result(Future $reason, int $until): ?string
+    {
+        try {
+            return $reason->await(new TimeoutCancellation(max(0.0, ($until - hrtime(true)) / 1e9)));
+        } catch (CancelledException) {
+            return self::LATE;
+        }
     }
 }

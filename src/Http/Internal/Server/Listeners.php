@@ -42,11 +42,11 @@ final class Listeners
         }
     }
 
-    /** Removes the file of a Unix socket. */
+    /** Removes the file of a Unix socket that was opened here, and is still open; not one that another server has put there since. */
     public static function remove(string $name): void
     {
         if (str_starts_with($name, 'unix://')) {
-            @unlink(substr($name, \strlen('unix://')));
+            UnixSocketFile::remove(substr($name, \strlen('unix://')));
         }
     }
 
@@ -62,7 +62,7 @@ final class Listeners
             throw ListenException::malformed($address);
         }
         if ($scheme === 'unix') {
-            self::removeStale($rest, $address);
+            UnixSocketFile::makeRoom($rest, $address);
         }
         $context = stream_context_create([
             'socket' => ['backlog' => self::BACKLOG, 'tcp_nodelay' => $scheme !== 'unix', 'ipv6_v6only' => true],
@@ -73,24 +73,11 @@ final class Listeners
             throw ListenException::because($address, Warnings::clause($warning));
         }
         stream_set_blocking($socket, false);
+        CloseOnExec::set($socket);
+        if ($scheme === 'unix') {
+            UnixSocketFile::made($rest);
+        }
 
         return ["{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)), $socket];
-    }
-
-    /**
-     * What a server left that was killed. One that still listens is left alone.
-     *
-     * @throws ListenException
-     */
-    private static function removeStale(string $path, string $address): void
-    {
-        if (@filetype($path) !== 'socket') {
-            return;
-        }
-        [$client] = Warnings::of(static fn() => stream_socket_client("unix://{$path}", $code, $message, 1));
-        if ($client !== false) {
-            throw ListenException::because($address, 'address already in use');
-        }
-        @unlink($path);
     }
 }

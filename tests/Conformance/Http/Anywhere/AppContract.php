@@ -36,11 +36,14 @@ abstract class AppContract extends TestCase
         yield 'a redirect' => ['GET /redirect', '303 See Other', '', ['Location' => '/there?a=b%20c', 'Content-Length' => '0']];
         yield 'no content' => ['GET /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
         yield 'not modified' => ['GET /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
+        yield 'no content to HEAD' => ['HEAD /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
+        yield 'not modified to HEAD' => ['HEAD /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
         yield 'no type' => ['GET /no-type', '200 OK', 'bytes', ['Content-Length' => '5']];
         yield 'two fields of a name' => ['GET /cookies', '200 OK', 'two', ['Set-Cookie' => ['a=1; Path=/', 'b=2'], 'Content-Length' => '3']];
         yield 'a reason of its own' => ['GET /teapot', "418 I'm a teapot", 'short and stout', ['Content-Length' => '15']];
         yield 'a wrong length' => ['GET /wrong-length', '200 OK', 'longer', ['Content-Length' => '6']];
         yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
+        yield 'a stream that has nothing at times' => ['GET /hesitant', '200 OK', 'one,two', []];
         yield 'no stream to HEAD' => ['HEAD /stream', '200 OK', '', ['Content-Type' => 'text/plain']];
         yield 'fibers' => ['GET /waits', '200 OK', '["a","b"]', ['Content-Type' => 'application/json', 'Content-Length' => '9']];
         yield 'an exception' => ['GET /throws', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
@@ -71,7 +74,7 @@ abstract class AppContract extends TestCase
 
     public function testARequestArrivesAsItWasSent(): void
     {
-        $answer = $this->ask('POST', '/request?a%5B%5D=1&a[]=%20&b=c+d', ['X-Some' => 'one, two', 'Cookie' => 'a=1; b=%20x', 'Content-Type' => 'application/json'], '{"list":[1,{"k":null}]}');
+        $answer = $this->ask('POST', '/request?a%5B%5D=1&a[]=%20&b=c+d', ['X-Some' => 'one, two', 'X-Empty' => '', 'Cookie' => 'a=1; b=%20x', 'Content-Type' => 'application/json'], '{"list":[1,{"k":null}]}');
 
         self::assertSame([
             'method' => 'POST',
@@ -81,6 +84,7 @@ abstract class AppContract extends TestCase
             'scheme' => 'http',
             'cookies' => ['a' => '1', 'b' => ' x'],
             'x' => ['one, two'],
+            'empty' => [''],
             'type' => 'application/json',
             'left' => false,
             'client' => '127.0.0.1',
@@ -129,6 +133,13 @@ abstract class AppContract extends TestCase
                 'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],
             ],
         ], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testAFormThatIsRefusedIsRefusedAgain(): void
+    {
+        $answer = $this->ask('POST', '/twice', ['Content-Type' => 'application/x-www-form-urlencoded'], str_repeat('a', 1_200_000) . '&b=1');
+
+        self::assertSame([413, 413], json_decode((string) $answer->getBody(), true));
     }
 
     public function testWhatIsMalformedOrTooMuchIsRefused(): void

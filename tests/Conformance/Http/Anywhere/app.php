@@ -9,8 +9,10 @@ declare(strict_types=1);
 use Amp\Cancellation;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Middleware\BodyLimit;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
@@ -34,6 +36,53 @@ $left = static function (ServerRequestInterface $request): bool {
     return !$cancellation instanceof Cancellation || $cancellation->isRequested();
 };
 
+/** Has nothing for 50 ms, and tells whether it was asked all the time. */
+$hesitant = static fn(): StreamInterface => new class implements StreamInterface {
+    use ForwardOnly;
+
+    private int $asked = 0;
+    private int $readyAt = 0;
+    private bool $ended = false;
+
+    public function read(int $length): string
+    {
+        if ($this->asked++ === 0) {
+            $this->readyAt = hrtime(true) + 50_000_000;
+
+            return 'one,';
+        }
+        $this->ended = hrtime(true) >= $this->readyAt;
+
+        return $this->ended ? ($this->asked < 50 ? 'two' : "asked {$this->asked} times") : '';
+    }
+
+    public function eof(): bool
+    {
+        return $this->ended;
+    }
+
+    public function tell(): int
+    {
+        return 0;
+    }
+
+    public function close(): void {}
+};
+
+$refusedTwice = static function (ServerRequestInterface $request): ResponseInterface {
+    $statuses = [];
+    foreach ([1, 2] as $time) {
+        try {
+            $request->getParsedBody();
+            $statuses[] = 200;
+        } catch (HttpException $refusal) {
+            $statuses[] = $refusal->status;
+        }
+    }
+
+    return Response::json($statuses);
+};
+
 /** @var array<string, Closure(ServerRequestInterface): ResponseInterface> $routes */
 $routes = [
     '/text' => static fn(): ResponseInterface => Response::text("Grüße\n"),
@@ -52,6 +101,8 @@ $routes = [
         delay(0.001);
         yield 'two';
     })(), 'text/plain'),
+    '/hesitant' => static fn(): ResponseInterface => new Response(200, [], $hesitant()),
+    '/twice' => $refusedTwice,
     '/waits' => static function (): ResponseInterface {
         $slow = async(static function (): string {
             delay(0.002);
@@ -78,6 +129,7 @@ $routes = [
         'scheme' => $request->getUri()->getScheme(),
         'cookies' => $request->getCookieParams(),
         'x' => $request->getHeader('x-some'),
+        'empty' => $request->getHeader('x-empty'),
         'type' => $request->getHeaderLine('Content-Type'),
         'left' => $left($request),
         'client' => $request->getServerParams()['REMOTE_ADDR'],

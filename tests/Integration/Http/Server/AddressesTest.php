@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Server;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServer;
@@ -12,10 +13,12 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Streams;
 
 /** Where a server listens. */
@@ -75,8 +78,99 @@ final class AddressesTest extends TestCase
     {
         $path = $this->file('precious', 'data');
 
-        self::assertStringContainsString($path, self::refusal("unix://{$path}")->getMessage());
+        self::assertSame("The server can't listen on unix://{$path}: {$path} is there already, and is not a socket but a file", self::refusal("unix://{$path}")->getMessage());
         self::assertSame('data', file_get_contents($path));
+    }
+
+    public function testAUnixSocketOfAServerWhoseQueueIsFullIsLeftAlone(): void
+    {
+        $path = $this->path('server.sock');
+        $other = stream_socket_server("unix://{$path}", context: stream_context_create(['socket' => ['backlog' => 0]]));
+        self::assertNotFalse($other);
+        $inode = fileinode($path);
+        $waiting = [];
+        while (($client = @stream_socket_client("unix://{$path}", timeout: 1)) !== false) {
+            $waiting[] = $client;
+        }
+
+        self::assertStringContainsString('already in use', self::refusal("unix://{$path}")->getMessage());
+        self::assertSame($inode, fileinode($path));
+        array_map(fclose(...), [$other, ...$waiting]);
+    }
+
+    public function testASocketOfAnotherKindIsLeftAlone(): void
+    {
+        $path = $this->path('log.sock');
+        $other = stream_socket_server("udg://{$path}", flags: \STREAM_SERVER_BIND);
+        self::assertNotFalse($other);
+
+        self::assertStringEndsWith("{$path} is there already, and whether a server has it can't be told: protocol wrong type for socket", self::refusal("unix://{$path}")->getMessage());
+        self::assertFileExists($path);
+        fclose($other);
+    }
+
+    public function testTheUnixSocketOfAServerThatCameLaterIsLeftToIt(): void
+    {
+        $path = $this->path('server.sock');
+        $first = $this->servers[] = new HttpServer(self::peer(...));
+        $first->start("unix://{$path}");
+        unlink($path);
+        $this->serve(self::peer(...), address: "unix://{$path}");
+
+        $first->kill();
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+        $this->server()->kill();
+        self::assertFileDoesNotExist($path);
+    }
+
+    public function testTheUnixSocketOfAnotherProcessIsLeftToIt(): void
+    {
+        $path = $this->path('server.sock');
+        $this->serve(self::peer(...), address: "unix://{$path}");
+        unlink($path);
+        $other = self::unixServer($path);
+
+        $this->server()->kill();
+        self::assertFileExists($path);
+        fclose($other);
+    }
+
+    public function testAPathThatIsTooLongForAUnixSocketIsSaidSo(): void
+    {
+        $longest = str_pad($this->path('x'), 107, 'x');
+        $this->serve(self::peer(...), address: "unix://{$longest}");
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+
+        self::assertSame("The server can't listen on unix://{$longest}x: the path of a Unix socket has at most 107 bytes, and this one has 108", self::refusal("unix://{$longest}x")->getMessage());
+    }
+
+    public function testAFolderThatIsNotThereIsSaidSo(): void
+    {
+        $file = $this->file('file', '');
+
+        self::assertSame("The server can't listen on unix:///nowhere/x.sock: /nowhere is not a folder that is there", self::refusal('unix:///nowhere/x.sock')->getMessage());
+        self::assertStringEndsWith("{$file} is not a folder that is there", self::refusal("unix://{$file}/x.sock")->getMessage());
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testWhatAHandlerStartsDoesNotKeepTheAddress(): void
+    {
+        $path = $this->path('server.sock');
+        $server = $this->servers[] = new HttpServer(self::peer(...));
+        [$address] = $server->start('127.0.0.1:0', "unix://{$path}");
+        $background = proc_open(['sleep', '60'], [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w']], $pipes);
+        self::assertNotFalse($background);
+        $pid = proc_get_status($background)['pid'];
+        Eventually::holds(static fn(): bool => str_starts_with(Processes::commandLine($pid), 'sleep'), 'it is no longer a copy of this process');
+        $server->kill();
+
+        try {
+            self::assertFalse(@stream_socket_client($address), 'nobody listens');
+            self::assertSame([$address], ($this->servers[] = new HttpServer(self::peer(...)))->start($address));
+        } finally {
+            proc_terminate($background, \SIGKILL);
+            proc_close($background);
+        }
     }
 
     public function testItListensOnSeveralAddressesAtOnce(): void

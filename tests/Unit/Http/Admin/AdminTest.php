@@ -9,6 +9,11 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\LogLevel;
 use Spindle\Http\Admin;
+use Spindle\Http\Internal\Admin\Condition;
+use Spindle\Http\Internal\Admin\Figures;
+use Spindle\Http\Internal\Admin\Overview;
+use Spindle\Http\Internal\Process\Past;
+use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 use Spindle\Tests\Unit\Http\Middleware\Records;
 
@@ -22,12 +27,13 @@ final class AdminTest extends TestCase
         self::assertSame('1', (new Exposed((string) $response->getBody()))->samples['spindle_processes']);
     }
 
-    public function testACounterDoesNotFallWhenAProcessEnds(): void
+    public function testWhatOthersHadCountedCounts(): void
     {
-        $source = new FixedSource([FixedSource::process(pid: 1, answered: [200 => 5])]);
-        $admin = Admin::from($source);
-        self::get($admin, '/metrics');
-        $source->statistics = [FixedSource::process(pid: 2, answered: [200 => 1])];
+        $past = new Past();
+        $past->add(FixedSource::process(pid: 1, answered: [200 => 5])->toJson());
+        $overview = self::createStub(Overview::class);
+        $overview->method('figures')->willReturn(new Figures([FixedSource::process(pid: 2, answered: [200 => 1])], $past->totals()));
+        $admin = Admin::from($overview);
 
         self::assertSame('6', (new Exposed((string) self::get($admin, '/metrics')->getBody()))->samples['spindle_http_requests_total{status="200"}']);
     }
@@ -41,7 +47,7 @@ final class AdminTest extends TestCase
 
     public function testACheckThatFailsOrIsLateIsNamedAndItsMessageIsNot(): void
     {
-        $checks = ['database' => 'no connection to 10.1.2.3 as "app"', 'broker' => null, 'disk' => 'It took longer than 1 s'];
+        $checks = ['database' => 'no connection to 10.1.2.3 as "app"', 'broker' => null, 'disk' => Checks::LATE];
         $response = self::get(Admin::from(new FixedSource(checks: $checks)), '/healthz');
 
         self::assertSame([503, 'application/json'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
@@ -81,6 +87,15 @@ final class AdminTest extends TestCase
         $response = self::get(Admin::from(new FixedSource([])), '/healthz');
 
         self::assertSame([503, '{"status":"starting","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
+    }
+
+    public function testItIsUnhealthyWhileNoneAnswers(): void
+    {
+        $overview = self::createStub(Overview::class);
+        $overview->method('condition')->willReturn(Condition::stuck());
+        $response = self::get(Admin::from($overview), '/healthz');
+
+        self::assertSame([503, '{"status":"stuck","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
     public function testItLivesWhateverElseIsSo(): void

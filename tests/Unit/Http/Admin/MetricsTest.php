@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Http\Admin;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Ledger;
+use Spindle\Http\Internal\Admin\Figures;
 use Spindle\Http\Internal\Admin\Metrics;
 
 final class MetricsTest extends TestCase
@@ -120,8 +120,6 @@ final class MetricsTest extends TestCase
 
     private static function of(HttpServerStatistics ...$processes): Exposed
     {
-        $processes = array_values($processes);
-
-        return new Exposed(Metrics::of((new Ledger())->sum($processes), $processes));
+        return new Exposed(Metrics::of(new Figures(array_values($processes))));
     }
 }

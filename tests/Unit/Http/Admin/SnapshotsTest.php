@@ -8,7 +8,7 @@ use Amp\DeferredCancellation;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Ledger;
+use Spindle\Http\Internal\Admin\Direct;
 use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -72,6 +72,6 @@ final class SnapshotsTest extends TestCase
 
     private static function snapshots(FixedSource $source): Snapshots
     {
-        return new Snapshots($source, new Ledger());
+        return new Snapshots(new Direct($source));
     }
 }

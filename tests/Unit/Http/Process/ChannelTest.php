@@ -69,6 +69,15 @@ final class ChannelTest extends TestCase
         self::assertTrue($this->there->isSent(), 'nothing waits for one that is gone');
     }
 
+    public function testNothingBlocksAfterwardsEither(): void
+    {
+        $this->here->send(Message::Dying, 0, 'why');
+        $this->here->finish();
+
+        self::assertFalse(stream_get_meta_data($this->here->stream())['blocked']);
+        self::assertSame([], $this->here->receive());
+    }
+
     public function testWhatIsNoMessageIsRefused(): void
     {
         fwrite($this->here->stream(), Protocol::frame(250, 0, ''));

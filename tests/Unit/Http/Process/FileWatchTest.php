@@ -39,6 +39,38 @@ final class FileWatchTest extends TestCase
         self::assertSame(['app.php'], $watch->changes());
     }
 
+    public function testTwoVersionsOfOneSecondAndOneSizeAreToldApart(): void
+    {
+        $now = 1_000_000_000;
+        touch($path = $this->file('app.php', 'one'), $now);
+        $watch = new FileWatch($this->path(), static function () use (&$now): int {
+            return $now;
+        });
+        $save = static function (string $text) use ($path): void {
+            file_put_contents($path, $text);
+            touch($path, 1_000_000_000);
+        };
+        $save('two');
+        self::assertSame(['app.php'], $watch->changes());
+        self::assertSame([], $watch->changes());
+        $save('six');
+        $now += 5; // nobody looked for so long
+        self::assertSame(['app.php'], $watch->changes());
+        self::assertSame([], $watch->changes());
+        ++$now;
+        self::assertSame([], $watch->changes(), 'what is no longer recent has not changed by that');
+    }
+
+    public function testAFileIsNotReadWhoseTimeIsLongPast(): void
+    {
+        touch($path = $this->file('app.php', 'one'), 1_000_000_000);
+        $watch = new FileWatch($this->path());
+        file_put_contents($path, 'two');
+        touch($path, 1_000_000_000);
+
+        self::assertSame([], $watch->changes());
+    }
+
     public function testOtherFilesAndFoldersAreLeftOut(): void
     {
         $watch = new FileWatch($this->path());

@@ -31,9 +31,14 @@ final class EnvironmentTest extends TestCase
 
     public function testWhatCouldNotBeAHeaderIsLeftOut(): void
     {
-        $head = (new Environment(['HTTP_GOOD' => 'a', 'HTTP_BAD' => "a\r\nX: y", 'HTTP_EMPTY' => '', 'HTTP_B()' => 'a']))->head();
+        $head = (new Environment(['HTTP_GOOD' => 'a', 'HTTP_BAD' => "a\r\nX: y", 'CONTENT_TYPE' => '', 'CONTENT_LENGTH' => '', 'HTTP_PROXY' => '', 'HTTP_B()' => 'a']))->head();
 
         self::assertSame(["Good: a\r\n", 0, 'GET', '/', '1.1'], [$head->fields, $head->length, $head->method, $head->target, $head->version]);
+    }
+
+    public function testAHeaderMayBeEmpty(): void
+    {
+        self::assertSame("X-Empty: \r\n", (new Environment(['HTTP_X_EMPTY' => '']))->head()->fields);
     }
 
     public function testTheTwoEndsAreKnown(): void

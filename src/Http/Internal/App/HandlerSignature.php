@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\App;
+
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Internal\Message\Request;
+
+/** Whether a closure with parameters can be called with a request and nothing else. */
+final readonly class HandlerSignature
+{
+    /** Why it can't: "takes string $env first, which no request is"; null when it can. */
+    public ?string $refusal;
+
+    public function __construct(\Closure $closure)
+    {
+        $function = new \ReflectionFunction($closure);
+        $required = $function->getNumberOfRequiredParameters();
+        [$first] = $function->getParameters();
+        $type = $first->getType();
+        $this->refusal = match (true) {
+            $type !== null && !self::takesRequest($type) => "takes {$type} \${$first->getName()} first, which no request is",
+            $required > 1 => "takes {$required} arguments",
+            default => null,
+        };
+    }
+
+    private static function takesRequest(\ReflectionType $type): bool
+    {
+        return match (true) {
+            $type instanceof \ReflectionUnionType => array_filter($type->getTypes(), self::takesRequest(...)) !== [],
+            $type instanceof \ReflectionIntersectionType => array_filter($type->getTypes(), static fn(\ReflectionType $part): bool => !self::takesRequest($part)) === [],
+            $type instanceof \ReflectionNamedType => $type->isBuiltin() ? \in_array($type->getName(), ['mixed', 'object'], true) : self::mayBeRequest($type->getName()),
+            default => true,
+        };
+    }
+
+    /** A request of another make is one as well: what passes it on may make such. */
+    private static function mayBeRequest(string $class): bool
+    {
+        return is_a(Request::class, $class, true) || is_subclass_of($class, ServerRequestInterface::class) || \in_array($class, ['self', 'static', 'parent'], true);
+    }
+}

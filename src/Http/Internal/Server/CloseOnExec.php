@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Spindle\Internal\Launcher\Process\Libc;
+
+/** Keeps a socket from the programs that handlers start, which would have it for as long as they run; forks still have it. */
+final class CloseOnExec
+{
+    /** @see https://man7.org/linux/man-pages/man2/fcntl.2.html */
+    private const F_SETFD = 2;
+    private const FD_CLOEXEC = 1;
+
+    private function __construct() {}
+
+    /**
+     * Without FFI, or where there is no /proc, nothing happens: PHP itself can't do it.
+     *
+     * @param resource $socket
+     */
+    public static function set($socket): void
+    {
+        $descriptor = \extension_loaded('FFI') ? self::descriptor($socket) : null;
+        if ($descriptor === null) {
+            return;
+        }
+        try {
+            (new Libc())->functions->fcntl($descriptor, self::F_SETFD, self::FD_CLOEXEC);
+        } catch (\FFI\Exception) {
+            // Not allowed here.
+        }
+    }
+
+    /**
+     * PHP does not tell the number.
+     *
+     * @param resource $socket
+     */
+    private static function descriptor($socket): ?int
+    {
+        $status = fstat($socket);
+        $numbers = @scandir('/proc/self/fd');
+        if ($status === false || $numbers === false) {
+            return null;
+        }
+        $wanted = "socket:[{$status['ino']}]";
+        foreach ($numbers as $number) {
+            if (@readlink("/proc/self/fd/{$number}") === $wanted) {
+                return (int) $number;
+            }
+        }
+
+        return null;
+    }
+}

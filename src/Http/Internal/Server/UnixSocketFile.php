@@ -1,0 +1,102 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Spindle\Http\ListenException;
+use Spindle\Internal\Warnings;
+
+/** The file of a Unix socket: makes room for it, and removes it again as long as it is the one that was made here. */
+final class UnixSocketFile
+{
+    /** Bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
+    private const LONGEST = 107;
+
+    private const ECONNREFUSED = 111;
+    private const EAGAIN = 11;
+
+    /**
+     * Device and inode of each file that was made, by path. Several of a path are those of servers that have had it one
+     * after the other, since something else has removed the file before: the last one is there now.
+     *
+     * @var array<string, list<string>>
+     */
+    private static array $made = [];
+
+    private function __construct() {}
+
+    /**
+     * Removes what a server left that was killed. PHP does not tell why it can't make a socket's file, so what may be in
+     * its way is looked at here.
+     *
+     * @throws ListenException
+     */
+    public static function makeRoom(string $path, string $address): void
+    {
+        $bytes = \strlen($path);
+        if ($bytes > self::LONGEST) {
+            throw ListenException::because($address, 'the path of a Unix socket has at most ' . self::LONGEST . " bytes, and this one has {$bytes}");
+        }
+        clearstatcache(true, $path);
+        $folder = \dirname($path);
+        if (!is_dir($folder)) {
+            throw ListenException::because($address, "{$folder} is not a folder that is there");
+        }
+        $type = @filetype($path);
+        if ($type !== false && $type !== 'socket') {
+            throw ListenException::because($address, "{$path} is there already, and is not a socket but a {$type}");
+        }
+        if (!is_writable($folder)) {
+            throw ListenException::because($address, "nothing can be written to the folder {$folder}");
+        }
+        if ($type === 'socket') {
+            self::removeStale($path, $address);
+        }
+    }
+
+    public static function made(string $path): void
+    {
+        $identity = self::identity($path);
+        if ($identity !== null) {
+            self::$made[$path][] = $identity;
+        }
+    }
+
+    /** To be called once for each file that was made, while its socket is open: until then no other file has its inode. */
+    public static function remove(string $path): void
+    {
+        $identity = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
+        if ($identity !== null && $identity === self::identity($path)) {
+            @unlink($path);
+        }
+        if ((self::$made[$path] ?? []) === []) {
+            unset(self::$made[$path]);
+        }
+    }
+
+    /**
+     * A server that is busy, or that may not be asked, is not gone.
+     *
+     * @throws ListenException
+     */
+    private static function removeStale(string $path, string $address): void
+    {
+        [[$client, $code, $message]] = Warnings::of(static fn() => [stream_socket_client("unix://{$path}", $code, $message, 1), $code, $message]);
+        if ($client !== false || $code === self::EAGAIN) {
+            throw ListenException::because($address, 'address already in use');
+        }
+        if ($code !== self::ECONNREFUSED && @filetype($path) !== false) {
+            throw ListenException::because($address, "{$path} is there already, and whether a server has it can't be told: " . lcfirst((string) $message));
+        }
+        @unlink($path);
+    }
+
+    private static function identity(string $path): ?string
+    {
+        clearstatcache(true, $path);
+        $status = @lstat($path);
+
+        return $status === false ? null : "{$status['dev']}:{$status['ino']}";
+    }
+}

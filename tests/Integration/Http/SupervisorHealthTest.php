@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+
+/** What /healthz says while processes or checks do not answer, and how soon. */
+#[RequiresPhpExtension('pcntl')]
+final class SupervisorHealthTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    private const STUCK = 'return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping" . getmypid()); for (;;); } return Spindle\Http\Response::text(""); };';
+
+    private const CHECKED = 'return new Spindle\Http\Application(static fn($request) => Spindle\Http\Response::text(""), checks: ["database" => static function () { file_put_contents(__DIR__ . "/checked", "x", FILE_APPEND); %s; }, "disk" => static fn() => null]);';
+
+    public function testACheckThatBlocksItsProcessIsLate(): void
+    {
+        $this->serve(\sprintf(self::CHECKED, 'sleep(3)'), ['--processes', '2', '--admin', '127.0.0.1:0']);
+
+        self::assertSame([503, '{"status":"failing","checks":{"database":"late","disk":"late"}}'], $this->health());
+        for ($time = 1; $time <= 2; ++$time) {
+            self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
+        }
+        Eventually::holds(fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_processes 2\n"), 'both go on');
+        self::assertSame('xx', file_get_contents($this->path('checked')), 'it is not run for those who have gone');
+    }
+
+    public function testACheckThatHangsIsLateAndIsNotRunTwiceAtOnce(): void
+    {
+        $this->serve(\sprintf(self::CHECKED, 'Amp\delay(60)'), ['--processes', '2', '--admin', '127.0.0.1:0']);
+        for ($time = 1; $time <= 3; ++$time) {
+            self::assertSame([503, '{"status":"failing","checks":{"database":"late","disk":"ok"}}'], $this->health());
+        }
+
+        self::assertSame('xx', file_get_contents($this->path('checked')));
+    }
+
+    public function testAsLongAsOneIsReadyItIsHealthyAndWhenAllAreStuckItIsNot(): void
+    {
+        $this->serve(self::STUCK, ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $this->loop(1);
+        self::assertSame([200, "ok\n"], $this->health());
+        $this->loop(2);
+
+        self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
+    }
+
+    /** Has one more process loop, until there are so many. */
+    private function loop(int $looping): void
+    {
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => \count((array) glob($this->path('looping*'))) === $looping, 'it loops');
+    }
+
+    /** @return array{int, string} */
+    private function health(): array
+    {
+        $before = hrtime(true);
+        $response = $this->get('/healthz', $this->adminAddress);
+        self::assertLessThan(1.2, (hrtime(true) - $before) / 1e9, 'who asks does not wait for long');
+
+        return [$response->status, $response->body];
+    }
+}

@@ -1,0 +1,176 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Load;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Unit\Http\Admin\Exposed;
+
+/** What /metrics tells of processes that come and go: counters never fall, and lose nothing of those that end in order. */
+#[RequiresPhpExtension('pcntl')]
+final class SupervisorMetricsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    /** Counts its requests by a pool, too, and by route. */
+    private const COUNTED = <<<'PHP'
+        $pool = new class () implements Spindle\Statistics {
+            public int $requests = 0;
+
+            public function statistics(): array
+            {
+                return ['requests_total' => $this->requests, 'in_use' => 1];
+            }
+        };
+        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request) use ($pool): Spindle\Http\Response {
+            ++$pool->requests;
+            $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name('/{page}');
+            $request->getUri()->getPath() === '/exit' && exit(0);
+            return Spindle\Http\Response::text('');
+        }, ['pool' => $pool]);
+        PHP;
+
+    private const METRICS = ['spindle_http_requests_total{status="200"}', 'spindle_pool_requests_total{pool="pool"}', 'spindle_http_route_requests_total{route="/{page}"}', 'spindle_http_request_duration_seconds_count'];
+
+    public function testWhatProcessesHadCountedThatWereRecycledIsInTheFirstScrape(): void
+    {
+        $this->serve(self::COUNTED, ['--processes', '2', '--max-requests', '60', '--admin', '127.0.0.1:0']);
+        $load = $this->load();
+        $this->awaitLogged(' is replaced: it has had ', 4);
+        $load->stop();
+        $this->awaitProcesses(3);
+
+        self::assertSame(array_fill(0, 4, \count($load->answered)), $this->scrape());
+    }
+
+    public function testWhatProcessesHadCountedWhoseCodeWasReplacedIsInTheFirstScrape(): void
+    {
+        $server = $this->serve(self::COUNTED, ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $load = $this->load();
+        for ($reload = 1; $reload <= 2; ++$reload) {
+            $server->signal(\SIGHUP);
+            $this->awaitLogged(' Reloaded', $reload);
+        }
+        $load->stop();
+        $this->awaitProcesses(3);
+
+        self::assertSame(array_fill(0, 4, \count($load->answered)), $this->scrape());
+    }
+
+    public function testCountersDoNotFallUnderLoadWhileProcessesAreKilledOrReplaced(): void
+    {
+        $server = $this->serve(self::COUNTED, ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $load = $this->load();
+        $before = [0, 0, 0, 0];
+        for ($time = 0; $time < 12; ++$time) {
+            $counts = $this->scrape();
+            foreach ($counts as $index => $count) {
+                self::assertGreaterThanOrEqual($before[$index], $count, self::METRICS[$index]);
+            }
+            $before = $counts;
+            [$worker, , $admin] = $this->processes(3);
+            match ($time % 3) {
+                0 => $this->kill($admin),
+                1 => $this->kill($worker),
+                2 => $server->signal(\SIGHUP),
+            };
+        }
+        $load->stop();
+    }
+
+    public function testANewAdminProcessTellsWhatTheOneBeforeHadTold(): void
+    {
+        $this->serve(self::COUNTED, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        for ($i = 0; $i < 30; ++$i) {
+            $this->get();
+        }
+        self::assertSame([30, 30, 30, 30], $this->scrape());
+        [$worker, $admin] = $this->processes(2);
+        $this->kill($worker);
+        self::assertSame(200, $this->get()->status);
+        $this->kill($admin);
+
+        self::assertSame([31, 31, 31, 31], $this->scrape());
+    }
+
+    public function testWhatAProcessHadCountedThatExitedCounts(): void
+    {
+        $this->serve(self::COUNTED, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        for ($i = 0; $i < 10; ++$i) {
+            $this->get();
+        }
+        $this->client()->get('/exit')->rest();
+        $this->awaitLogged(' called exit(); another takes its place');
+        $this->get();
+
+        self::assertSame([11, 12], \array_slice($this->scrape(), 0, 2));
+    }
+
+    public function testOneThatIsStuckStillCounts(): void
+    {
+        $this->serve('return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping"); for (;;); } return Spindle\Http\Response::text(""); };', ['--processes', '1', '--admin', '127.0.0.1:0']);
+        for ($i = 0; $i < 10; ++$i) {
+            $this->get();
+        }
+        self::assertSame(10, $this->scrape()[0]);
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+
+        self::assertSame(10, $this->scrape()[0]);
+    }
+
+    private function load(): Load
+    {
+        $load = new Load($this->address);
+        $load->start(2, keep: true);
+        $load->start(2, keep: false);
+        Eventually::holds(static fn(): bool => \count($load->answered) > 100, 'requests are answered');
+
+        return $load;
+    }
+
+    private function awaitProcesses(int $count): void
+    {
+        Eventually::holds(fn(): bool => \count($this->workers()) === $count, 'those before are gone', 10.0);
+    }
+
+    /** Ends a process, and returns when that is known. */
+    private function kill(int $pid): void
+    {
+        posix_kill($pid, \SIGKILL);
+        $this->awaitLogged("(pid {$pid}) was killed by signal 9; another takes its place");
+    }
+
+    /**
+     * Of which all others have ended.
+     *
+     * @return list<int> pids of those that run the application, and behind them that of the admin process
+     */
+    private function processes(int $count): array
+    {
+        $this->awaitProcesses($count);
+        do {
+            preg_match_all('/^spindle_process_memory_bytes\{pid="(\d+)"/m', $this->get('/metrics', $this->adminAddress)->body, $match);
+            $workers = array_map(intval(...), $match[1]);
+        } while (\count($workers) !== $count - 1);
+
+        return [...$workers, ...array_values(array_diff($this->workers(), $workers))];
+    }
+
+    /** @return list<int> by {@see METRICS} */
+    private function scrape(): array
+    {
+        $samples = (new Exposed($this->get('/metrics', $this->adminAddress)->body))->samples;
+
+        return array_map(static fn(string $metric): int => (int) ($samples[$metric] ?? 0), self::METRICS);
+    }
+}
