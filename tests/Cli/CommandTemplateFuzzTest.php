@@ -20,8 +20,8 @@ final class CommandTemplateFuzzTest extends TestCase
     use OwnDirectory;
 
     private const VALUES = 300;
-    private const TEMPLATES = 5000;
-    private const COMPARISONS = 8000;
+    private const TEMPLATES = 3000;
+    private const COMPARISONS = 4000;
 
     private const HOSTILE = [
         '$(touch owned)', '`touch owned`', "'; touch owned; '", '"; touch owned; "', "\ntouch owned\n", ')`touch owned`', '; touch owned #',
