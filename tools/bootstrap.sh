@@ -38,17 +38,18 @@ bootstrap() {
 # The Debian packages for what is missing, each once, each after a blank.
 missing_packages() {
     {
+        loaded=
         if have php; then
             loaded=" $(php -m | tr '[:upper:]\n' '[:lower:] ')"
-            for pair in $php_extensions; do
-                case $loaded in
-                    *" ${pair%%:*} "*) ;;
-                    *) echo "${pair#*:}" ;;
-                esac
-            done
         else
-            printf '%s\n' php-cli php-mbstring php-xml
+            echo php-cli
         fi
+        for pair in $php_extensions; do
+            case $loaded in
+                *" ${pair%%:*} "*) ;;
+                *) echo "${pair#*:}" ;;
+            esac
+        done
         for pair in composer:composer "$@"; do
             have "${pair%%:*}" || echo "${pair#*:}"
         done
