@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
+use Spindle\Bench\Support\Signals;
+
 /** Processes that serve a site together. */
 final readonly class Server
 {
@@ -29,7 +31,7 @@ final readonly class Server
         public PrivateDirectory $directory,
         array $commands,
     ) {
-        $this->children = array_map(fn(array $command): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path), $commands);
+        $this->children = array_map(fn(array $command): Child => Signals::hold(fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path)), $commands);
         $this->awaitAnswer();
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
 
 /** The client: wrk, with one thread. */
@@ -42,10 +43,10 @@ final readonly class Wrk
     {
         $script = $server->directory->write(self::SCRIPT, $load->script($server->site->address()));
 
-        return new WrkRun([
+        return Signals::hold(fn(): WrkRun => new WrkRun([
             $this->program, '-t1', "-c{$load->connections}", '-d' . ((int) ceil($seconds) + self::SPARE), '--timeout', self::TIMEOUT . 's',
             '-s', $script, $server->site->url(),
-        ]);
+        ]));
     }
 
     /** @param float $seconds for which it sends */

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+final class Signals
+{
+    private function __construct() {}
+
+    /**
+     * Makes something without being interrupted. A signal's handler that ends the process comes after it, so that what was
+     * made ends with it: the destructor of an object is not called whose constructor did not come to its end.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $make
+     *
+     * @return T
+     */
+    public static function hold(\Closure $make): mixed
+    {
+        if (!\extension_loaded('pcntl')) {
+            return $make();
+        }
+        $async = pcntl_async_signals(false);
+        try {
+            $made = $make();
+        } finally {
+            pcntl_async_signals($async);
+        }
+        if ($async) {
+            pcntl_signal_dispatch();
+        }
+
+        return $made;
+    }
+}
