@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
+/** Signals whose handlers end this process. */
 final class Signals
 {
     private function __construct() {}

@@ -20,6 +20,7 @@ final class Transport
     private int $sent = 0;
 
     private readonly string $reading;
+
     /** Whether nothing is received for now. */
     public bool $paused = false;
 
