@@ -58,11 +58,13 @@ final class Dispatcher
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
-        // What tells of exhausted descriptors can't be loaded when they are.
+        // What tells of exhausted descriptors can't be loaded when they are, and nor can the loop's own classes.
         array_map(class_exists(...), [
             SpoolException::class, LauncherException::class, CommandFailedException::class,
             CaptureStream::class, Outcome::class, RunSummary::class, EventLoop\UncaughtThrowable::class,
         ]);
+        EventLoop::cancel(EventLoop::defer(static fn() => null));
+        EventLoop::cancel(EventLoop::delay(0, static fn() => null));
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
