@@ -61,6 +61,21 @@ final class ServeTest extends TestCase
         self::assertEqualsCanonicalizing($workers, array_map(intval(...), array_values(array_unique($load->answered))));
     }
 
+    public function testProcessesThatSleepAwakeToHaveTheirPartOfABurst(): void
+    {
+        $this->serve(self::PID, ['--processes', '2']);
+        $shared = 0;
+        for ($burst = 0; $burst < 20; ++$burst) {
+            usleep(20_000);
+            $clients = array_map(fn(): RawClient => RawClient::connect($this->address), range(1, 24));
+            $answers = array_map(static fn(RawClient $client): string => $client->get("/")->response()->body, $clients);
+            $parts = array_count_values($answers);
+            $shared += \count($parts) === 2 && min($parts) >= 4 ? 1 : 0;
+        }
+
+        self::assertGreaterThan(12, $shared);
+    }
+
     public function testSeveralAddressesAreServed(): void
     {
         $server = $this->serve(self::PID, ['--processes', '1', '--listen', '127.0.0.1:0', '--listen', "unix://{$this->path('socket')}"]);

@@ -16,6 +16,10 @@ final class Acceptor
     private const AT_ONCE = 64;
     private const AT_ONCE_SHARED = 4;
 
+    /** Nanoseconds without a connection that end a burst; and the seconds in which the processes that share the socket awake. */
+    private const QUIET = 10_000_000;
+    private const AWAKENING = 0.001;
+
     /** Connections with a loop of stream_select(), which knows 1,024 descriptors; the rest is for what handlers open. */
     private const SELECTABLE = 900;
 
@@ -28,6 +32,10 @@ final class Acceptor
 
     /** What ends a pause. */
     private ?string $timer = null;
+
+    /** Connections taken in a burst, and when the last one was, on the monotonic clock; where the socket is shared. */
+    private int $burst = 0;
+    private int|float $taken = 0;
 
     /**
      * @param resource $socket not blocking
@@ -82,7 +90,25 @@ final class Acceptor
             if (!$this->acceptOne()) {
                 return;
             }
+            if ($this->shared && $this->isOthersTurn()) {
+                $this->resumeAfter(self::AWAKENING);
+
+                return;
+            }
         }
+    }
+
+    /**
+     * Whether this process has the 4th, 8th, 16th … connection of a burst: it is awake and would take them all before those that
+     * share the socket have been woken. Under a steady load all are awake, and none waits.
+     */
+    private function isOthersTurn(): bool
+    {
+        $now = hrtime(true);
+        $this->burst = $now - $this->taken > self::QUIET ? 1 : $this->burst + 1;
+        $this->taken = $now;
+
+        return $this->burst >= self::AT_ONCE_SHARED && ($this->burst & ($this->burst - 1)) === 0;
     }
 
     private function isFull(): bool
@@ -128,8 +154,13 @@ final class Acceptor
     private function pause(string $why): void
     {
         $this->service->tellOnce($why);
+        $this->resumeAfter(self::PAUSE);
+    }
+
+    private function resumeAfter(float $seconds): void
+    {
         EventLoop::disable($this->watcher);
         $this->timer === null ? null : EventLoop::cancel($this->timer);
-        $this->timer = EventLoop::unreference(EventLoop::delay(self::PAUSE, $this->resume(...)));
+        $this->timer = EventLoop::unreference(EventLoop::delay($seconds, $this->resume(...)));
     }
 }
