@@ -178,11 +178,11 @@ final class Workers implements ContextEvents
         foreach ($workers as $worker) {
             $worker->link?->close(); // which has it end by itself
         }
+        $this->arrivals->close(); // likewise those that wait to be let in
         $this->context->close();
         foreach ($workers as $worker) {
             $this->release($worker); // now that none of them makes anything any more
         }
-        $this->arrivals->close();
     }
 
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void

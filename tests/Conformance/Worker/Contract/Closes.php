@@ -49,6 +49,21 @@ trait Closes
         self::assertFalse(Processes::isAlive($pid));
     }
 
+    public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
+    {
+        $took = [];
+        for ($i = 0; $i < 5; ++$i) {
+            $pool = $this->pool(8);
+            $pool->submit(Number::answer(...))->await();
+            iterator_to_array($pool->map(range(1, 9), Number::double(...)));
+            $start = hrtime(true);
+            $pool->kill();
+            $took[] = (hrtime(true) - $start) / 1e9;
+        }
+
+        self::assertLessThan(0.45, min($took));
+    }
+
     public function testAClosedPoolTakesNoMoreTasks(): void
     {
         foreach (['close', 'kill'] as $end) {
