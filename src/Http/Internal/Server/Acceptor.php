@@ -90,7 +90,7 @@ final class Acceptor
             if (!$this->acceptOne()) {
                 return;
             }
-            if ($this->shared && $this->isOthersTurn()) {
+            if ($this->shared && $this->countOne()) {
                 $this->resumeAfter(self::AWAKENING);
 
                 return;
@@ -99,10 +99,11 @@ final class Acceptor
     }
 
     /**
-     * Whether this process has the 4th, 8th, 16th … connection of a burst: it is awake and would take them all before those that
-     * share the socket have been woken. Under a steady load all are awake, and none waits.
+     * Under a steady load all processes that share the socket are awake, and none waits.
+     *
+     * @return bool whether it was the 4th, 8th, 16th … connection of a burst, which this process, being awake, would take before another has been woken
      */
-    private function isOthersTurn(): bool
+    private function countOne(): bool
     {
         $now = hrtime(true);
         $this->burst = $now - $this->taken > self::QUIET ? 1 : $this->burst + 1;

@@ -155,6 +155,11 @@ final class Transport
         $this->stopWriting();
         $this->forget();
         $this->written = static function (): void {}; // it leads back to this object
+        if ($this->secure) {
+            $this->end(); // before what follows, as fclose() would send its alert too late
+        }
+        // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
+        @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         Warnings::of(fn() => fclose($this->stream));
     }
 

@@ -46,6 +46,26 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
+    public function testAProgramThatAHandlerHasStartedDoesNotKeepAConnectionOpen(): void
+    {
+        $program = null;
+        $this->serve(static function () use (&$program): Response {
+            $program = proc_open(['sleep', '20'], [], $pipes);
+
+            return Response::text('started');
+        });
+        $client = $this->client()->get('/', "Connection: close\r\n");
+
+        try {
+            self::assertSame('started', $client->response()->body);
+            self::assertTrue($client->isEnded());
+        } finally {
+            self::assertIsResource($program);
+            proc_terminate($program, \SIGKILL);
+            proc_close($program);
+        }
+    }
+
     public function testAnHttp10ClientGetsTheConnectionClosed(): void
     {
         $this->serve(self::path(...));
