@@ -230,7 +230,7 @@ final class Response implements ResponseInterface
 
     private function makePlainHead(): ?string
     {
-        if ($this->status === 204 || $this->status === 304) {
+        if (isset(ResponseWriter::BARE[$this->status])) {
             return null;
         }
         $head = "HTTP/1.1 {$this->status} {$this->getReasonPhrase()}\r\n";

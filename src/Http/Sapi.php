@@ -27,7 +27,7 @@ use function Amp\delay;
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
  * Handlers may suspend as they do in the server. Limits and deadlines are those of the web server and of PHP here, but for
- * those on forms.
+ * those on forms; a multipart form that came by POST was parsed by PHP before, within PHP's own.
  */
 final class Sapi
 {
@@ -42,14 +42,16 @@ final class Sapi
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app or the path of a file that returns one
      *
-     * @throws AppException when the file returns no handler
+     * @throws AppException     when the file returns no handler
+     * @throws \LengthException when the body of the answer is shorter than was announced, which the client sees by then
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
+        $warning = error_get_last()['message'] ?? '';
         $application = AppLoader::of($app);
         $environment = new Environment($_SERVER);
         $head = $environment->head();
-        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms));
+        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning);
         // What a handler prints is no part of its answer: in the server it would get into the terminal.
         ob_start();
         try {
@@ -68,6 +70,8 @@ final class Sapi
         // Or PHP says what the type is where the answer has none, and the charset where a type of text has none.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
+        // What PHP displays would be taken for a part of the body.
+        ini_set('display_errors', '0');
         header_remove('X-Powered-By');
         $given = $response instanceof Response ? $response->body() : null;
         $whole = \is_string($given) ? \strlen($given) : null;
@@ -85,20 +89,22 @@ final class Sapi
         $hasBody = ResponseWriter::hasBody($status, $head);
         $line = match (true) {
             $hasBody => $length === null ? '' : "Content-Length: {$length}",
-            $status === 204 => '',
             default => rtrim(ResponseWriter::lengthOfNone($status, $response->getHeaderLine('Content-Length'), $length)),
         };
         if ($line !== '') {
             header($line);
         }
         try {
-            $hasBody && self::sendBody($body, $length, $exchange);
+            if ($hasBody) {
+                self::sendBody($body, $length, $exchange);
+            }
         } finally {
             $body->close();
         }
     }
 
-    private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): bool
+    /** @throws \LengthException */
+    private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): void
     {
         $sent = $empty = 0;
         while (!$body->eof() && $sent !== $length) {
@@ -118,10 +124,11 @@ final class Sapi
             if (connection_aborted() === 1) {
                 $exchange->clientLeft();
 
-                return false;
+                return;
             }
         }
-
-        return true;
+        if ($length !== null && $sent < $length) {
+            throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
+        }
     }
 }

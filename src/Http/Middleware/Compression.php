@@ -86,24 +86,14 @@ final readonly class Compression implements MiddlewareInterface
     private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
     {
         $body = Body::of($response);
-        $size = Body::size($response);
+        $size = \is_string($body) ? \strlen($body) : Body::size($response);
         $response = self::weakened($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
         if ($isHead || $size === null || $size > self::AT_ONCE) {
-            return $response->withoutHeader('Content-Length')->withBody(new GzipStream(\is_string($body) ? Stream::create($body) : $body, self::LEVEL));
+            return $response->withoutHeader('Content-Length')->withBody(new GzipStream(\is_string($body) ? Stream::create($body) : $body, $size, self::LEVEL));
         }
-        $bytes = (string) gzencode(\is_string($body) ? $body : self::contents($body), self::LEVEL);
+        $bytes = \is_string($body) ? (string) gzencode($body, self::LEVEL) : (new GzipStream($body, $size, self::LEVEL))->getContents();
 
         return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
-    }
-
-    /** All of a body that can be read again, wherever it was left, as it would be sent. */
-    private static function contents(StreamInterface $body): string
-    {
-        if ($body->isSeekable()) {
-            $body->rewind();
-        }
-
-        return $body->getContents();
     }
 
     /** The same resource has other bytes now: RFC 9110, 8.8.3.3. */

@@ -15,8 +15,8 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
 
 /**
  * Answers what a handler throws: a {@see HttpException} with its own status, message and headers, anything else with a bare
- * 500 that tells the client nothing; the log is told of the latter. The client gets JSON (RFC 9457), HTML or plain text, as it
- * would rather have it.
+ * 500 that tells the client nothing. The log is told of the latter, and of the exception before a HttpException with a status
+ * of 500 or more. The client gets JSON (RFC 9457), HTML or plain text, as it would rather have it.
  *
  * What was thrown because the client has left is no error and goes through.
  */
@@ -44,7 +44,7 @@ final class Errors implements MiddlewareInterface
             if (Departure::caused($failure)) {
                 throw $failure;
             }
-            $this->log($request, $failure);
+            $this->log($request, $failure, 500);
 
             return (new ErrorPage(500, trace: $this->traces ? $failure : null))->response($request->getHeaderLine('Accept'));
         }
@@ -55,18 +55,23 @@ final class Errors implements MiddlewareInterface
         try {
             return $handler->handle($request);
         } catch (HttpException $meant) {
+            $cause = $meant->getPrevious();
+            if ($meant->status >= 500 && $cause !== null && !Departure::caused($cause)) {
+                $this->log($request, $cause, $meant->status);
+            }
+
             return (new ErrorPage($meant->status, $meant->getMessage(), $meant->headers))->response($request->getHeaderLine('Accept'));
         }
     }
 
-    private function log(ServerRequestInterface $request, \Throwable $failure): void
+    private function log(ServerRequestInterface $request, \Throwable $failure, int $status): void
     {
         if ($this->logger === null) {
             error_log('Spindle: ' . json_encode("{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure), ErrorPage::JSON));
 
             return;
         }
-        $this->logger->error('{method} {target} was answered with 500, as its handler failed', [
+        $this->logger->error("{method} {target} was answered with {$status}, as its handler failed", [
             'exception' => $failure,
             'method' => $request->getMethod(),
             'target' => $request->getRequestTarget(),

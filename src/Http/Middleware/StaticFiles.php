@@ -18,15 +18,19 @@ use Spindle\Http\Response;
  * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does; whatever it does not serve reaches the next handler.
  *
  * It serves no name that begins with a dot, but for "/.well-known/", nothing that links lead to outside of the directory, no
- * source code of PHP, no file that it can't read, and nothing by a path that has to be read twice to be understood: with empty
- * names, encoded slashes, backslashes, control characters, or what is no UTF-8. A path is decoded once.
+ * file that it can't read, and nothing by a path that has to be read twice to be understood: with empty names, encoded slashes,
+ * backslashes, control characters, or what is no UTF-8. A path is decoded once.
+ *
+ * Nor does it serve what is source code of PHP by its name or by that which a link leads to, even with the suffix that editors
+ * and people give to a copy: "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file of any other
+ * name is served as it is.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {
     private const ENCODED = '@^(?:[^%]|%[0-9A-Fa-f]{2})*+$@D';
     private const NAME = '@^(?!\.)[^\x00-\x1f\x7f/\\\\]++$@Du';
     private const WELL_KNOWN = '.well-known';
-    private const CODE = '@\.ph(?:p\d?|ps|t|tml|ar)$@Di';
+    private const CODE = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
 
     /** Without links. */
     private string $root;
@@ -116,8 +120,9 @@ final readonly class StaticFiles implements MiddlewareInterface
         } catch (HttpException) {
             return null;
         }
+        $name = $file->nameBelow($this->root);
 
-        return $file->liesBelow($this->root) ? $file : null;
+        return $name === null || preg_match(self::CODE, $name) === 1 ? null : $file;
     }
 
     /** Relative to what the client asked for, whatever stands before that at its proxy: it can't lead to another host. */

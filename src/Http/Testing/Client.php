@@ -81,7 +81,7 @@ final class Client
         return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);
     }
 
-    /** @return list<\Throwable> what handlers threw and was answered with 500, in its order */
+    /** @return list<\Throwable> what handlers threw and was answered with 500, or more where an exception was before it, in its order */
     public function failures(): array
     {
         return $this->failures->failures;

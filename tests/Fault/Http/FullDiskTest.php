@@ -25,21 +25,22 @@ final class FullDiskTest extends TestCase
     public function testAnUploadThatTheDiskHasNoRoomForIsAnsweredSo(): void
     {
         // Writing beyond the limit of a file's size is an error instead of a signal.
-        $this->refusesLargeUploads($this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]));
+        $this->refusesLargeUploads($this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]), $this->path());
     }
 
     public function testAnUploadWithoutADirectoryForItIsAnsweredSo(): void
     {
-        $this->refusesLargeUploads($this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]));
+        $this->refusesLargeUploads($this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]), $this->path('missing'));
     }
 
-    private function refusesLargeUploads(ServerProcess $server): void
+    private function refusesLargeUploads(ServerProcess $server, string $directory): void
     {
         self::assertSame('1000', self::upload($server, 1_000)->body, 'what is small needs no file');
         $descriptors = $server->descriptors();
         for ($i = 0; $i < 3; ++$i) {
             self::assertSame(507, self::upload($server, 2_000_000)->status);
         }
+        Eventually::holds(static fn(): bool => str_contains(implode($server->log()), "Can't keep an uploaded file in {$directory}: "), 'the log says why');
 
         self::assertSame('1000', self::upload($server, 1_000)->body);
         Eventually::holds(static fn(): bool => $server->descriptors() <= $descriptors, 'no file is left open');

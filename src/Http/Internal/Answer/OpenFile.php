@@ -52,21 +52,21 @@ final readonly class OpenFile
     }
 
     /**
-     * Whether the name, by whatever links, leads below the root, and still to the very file that was opened: a link that
+     * The name without links, if it lies below the root, and is still that of the very file that was opened: a link that
      * was exchanged in between gains nothing.
      *
      * @param string $root without links
      */
-    public function liesBelow(string $root): bool
+    public function nameBelow(string $root): ?string
     {
         clearstatcache(true);
         $real = realpath($this->path);
         if ($real === false || !str_starts_with($real, rtrim($root, '/') . '/')) {
-            return false;
+            return null;
         }
         $status = @lstat($real);
 
-        return $status !== false && $status['dev'] === $this->device && $status['ino'] === $this->inode;
+        return $status !== false && $status['dev'] === $this->device && $status['ino'] === $this->inode ? $real : null;
     }
 
     /**

@@ -9,6 +9,8 @@ use Spindle\Http\HttpException;
 /** Why a body is not taken. */
 final class Refusal
 {
+    private function __construct() {}
+
     public static function malformed(string $what, ?\Throwable $previous = null): HttpException
     {
         return new HttpException(400, $what, previous: $previous);

@@ -9,18 +9,27 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/** What is answered when a handler throws: the same wherever it runs. */
+/** What is answered when a handler throws: the same wherever it runs. The log is told of what the client is not. */
 final class Failure
 {
     private function __construct() {}
 
     public static function answer(\Throwable $failure, Head $head, LoggerInterface $logger): ResponseInterface
     {
-        if ($failure instanceof HttpException) {
-            return Response::text(($failure->getMessage() !== '' ? $failure->getMessage() : Status::reason($failure->status)) . "\n", $failure->status, $failure->headers);
+        $meant = $failure instanceof HttpException ? $failure : null;
+        $cause = $meant === null ? $failure : ($meant->status >= 500 ? $meant->getPrevious() : null);
+        if ($cause !== null) {
+            $logger->error('The handler of {method} {target} failed: ' . self::message($cause), ['method' => $head->method, 'target' => $head->target, 'exception' => $failure]);
         }
-        $logger->error("The handler of {method} {target} failed: {$failure->getMessage()}", ['method' => $head->method, 'target' => $head->target, 'exception' => $failure]);
 
-        return Response::text("Internal Server Error\n", 500);
+        return $meant === null
+            ? Response::text("Internal Server Error\n", 500)
+            : Response::text(($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n", $meant->status, $meant->headers);
+    }
+
+    /** As part of a log message: in braces a logger would look for names from the context. */
+    public static function message(\Throwable $failure): string
+    {
+        return strtr($failure->getMessage(), ['{' => '\x7b', '}' => '\x7d']);
     }
 }

@@ -18,8 +18,12 @@ trait HasFields
         return $this->version;
     }
 
+    /** @throws \InvalidArgumentException when it is no number */
     public function withProtocolVersion(string $version): static
     {
+        if (preg_match('/^\d(?:\.\d)?$/D', $version) !== 1) {
+            throw new \InvalidArgumentException('A version of the protocol is a number such as 1.1');
+        }
         $copy = clone $this;
         $copy->version = $version;
 

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Nyholm\Psr7\Uri;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
+use Psr\Http\Message\UploadedFileInterface;
 use Psr\Http\Message\UriInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Query;
@@ -30,8 +31,8 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|null where it differs from what came */
-    private ?string $target = null;
+    /** @var string|UriInterface|null as it was set, or the URI that it is made of, where it differs from what came */
+    private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
     private ?array $query = null;
@@ -47,7 +48,7 @@ final class Request implements ServerRequestInterface
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> */
+    /** @var array<array-key, mixed> with a NUL before the name of what was taken away though the exchange has it */
     private array $attributes = [];
 
     /**
@@ -78,13 +79,17 @@ final class Request implements ServerRequestInterface
 
     public function getRequestTarget(): string
     {
-        return $this->target ?? $this->head->target;
+        return match (true) {
+            $this->target === null => $this->head->target,
+            \is_string($this->target) => $this->target,
+            default => ($this->target->getPath() === '' ? '/' : $this->target->getPath()) . ($this->target->getQuery() === '' ? '' : "?{$this->target->getQuery()}"),
+        };
     }
 
     public function withRequestTarget(string $requestTarget): static
     {
-        if (preg_match('/\s/', $requestTarget) === 1) {
-            throw new \InvalidArgumentException('A request target has no blanks');
+        if (preg_match('/[\x00-\x20\x7f]/', $requestTarget) === 1) {
+            throw new \InvalidArgumentException('A request target has neither blanks nor control characters');
         }
         $copy = clone $this;
         $copy->target = $requestTarget;
@@ -102,7 +107,7 @@ final class Request implements ServerRequestInterface
     {
         $copy = clone $this;
         $copy->uri = $uri;
-        $copy->target = ($uri->getPath() === '' ? '/' : $uri->getPath()) . ($uri->getQuery() === '' ? '' : "?{$uri->getQuery()}");
+        $copy->target = \is_string($this->target) ? $this->target : $uri;
         if ($uri->getHost() === '' || $preserveHost && $this->getHeaderLine('Host') !== '') {
             return $copy;
         }
@@ -222,9 +227,18 @@ final class Request implements ServerRequestInterface
         return $this->files ?? $this->exchange->form()->files;
     }
 
-    /** @param array<array-key, mixed> $uploadedFiles */
+    /**
+     * @param array<array-key, mixed> $uploadedFiles a tree of UploadedFileInterface
+     *
+     * @throws \InvalidArgumentException when it is something else
+     */
     public function withUploadedFiles(array $uploadedFiles): static
     {
+        array_walk_recursive($uploadedFiles, static function (mixed $file): void {
+            if (!$file instanceof UploadedFileInterface) {
+                throw new \InvalidArgumentException('Uploaded files are a tree of UploadedFileInterface, not of ' . get_debug_type($file));
+            }
+        });
         $copy = clone $this;
         $copy->files = $uploadedFiles;
 
@@ -234,8 +248,8 @@ final class Request implements ServerRequestInterface
     public function getAttribute(string $name, $default = null): mixed
     {
         return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
-            Cancellation::class => $this->exchange->cancellation(),
-            MatchedRoute::class => $this->exchange->route(),
+            Cancellation::class => isset($this->attributes["\0" . Cancellation::class]) ? $default : $this->exchange->cancellation(),
+            MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class]) ? $default : $this->exchange->route(),
             default => $default,
         };
     }
@@ -243,7 +257,15 @@ final class Request implements ServerRequestInterface
     /** @return array<array-key, mixed> */
     public function getAttributes(): array
     {
-        return $this->attributes + [Cancellation::class => $this->exchange->cancellation(), MatchedRoute::class => $this->exchange->route()];
+        $attributes = $this->attributes;
+        foreach ([Cancellation::class, MatchedRoute::class] as $name) {
+            if (!isset($attributes["\0{$name}"])) {
+                $attributes += [$name => $this->getAttribute($name)];
+            }
+            unset($attributes["\0{$name}"]);
+        }
+
+        return $attributes;
     }
 
     public function withAttribute(string $name, $value): static
@@ -258,6 +280,9 @@ final class Request implements ServerRequestInterface
     {
         $copy = clone $this;
         unset($copy->attributes[$name]);
+        if ($name === Cancellation::class || $name === MatchedRoute::class) {
+            $copy->attributes["\0{$name}"] = true;
+        }
 
         return $copy;
     }

@@ -23,9 +23,6 @@ final class GzipStream implements StreamInterface
     /** Whether others may read the source, too, before, meanwhile and after. */
     private readonly bool $seekable;
 
-    /** @var int|null bytes that the source must have; null when nobody knows */
-    private readonly ?int $size;
-
     private ?\DeflateContext $deflate = null;
 
     /** Bytes of the source that were read. */
@@ -44,13 +41,12 @@ final class GzipStream implements StreamInterface
     /**
      * @param StreamInterface $source read from its beginning, and left open, if it is seekable: wherever others leave it meanwhile;
      *                                any other is read from where it stands, and closed with this one
+     * @param int|null        $size   bytes that the source must have, and that are taken of it; null when nobody knows
      */
-    public function __construct(private readonly StreamInterface $source, private readonly int $level)
+    public function __construct(private readonly StreamInterface $source, private readonly ?int $size, private readonly int $level)
     {
-        $size = $source->getSize();
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();
-        $this->size = $this->seekable ? $size : null;
     }
 
     /**
@@ -96,10 +92,14 @@ final class GzipStream implements StreamInterface
     /** @return string|null '' at the end; null when there is nothing yet */
     private function take(): ?string
     {
+        if ($this->taken === $this->size) {
+            return '';
+        }
         if ($this->seekable && $this->source->tell() !== $this->taken) {
             $this->source->seek($this->taken);
         }
-        $bytes = $this->source->read(self::PIECE);
+        $length = $this->size === null ? self::PIECE : min(self::PIECE, $this->size - $this->taken);
+        $bytes = substr($this->source->read($length), 0, $length);
         $this->taken += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {
             return null;

@@ -9,8 +9,10 @@ use Amp\DeferredCancellation;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientLeftException;
+use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
@@ -19,6 +21,8 @@ use Spindle\Http\MatchedRoute;
 /** The one request that a process of FPM or of PHP's built-in server has. */
 final class SapiExchange implements Exchange
 {
+    private const MULTIPART = '@^multipart/form-data[ \t]*+(?:;|$)@Di';
+
     private readonly DeferredCancellation $leaving;
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;
@@ -27,11 +31,13 @@ final class SapiExchange implements Exchange
     /** Why there is no form: the body is read by then, and what is left of it would be taken for a whole one. */
     private ?\Throwable $failure = null;
 
+    /** @param string $warning that PHP gave last before the script began, '' for none */
     public function __construct(
         private readonly Head $head,
         private readonly Peer $peer,
         private readonly float $time,
         private readonly FormReader $forms,
+        private readonly string $warning = '',
     ) {
         $this->leaving = new DeferredCancellation();
         $this->route = new MatchedRoute();
@@ -47,17 +53,9 @@ final class SapiExchange implements Exchange
         return $this->body ??= Stream::create(self::input());
     }
 
-    /** PHP has parsed a multipart form before the script began, and left nothing of it in the body. */
     public function form(): Form
     {
-        $this->failure === null || throw $this->failure;
-        try {
-            return $this->form ??= $_FILES !== [] || str_starts_with(strtolower($this->head->field('Content-Type')), 'multipart/')
-                ? new Form($_POST, UploadedFiles::of($_FILES))
-                : $this->forms->read($this->head->field('Content-Type'), $this->body());
-        } catch (\Throwable $failure) {
-            throw $this->failure = $failure;
-        }
+        return $this->form ?? $this->readForm();
     }
 
     public function route(): MatchedRoute
@@ -79,6 +77,36 @@ final class SapiExchange implements Exchange
     public function clientLeft(): void
     {
         $this->leaving->cancel(ClientLeftException::closed());
+    }
+
+    /** @throws HttpException */
+    private function readForm(): Form
+    {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        try {
+            return $this->form = $this->parse($this->head->field('Content-Type'));
+        } catch (\Throwable $failure) {
+            throw $this->failure = $failure;
+        }
+    }
+
+    /** @throws HttpException */
+    private function parse(string $type): Form
+    {
+        if (preg_match(self::MULTIPART, $type) !== 1) {
+            return $this->forms->read($type, $this->body());
+        }
+        $limit = ini_parse_quantity((string) \ini_get('post_max_size'));
+        if ($limit > 0 && $this->head->length > $limit) {
+            throw Refusal::tooMuch("The form is longer than {$limit} bytes");
+        }
+
+        // PHP parses such a form before the script begins, and leaves nothing of it in the body; but only if it is sent by POST.
+        return fread(self::input(), 1) === ''
+            ? ParsedForm::of($_POST, $_FILES, $this->head, $this->warning)
+            : $this->forms->read($type, $this->body());
     }
 
     /** @return resource */

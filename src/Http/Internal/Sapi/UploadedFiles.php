@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Sapi;
 
 use Nyholm\Psr7\UploadedFile;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\Refusal;
 
 /** PHP's $_FILES, which turns the names of a form inside out, as the tree that PSR-7 wants. */
 final class UploadedFiles
@@ -15,6 +17,8 @@ final class UploadedFiles
      * @param array<mixed> $files
      *
      * @return array<array-key, mixed> a tree of UploadedFileInterface
+     *
+     * @throws HttpException when the form ends within a file
      */
     public static function of(array $files): array
     {
@@ -28,7 +32,11 @@ final class UploadedFiles
         return $tree;
     }
 
-    /** @return UploadedFile|array<array-key, mixed> */
+    /**
+     * @return UploadedFile|array<array-key, mixed>
+     *
+     * @throws HttpException
+     */
     private static function node(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile|array
     {
         if (!\is_array($path)) {
@@ -43,10 +51,13 @@ final class UploadedFiles
         return $tree;
     }
 
+    /** @throws HttpException */
     private static function file(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile
     {
         $code = \is_int($error) ? $error : \UPLOAD_ERR_NO_FILE;
-
+        if ($code === \UPLOAD_ERR_PARTIAL) {
+            throw Refusal::malformed('The form ends before its last boundary');
+        }
         $text = static fn(mixed $text): ?string => \is_string($text) && $text !== '' ? $text : null;
 
         return new UploadedFile($text($path) ?? '', \is_int($size) ? $size : 0, $code, $text($name), $text($type));

@@ -25,6 +25,9 @@ final class ResponseWriter
     /** Fields that the server adds or leaves out. */
     public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
 
+    /** Statuses of answers that have no body. */
+    public const BARE = [204 => true, 205 => true, 304 => true];
+
     private const SECOND = 1_000_000_000;
 
     private string $date = '';
@@ -53,8 +56,7 @@ final class ResponseWriter
         $head = $this->begin($response, $status, $keep, $request, $now, $given);
 
         return match (true) {
-            $status === 204 => "{$head}\r\n",
-            $status === 304 || $request->method === 'HEAD' => $head . self::lengthOfNone($status, $given, \strlen($body)) . "\r\n",
+            !self::hasBody($status, $request) => $head . self::lengthOfNone($status, $given, \strlen($body)) . "\r\n",
             default => "{$head}Content-Length: " . \strlen($body) . "\r\n\r\n{$body}",
         };
     }
@@ -70,18 +72,17 @@ final class ResponseWriter
         $head = $this->begin($response, $status, $keep, $request, $now, $given);
 
         return $head . match (true) {
-            $status === 204 => '',
-            $status === 304 || $request->method === 'HEAD' => self::lengthOfNone($status, $given, $length),
+            !self::hasBody($status, $request) => self::lengthOfNone($status, $given, $length),
             $length !== null => "Content-Length: {$length}\r\n",
             $request->version === '1.0' => '',
             default => "Transfer-Encoding: chunked\r\n",
         } . "\r\n";
     }
 
-    /** Whether an answer with this status to this request has a body at all. RFC 9110, 6.4.1. */
+    /** Whether an answer with this status to this request has a body at all. RFC 9110, 6.4.1 and 15.3.6. */
     public static function hasBody(int $status, Head $request): bool
     {
-        return $status !== 204 && $status !== 304 && $request->method !== 'HEAD';
+        return !isset(self::BARE[$status]) && $request->method !== 'HEAD';
     }
 
     /** Bytes of a body that is a stream, as the handler has given them or the stream knows them; null when nobody does. */
@@ -149,10 +150,16 @@ final class ResponseWriter
         return $head . $date . $lines;
     }
 
-    /** The line of Content-Length, if any, of an answer without a body to HEAD or with 304. RFC 9110, 8.6. */
+    /** The line of Content-Length, if any, of an answer without a body. RFC 9110, 8.6 and 15.3.6. */
     public static function lengthOfNone(int $status, ?string $given, ?int $length): string
     {
-        $length = $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : ($status === 304 ? null : $length);
+        $length = match (true) {
+            $status === 204 => null,
+            $status === 205 => 0,
+            $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 => (int) $given,
+            $status === 304 => null,
+            default => $length,
+        };
 
         return $length === null ? '' : "Content-Length: {$length}\r\n";
     }

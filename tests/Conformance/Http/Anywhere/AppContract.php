@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
@@ -35,6 +36,9 @@ abstract class AppContract extends TestCase
         yield 'every byte' => ['GET /binary', '200 OK', implode('', array_map(\chr(...), range(0, 255))), ['Content-Type' => self::BYTES, 'Content-Length' => '256']];
         yield 'a redirect' => ['GET /redirect', '303 See Other', '', ['Location' => '/there?a=b%20c', 'Content-Length' => '0']];
         yield 'no content' => ['GET /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
+        yield 'content that is reset' => ['GET /reset', '205 Reset Content', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
+        yield 'a stream that is reset' => ['GET /reset-stream', '205 Reset Content', '', ['Content-Type' => 'text/plain', 'Content-Length' => '0']];
+        yield 'content that is reset to HEAD' => ['HEAD /reset', '205 Reset Content', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
         yield 'not modified' => ['GET /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
         yield 'no content to HEAD' => ['HEAD /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
         yield 'not modified to HEAD' => ['HEAD /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
@@ -108,7 +112,10 @@ abstract class AppContract extends TestCase
         self::assertSame(['fields' => ['a' => '1', 'b' => ['x' => ['2', '3']], 'c_d' => 'ü'], 'files' => []], json_decode((string) $answer->getBody(), true));
     }
 
-    public function testAFormHasFiles(): void
+    #[TestWith(['POST'])]
+    #[TestWith(['PUT'])]
+    #[TestWith(['PATCH'])]
+    public function testAFormHasFiles(string $method): void
     {
         $parts = [
             'Content-Disposition: form-data; name="title"' => 'A title',
@@ -121,7 +128,7 @@ abstract class AppContract extends TestCase
             $body .= "--xyz\r\n{$head}\r\n\r\n{$content}\r\n";
         }
 
-        $answer = $this->ask('POST', '/form', ['Content-Type' => 'multipart/form-data; boundary=xyz'], "{$body}--xyz--\r\n");
+        $answer = $this->ask($method, '/form', ['Content-Type' => 'multipart/form-data; boundary=xyz'], "{$body}--xyz--\r\n");
 
         self::assertSame([
             'fields' => ['title' => 'A title'],
@@ -133,6 +140,43 @@ abstract class AppContract extends TestCase
                 'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],
             ],
         ], json_decode((string) $answer->getBody(), true));
+    }
+
+    /** @return iterable<string, array{string, string, int, string}> */
+    public static function parts(): iterable
+    {
+        $field = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n";
+        $file = "--B\r\nContent-Disposition: form-data; name=a[]; filename=b\r\n\r\nfile\r\n";
+        yield 'a field' => ['multipart/form-data; boundary=B', "{$field}--B--\r\n", 200, '{"a":"1"}'];
+        yield 'no field' => ['multipart/form-data; boundary=B', "--B--\r\n", 200, '[]'];
+        yield 'no body' => ['multipart/form-data; boundary=B', '', 400, ''];
+        yield 'other parts' => ['multipart/mixed; boundary=B', "{$field}--B--\r\n", 200, 'null'];
+        yield 'no boundary' => ['multipart/form-data', "{$field}--B--\r\n", 400, ''];
+        yield 'another boundary' => ['multipart/form-data; boundary=C', "{$field}--B--\r\n", 400, ''];
+        yield 'a part without an end' => ['multipart/form-data; boundary=B', "--B\r\ngarbage", 400, ''];
+        yield 'a part without a name' => ['multipart/form-data; boundary=B', "{$field}--B\r\nContent-Disposition: form-data\r\n\r\n2\r\n--B--\r\n", 400, ''];
+        yield 'a file without an end' => ['multipart/form-data; boundary=B', $field . substr($file, 0, -3), 400, ''];
+        yield 'many files' => ['multipart/form-data; boundary=B', $field . str_repeat($file, 21) . "--B--\r\n", 413, ''];
+        yield 'many fields' => ['multipart/form-data; boundary=B', str_repeat($field, 1100) . "--B--\r\n", 413, ''];
+        yield 'many brackets' => ['multipart/form-data; boundary=B', str_replace('name=a', 'name="a' . str_repeat('[x]', 65) . '"', $field) . "--B--\r\n", 413, ''];
+    }
+
+    #[DataProvider('parts')]
+    public function testAFormInPartsIsWholeOrRefused(string $type, string $body, int $status, string $fields): void
+    {
+        foreach (['POST', 'PUT'] as $method) {
+            $answer = $this->ask($method, '/fields', ['Content-Type' => $type, 'Content-Length' => (string) \strlen($body)], $body);
+
+            self::assertSame([$status, $status === 200 ? $fields : ''], [$answer->getStatusCode(), $status === 200 ? (string) $answer->getBody() : ''], $method);
+        }
+    }
+
+    public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(): void
+    {
+        $this->expectException(\UnexpectedValueException::class);
+        $this->expectExceptionMessage('The answer breaks off after 12 bytes of its body');
+
+        $this->ask('GET', '/short');
     }
 
     public function testAFormThatIsRefusedIsRefusedAgain(): void

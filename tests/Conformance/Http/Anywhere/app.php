@@ -91,6 +91,8 @@ $routes = [
     '/binary' => static fn(): ResponseInterface => Response::binary(implode('', array_map(chr(...), range(0, 255)))),
     '/redirect' => static fn(): ResponseInterface => Response::redirect('/there?a=b c'),
     '/no-content' => static fn(): ResponseInterface => new Response(204, ['X-Kept' => 'yes'], 'never sent'),
+    '/reset' => static fn(): ResponseInterface => new Response(205, ['X-Kept' => 'yes'], 'never sent'),
+    '/reset-stream' => static fn(): ResponseInterface => Response::stream(['never sent'], 'text/plain', 205, ['Content-Length' => '10']),
     '/not-modified' => static fn(): ResponseInterface => new Response(304, ['ETag' => '"1"'], 'never sent'),
     '/no-type' => static fn(): ResponseInterface => new Response(200, [], 'bytes'),
     '/cookies' => static fn(): ResponseInterface => new Response(200, ['Set-Cookie' => ['a=1; Path=/', 'b=2']], 'two'),
@@ -101,6 +103,7 @@ $routes = [
         delay(0.001);
         yield 'two';
     })(), 'text/plain'),
+    '/short' => static fn(): ResponseInterface => Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']),
     '/hesitant' => static fn(): ResponseInterface => new Response(200, [], $hesitant()),
     '/twice' => $refusedTwice,
     '/waits' => static function (): ResponseInterface {
@@ -137,6 +140,7 @@ $routes = [
     ]),
     '/echo' => static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()),
     '/form' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json(['fields' => $request->getParsedBody(), 'files' => $files($request->getUploadedFiles())]),
+    '/fields' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json($request->getParsedBody()),
     '/small' => (new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()), new BodyLimit(10)))->handle(...),
 ];
 

@@ -58,7 +58,7 @@ final class OpenFileTest extends TestCase
         chdir($this->path());
         try {
             $file = OpenFile::at('file');
-            self::assertTrue($file->liesBelow((string) realpath($this->path())));
+            self::assertNotNull($file->nameBelow((string) realpath($this->path())));
         } finally {
             chdir($before);
         }
@@ -115,12 +115,12 @@ final class OpenFileTest extends TestCase
         $this->file('root-too/file', 'of a name that begins alike');
 
         foreach (['directory/file', 'within', 'directory within/file', 'out and in', 'up/root/directory/file'] as $inside) {
-            self::assertTrue(OpenFile::at("{$root}/{$inside}")->liesBelow($root), $inside);
+            self::assertNotNull(OpenFile::at("{$root}/{$inside}")->nameBelow($root), $inside);
         }
         foreach (['out', 'up/outside', '../root-too/file', '../outside'] as $outside) {
-            self::assertFalse(OpenFile::at("{$root}/{$outside}")->liesBelow($root), $outside);
+            self::assertNull(OpenFile::at("{$root}/{$outside}")->nameBelow($root), $outside);
         }
-        self::assertTrue(OpenFile::at("{$root}/out")->liesBelow('/'));
+        self::assertNotNull(OpenFile::at("{$root}/out")->nameBelow('/'));
     }
 
     public function testALinkThatLedOutWhenItWasOpenedGainsNothingByLeadingInAfterwards(): void
@@ -131,7 +131,7 @@ final class OpenFileTest extends TestCase
         unlink("{$root}/link");
         $this->file('root/link', 'inside!');
 
-        self::assertFalse($file->liesBelow($root));
+        self::assertNull($file->nameBelow($root));
     }
 
     public function testALinkThatLeadsOutAfterwardsGainsNothingEither(): void
@@ -141,7 +141,7 @@ final class OpenFileTest extends TestCase
         unlink("{$root}/link");
         symlink($this->file('outside', 'outside'), "{$root}/link");
 
-        self::assertFalse($file->liesBelow($root));
+        self::assertNull($file->nameBelow($root));
     }
 
     public function testADirectoryThatAnotherProcessExchangedForALinkIsSeenAtOnce(): void
@@ -150,12 +150,12 @@ final class OpenFileTest extends TestCase
         mkdir("{$root}/directory");
         mkdir($this->path('outside'));
         link($this->file('root/directory/file', 'the same file'), $this->path('outside/file'));
-        self::assertTrue(OpenFile::at("{$root}/directory/file")->liesBelow($root));
+        self::assertNotNull(OpenFile::at("{$root}/directory/file")->nameBelow($root));
         $opened = OpenFile::at("{$root}/directory/file");
         exec('cd ' . escapeshellarg($root) . ' && mv directory was && ln -s ../outside directory');
 
-        self::assertFalse($opened->liesBelow($root));
-        self::assertFalse(OpenFile::at("{$root}/directory/file")->liesBelow($root));
+        self::assertNull($opened->nameBelow($root));
+        self::assertNull(OpenFile::at("{$root}/directory/file")->nameBelow($root));
     }
 
     public function testALinkThatAnotherProcessExchangedIsFollowedAnew(): void
@@ -173,7 +173,7 @@ final class OpenFileTest extends TestCase
         $file = OpenFile::at($this->file('file', 'content'));
         unlink($this->path('file'));
 
-        self::assertFalse($file->liesBelow('/'));
+        self::assertNull($file->nameBelow('/'));
     }
 
     private function root(): string

@@ -164,6 +164,29 @@ final class RequestTest extends TestCase
         self::assertNull($request->getAttribute('a', 'default'));
     }
 
+    public function testATargetThatWasSetStays(): void
+    {
+        $request = self::request("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+        $moved = $request->withUri(new Uri('http://b/c?d'))->withUri(new Uri('http://b'));
+
+        self::assertSame('*', $request->withRequestTarget('*')->withUri(new Uri('http://b/c'))->getRequestTarget());
+        self::assertSame(['/', '/c?d'], [$moved->getRequestTarget(), $moved->withUri(new Uri('http://b/c?d'))->getRequestTarget()]);
+    }
+
+    public function testTheCancellationAndTheRouteCanBeTakenAway(): void
+    {
+        $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n")->withAttribute('a', 1);
+        foreach ([[Cancellation::class, MatchedRoute::class], [MatchedRoute::class, Cancellation::class]] as [$gone, $kept]) {
+            $without = $request->withoutAttribute($gone);
+
+            self::assertSame(['none', ['a', $kept]], [$without->getAttribute($gone, 'none'), array_keys($without->getAttributes())]);
+            self::assertInstanceOf($kept, $without->getAttribute($kept));
+            $again = $without->withAttribute($gone, 'x');
+            self::assertSame(['x', 'x'], [$again->getAttribute($gone), $again->getAttributes()[$gone] ?? null]);
+            self::assertSame('none', $again->withoutAttribute($gone)->getAttribute($gone, 'none'));
+        }
+    }
+
     public function testWhatCanNotBeARequestIsRefused(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -171,6 +194,9 @@ final class RequestTest extends TestCase
             static fn(): ServerRequestInterface => $request->withMethod('A B'),
             static fn(): ServerRequestInterface => $request->withMethod(''),
             static fn(): ServerRequestInterface => $request->withRequestTarget("/a\r\nb"),
+            static fn(): ServerRequestInterface => $request->withRequestTarget("/a\0b"),
+            static fn(): ServerRequestInterface => $request->withUploadedFiles(['a' => ['b' => 'c']]),
+            static fn(): ServerRequestInterface => $request->withProtocolVersion('1.1 '),
             static fn(): ServerRequestInterface => $request->withHeader('X', "a\r\nb"),
         ] as $number => $change) {
             try {

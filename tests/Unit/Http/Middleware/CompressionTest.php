@@ -169,6 +169,52 @@ final class CompressionTest extends TestCase
         $body->getContents();
     }
 
+    /** @return iterable<string, array{positive-int, \Closure(string): StreamInterface}> */
+    public static function sizes(): iterable
+    {
+        foreach ([1500, 150_000] as $size) {
+            yield "{$size} bytes, once" => [$size, static fn(string $text): StreamInterface => Response::stream(str_split($text, 1000))->getBody()];
+            yield "{$size} bytes, again" => [$size, Stream::create(...)];
+        }
+    }
+
+    /**
+     * @param positive-int                     $size
+     * @param \Closure(string): StreamInterface $stream
+     */
+    #[DataProvider('sizes')]
+    public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(int $size, \Closure $stream): void
+    {
+        $response = new Response(200, ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size + 500)], $stream(self::text($size)));
+
+        $this->expectException(\LengthException::class);
+        $this->expectExceptionMessage("The body has {$size} bytes, not the " . ($size + 500) . ' that it said');
+        self::answer($response)->getBody()->getContents();
+    }
+
+    /**
+     * @param positive-int                     $size
+     * @param \Closure(string): StreamInterface $stream
+     */
+    #[DataProvider('sizes')]
+    public function testABodyThatIsLongerThanWasAnnouncedEndsThere(int $size, \Closure $stream): void
+    {
+        $text = self::text($size);
+        $response = new Response(200, ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size - 300)], $stream($text));
+
+        self::assertSame(substr($text, 0, $size - 300), gzdecode(self::answer($response)->getBody()->getContents()));
+    }
+
+    public function testALengthThatIsWronglyToldOfAStringCountsForNothing(): void
+    {
+        foreach ([1500, 150_000] as $size) {
+            $text = self::text($size);
+            foreach (['1200', '200000'] as $length) {
+                self::assertSame($text, gzdecode(self::answer(Response::text($text, headers: ['Content-Length' => $length]))->getBody()->getContents()));
+            }
+        }
+    }
+
     public function testABodyThatBecomesMuchSmallerIsCompressedInManyReads(): void
     {
         $source = new Pieces(array_fill(0, 400, str_repeat("\0", 16_384)));

@@ -88,6 +88,33 @@ final class ErrorsTest extends TestCase
         self::assertSame(['exception' => $failure, 'method' => 'POST', 'target' => '/a?b=c', 'request_id' => 'id7'], $records->all[0]['context']);
     }
 
+    public function testWhatWasBeforeAnHttpExceptionIsLoggedWhereTheServerIsToBlame(): void
+    {
+        $records = new Records();
+        $cause = new \RuntimeException('The disk is full');
+        $response = self::answer(new HttpException(507, 'Not kept', previous: $cause), errors: new Errors($records));
+
+        self::assertSame([507, "507 Insufficient Storage\n\nNot kept\n"], [$response->getStatusCode(), (string) $response->getBody()]);
+        self::assertSame([['{method} {target} was answered with 507, as its handler failed', $cause]], array_map(static fn(array $record): array => [$record['message'], $record['context']['exception'] ?? null], $records->all));
+    }
+
+    /** @return iterable<string, array{HttpException}> */
+    public static function answersThatNobodyIsToldOf(): iterable
+    {
+        yield 'a refusal' => [new HttpException(400, 'no', previous: new \JsonException('Syntax error'))];
+        yield 'what has no cause' => [new HttpException(503, 'later')];
+        yield 'a client that left' => [new HttpException(503, 'later', previous: ClientLeftException::closed())];
+    }
+
+    #[DataProvider('answersThatNobodyIsToldOf')]
+    public function testNoOtherHttpExceptionIsLogged(HttpException $meant): void
+    {
+        $records = new Records();
+        self::answer($meant, errors: new Errors($records));
+
+        self::assertSame([], $records->all);
+    }
+
     public function testWithoutALoggerTheErrorLogGetsOneLine(): void
     {
         $lines = $this->errorLogOf(static fn() => self::answer(new \DomainException("so\nforged \xff"), errors: new Errors()));

@@ -23,6 +23,9 @@ final class StaticFilesTest extends TestCase
     private const PASSED_ON = 'answer';
     private const SECRET = 'secret';
 
+    /** Of code, as editors and people name them. */
+    private const COPIES = ['a.php.bak', 'a.php~', 'a.php.save', 'a.php.save.1', 'a.php.old', 'a.php_old', 'a.php-2024-01-31', 'a.PHP.BAK', 'a.php.orig~', 'a.php.~1~', '#a.php#', 'a.php.swp', 'a.phtml.bak', 'config.inc~', 'a.php.1'];
+
     /** @return iterable<string, array{string, string}> */
     private static function paths(): iterable
     {
@@ -41,6 +44,8 @@ final class StaticFilesTest extends TestCase
         yield 'a name that ends with dots' => ['/dots...', 'dots, too'];
         yield 'what is well known' => ['/.well-known/security.txt', 'contact'];
         yield 'a directory in what is well known' => ['/.well-known/acme-challenge/token', 'token'];
+        yield 'what is about code' => ['/index.php.html', 'page'];
+        yield 'what is no code' => ['/a.php.png', 'picture'];
         yield 'a link to a file' => ['/link.txt', 'file'];
         yield 'a link to a directory' => ['/linked/main.css', 'styles'];
         yield 'a link that leads out and in' => ['/around.txt', 'file'];
@@ -143,6 +148,12 @@ final class StaticFilesTest extends TestCase
         yield 'code in capitals' => ['/INDEX.PHP'];
         yield 'code of old' => ['/old.phtml'];
         yield 'an archive of code' => ['/app.phar'];
+        yield 'code that is included' => ['/config.inc'];
+        yield 'a link to code' => ['/readme.txt'];
+        yield 'a link to a copy of code' => ['/copied.txt'];
+        foreach (self::COPIES as $copy) {
+            yield "a copy of code, {$copy}" => ['/' . rawurlencode($copy)];
+        }
     }
 
     public function testAnythingElseReachesTheNextHandler(): void
@@ -359,14 +370,17 @@ final class StaticFilesTest extends TestCase
             'file.txt' => 'file', 'index.html' => 'start', 'css/main.css' => 'styles', 'docs/index.html' => 'docs', 'docs/more/index.html' => 'more',
             'a b+c.txt' => 'blank', 'ä€.txt' => 'euro', '100%.txt' => 'percent', '%66ile.txt' => 'encoded twice', 'a..b' => 'dots', 'dots...' => 'dots, too',
             '.well-known/security.txt' => 'contact', '.well-known/acme-challenge/token' => 'token', 'javascript:x/index.html' => '', '@evil.example/index.html' => '',
+            'index.php.html' => 'page', 'a.php.png' => 'picture',
         ];
         $secrets = ['../secret.txt', '../outside/secret.txt', '../outside/index.html', '../root-alike/secret.txt', '.env', 'css/.htaccess', 'css/.well-known/file.txt',
-            '.git/config', '.well-known/.secret', '.well-known.txt', "\x07", "\x7f", "\xff", "\xed\xa0\x80", 'index.php', 'INDEX.PHP', 'old.phtml', 'app.phar', "file.txt\n", '%', '%zzfile.txt', 'file.txt%2', 'css\\main.css', '\\evil.example'];
+            '.git/config', '.well-known/.secret', '.well-known.txt', "\x07", "\x7f", "\xff", "\xed\xa0\x80", 'index.php', 'INDEX.PHP', 'old.phtml', 'app.phar', "file.txt\n", '%', '%zzfile.txt', 'file.txt%2', 'css\\main.css', '\\evil.example',
+            'config.inc', ...self::COPIES];
         foreach ($files + array_fill_keys($secrets, self::SECRET) as $name => $content) {
             $this->file("root/{$name}", $content);
         }
         $links = ['link.txt' => 'file.txt', 'linked' => 'css', 'linked-docs' => "{$root}/docs", 'around.txt' => '../root/file.txt', 'out.txt' => '../secret.txt', 'out2.txt' => 'out.txt',
-            'outside' => '../outside', 'indexed-outside/index.html' => '../../secret.txt', 'up' => '..', 'alike' => '../root-alike', 'slash' => '/', 'null' => '/dev/null', 'dangling' => 'nowhere', 'circle' => 'circle'];
+            'outside' => '../outside', 'indexed-outside/index.html' => '../../secret.txt', 'up' => '..', 'alike' => '../root-alike', 'slash' => '/', 'null' => '/dev/null', 'dangling' => 'nowhere', 'circle' => 'circle',
+            'readme.txt' => 'index.php', 'copied.txt' => 'a.php.bak'];
         foreach ($links as $name => $target) {
             symlink($target, "{$root}/{$name}");
         }

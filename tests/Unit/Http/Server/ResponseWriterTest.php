@@ -33,6 +33,7 @@ final class ResponseWriterTest extends TestCase
         yield 'a wrong length' => [$text->withHeader('Content-Length', '7'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
         yield 'fields of the connection' => [$text->withHeader('Transfer-Encoding', 'chunked')->withHeader('Keep-Alive', '5')->withHeader('Upgrade', 'h2c'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
         yield 'nothing to be said' => [$text->withStatus(204), ['HTTP/1.1 204 No Content', 'Content-Type: text/plain; charset=utf-8'], ''];
+        yield 'content that is reset' => [$text->withStatus(205)->withHeader('Content-Length', '9'), ['HTTP/1.1 205 Reset Content', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 0'], ''];
         yield 'nothing new' => [$text->withStatus(304)->withHeader('Content-Length', '9'), ['HTTP/1.1 304 Not Modified', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'], ''];
     }
 
