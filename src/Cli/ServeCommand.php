@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli;
 
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\ServeLog;
 use Spindle\Cli\Internal\ServeOptions;
 use Spindle\Http\Supervisor;
@@ -37,16 +38,18 @@ final class ServeCommand extends Command
         <comment>Signals</comment>
           HUP        reload: one after the other, each process is replaced by one that
                      has loaded the code anew. No request is lost. When the new code
-                     does not come up, what served before goes on
+                     does not come up in one, this and those after it go on as before.
+                     As TERM when the terminal is gone that it was started at
           INT, TERM  take no further connections, answer the requests that have come,
                      and end; a second one ends all at once
           A process that ends is replaced, later each time when it ends soon. When
           this command is killed, so are its processes.
           What the command itself has loaded is not reloaded: Spindle, and the files
-          of Composer's "autoload.files".
+          of Composer's "autoload.files". Where its libraries belong to a release that
+          was left for another, a reload fails: restart it.
 
         <comment>Exit status</comment>
-          0      ended by INT or TERM, when all was answered
+          0      ended by INT or TERM; what was not answered in time is a warning
           130    ended at once by a second INT
           143    ended at once by a second TERM
           254    the application does not come up, or an address can't be used
@@ -84,6 +87,7 @@ final class ServeCommand extends Command
         $options = ServeOptions::of($input);
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
         $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
+        PhpMessages::logTo($log);
 
         return match ((new Supervisor($options->app, $options->addresses, $options->supervisor, $log))->run()) {
             0 => ExitStatus::OK,

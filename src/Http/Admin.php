@@ -9,13 +9,11 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
-use Spindle\Http\Internal\Admin\Direct;
 use Spindle\Http\Internal\Admin\Health;
 use Spindle\Http\Internal\Admin\Metrics;
 use Spindle\Http\Internal\Admin\Overview;
 use Spindle\Http\Internal\Admin\ServersHere;
 use Spindle\Http\Internal\Admin\Snapshots;
-use Spindle\Http\Internal\Admin\Source;
 use Spindle\Http\Internal\Admin\StatusPage;
 
 /**
@@ -51,9 +49,9 @@ final readonly class Admin implements RequestHandlerInterface
     }
 
     /** @internal */
-    public static function from(Source|Overview $source): self
+    public static function from(Overview $overview): self
     {
-        return new self($source instanceof Source ? new Direct($source) : $source);
+        return new self($overview);
     }
 
     /** Adds the page. Of what is registered and tells `in_use` and `max`, it draws how much is used. */

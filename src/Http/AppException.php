@@ -62,6 +62,16 @@ final class AppException extends \RuntimeException implements SpindleException
         return new self($app, "{$who} returned a closure that {$reason}: " . self::WANTED);
     }
 
+    /**
+     * @internal
+     *
+     * @param string $release the folder that it is in now
+     */
+    public static function moved(string $app, string $release, string $why): self
+    {
+        return new self($app, "The application is in {$release} now, and {$why}: restart the server");
+    }
+
     /** @internal What another process said that was to serve it. */
     public static function told(string $app, string $message): self
     {

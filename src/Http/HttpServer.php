@@ -12,8 +12,10 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Server\Acceptor;
 use Spindle\Http\Internal\Server\Checks;
+use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Statistics;
@@ -43,6 +45,8 @@ final class HttpServer
 
     /** @var DeferredFuture<null>|null once it stops; complete when the last connection has ended */
     private ?DeferredFuture $stopping = null;
+
+    private int $unanswered = 0;
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application} brings its own options and logger
@@ -110,11 +114,11 @@ final class HttpServer
 
     /**
      * Takes no further connection, answers the requests that have come, and returns when the last connection has ended,
-     * after the options' `stopTimeout` at the latest.
+     * after the options' `stopTimeout` at the latest: a warning says how many requests were under way then.
      */
     public function stop(): void
     {
-        $this->end(false, $this->options->idleGrace);
+        $this->end(false, $this->options->idleGrace, $this->options->stopTimeout);
     }
 
     /** Ends all connections as they are. What handlers passed their request's cancellation to ends too. */
@@ -193,7 +197,7 @@ final class HttpServer
         $pid = getmypid(); // the connections are not those of a process that a handler forks
         register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
         foreach ($sockets as $name => $socket) {
-            $this->acceptors[$name] = new Acceptor($socket, $this->service, str_starts_with($name, 'tls://'), $shared);
+            $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
         }
         $this->service->onEnd = function (): void {
             foreach ($this->acceptors as $acceptor) {
@@ -204,6 +208,7 @@ final class HttpServer
 
     /**
      * Stops as other processes go on to serve the same sockets: to them it leaves the connections that it has not taken.
+     * There is no hurry: a handler has the time that it would have had, even if its request is the last that came.
      *
      * @internal
      *
@@ -211,14 +216,27 @@ final class HttpServer
      */
     public function leave(float $idleGrace): void
     {
-        $this->end(true, $idleGrace);
+        $idleGrace = min($idleGrace, $this->options->idleTimeout, $this->options->stopTimeout);
+        $this->end(true, $idleGrace, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout));
     }
 
-    /** @return array<string, int|float> none when they can't be told */
+    /** @internal Requests that were under way when there was no more time to answer them. */
+    public function unanswered(): int
+    {
+        return $this->unanswered;
+    }
+
+    /** @return array<string, int|float> without those that can't be told */
     private function figures(Statistics $pool): array
     {
         try {
-            return $pool->statistics();
+            $figures = $pool->statistics();
+            $numbers = array_filter($figures, self::isNumber(...));
+            foreach (array_keys(array_diff_key($figures, $numbers)) as $name) {
+                $this->service->tellOnce("The figure {$name} of " . $pool::class . " can't be told: it is no finite number");
+            }
+
+            return $numbers;
         } catch (\Throwable $failure) {
             $this->service->tellOnce('The figures of ' . $pool::class . " can't be told", $failure);
 
@@ -226,13 +244,19 @@ final class HttpServer
         }
     }
 
+    /** Whatever was promised. */
+    private static function isNumber(mixed $figure): bool
+    {
+        return \is_int($figure) || \is_float($figure) && is_finite($figure);
+    }
+
     /** What a callback of the application throws concerns no request, and the others go on. */
     private function uncaught(\Throwable $failure): void
     {
-        $this->service->logger->error("Nothing caught {class}: {$failure->getMessage()}", ['class' => $failure::class, 'exception' => $failure]);
+        $this->service->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
     }
 
-    private function end(bool $othersServe, float $idleGrace): void
+    private function end(bool $othersServe, float $idleGrace, float $timeout): void
     {
         $stopped = $this->beginStop($othersServe)->getFuture();
         $grace = Service::nanoseconds($idleGrace);
@@ -242,10 +266,20 @@ final class HttpServer
             $connection->stop($deadline);
         }
         try {
-            $stopped->await($this->options->stopTimeout === \INF ? null : new TimeoutCancellation($this->options->stopTimeout));
+            $stopped->await($timeout === \INF ? null : new TimeoutCancellation($timeout));
         } catch (CancelledException) {
-            $this->kill();
+            $this->giveUp($timeout);
         }
+    }
+
+    private function giveUp(float $timeout): void
+    {
+        $unanswered = \count(array_filter($this->service->connections, static fn(Connection $connection): bool => $connection->isAwaited()));
+        if ($unanswered > 0) {
+            $this->unanswered += $unanswered;
+            $this->service->logger->warning("{$unanswered} " . ($unanswered === 1 ? 'request was' : 'requests were') . " not answered within {$timeout} s, and given up as the server stops");
+        }
+        $this->kill();
     }
 
     /** @return DeferredFuture<null> complete when the last connection has ended */

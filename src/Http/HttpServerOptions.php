@@ -24,14 +24,15 @@ final readonly class HttpServerOptions
      * @param float $tlsTimeout          from a connection to the end of its handshake
      * @param float $idleTimeout         for which a connection is kept without a request
      * @param float $handlerTimeout      in which a handler has to answer; 503 beyond. Time in which it waits for the client's body does not count
-     * @param int   $minRate             bytes a second at which a body has to come and an answer has to be taken, over $rateWindow; 0 for none
+     * @param int   $minRate             bytes a second at which a body has to come, over $rateWindow; 0 for none
      * @param float $rateWindow          over which that rate is measured
+     * @param float $writeTimeout        in which a client has to take some more of its answer. The kernel may tell of that in steps of 64 KB
      * @param int   $maxRequests         served by one connection
      * @param int   $maxConnections      at once; more wait in the kernel's queue
      * @param int   $maxConnectionsPerAddress of one client's IP address; more are closed. Clients of a Unix socket are not counted
      * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping, for which a connection without a request is still kept
-     * @param float $stopTimeout         while stopping, after which open requests are given up
+     * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning; where a reload has replaced the process, not before $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -50,6 +51,7 @@ final readonly class HttpServerOptions
         public float $handlerTimeout = 60.0,
         public int $minRate = 240,
         public float $rateWindow = 5.0,
+        public float $writeTimeout = 60.0,
         public int $maxRequests = 10_000,
         public int $maxConnections = 10_000,
         public int $maxConnectionsPerAddress = 1_000,
@@ -58,7 +60,7 @@ final readonly class HttpServerOptions
         public float $stopTimeout = 30.0,
     ) {
         $seconds = ['headTimeout' => $headTimeout, 'tlsTimeout' => $tlsTimeout, 'idleTimeout' => $idleTimeout, 'handlerTimeout' => $handlerTimeout,
-            'rateWindow' => $rateWindow, 'idleGrace' => $idleGrace, 'stopTimeout' => $stopTimeout];
+            'rateWindow' => $rateWindow, 'writeTimeout' => $writeTimeout, 'idleGrace' => $idleGrace, 'stopTimeout' => $stopTimeout];
         foreach ($seconds as $name => $number) {
             if (!($number > 0)) {
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");

@@ -13,23 +13,28 @@ use Spindle\Http\Internal\Process\FileWatch;
 use Spindle\Http\Internal\Process\Fleet;
 use Spindle\Http\Internal\Process\Lifespan;
 use Spindle\Http\Internal\Process\Link;
+use Spindle\Http\Internal\Process\Release;
 use Spindle\Http\Internal\Process\ServersElsewhere;
 use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\CpuCount;
 
 /**
  * Serves an application by several processes that share the listening sockets: what `spindle serve` does.
  *
  * A process that ends is replaced. SIGHUP replaces all of them, one after the other, by such that have loaded the
- * application anew: no request is lost, and where the new code does not come up, what served before goes on. SIGINT and
- * SIGTERM end it when the requests that have come are answered; a second one ends it at once. When it is killed, so are
- * its processes.
+ * application anew: no request is lost, and where the new code does not come up, what was not replaced goes on. SIGINT and
+ * SIGTERM end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that it was
+ * started at; a second one ends it at once. When it is killed, so are its processes.
  *
  * It does not load the application itself. What it has loaded stays as it is: Spindle, and the "files" of Composer's
- * autoloader.
+ * autoloader. Where a symbolic link in the application's path leads to another release by then, the working directory goes
+ * with it; but libraries of the release that was left, once they were loaded here, let a reload fail.
  */
 final readonly class Supervisor
 {
+    private LoggerInterface $logger;
+
     /**
      * @param string       $app       path of a file that returns the application, looked up anew for each process: a handler or an {@see Application}, a closure without parameters that makes one, or a PSR-11 container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
@@ -39,8 +44,10 @@ final readonly class Supervisor
         private string $app,
         private array $addresses,
         private SupervisorOptions $options = new SupervisorOptions(),
-        private LoggerInterface $logger = new NullLogger(),
-    ) {}
+        LoggerInterface $logger = new NullLogger(),
+    ) {
+        $this->logger = $logger instanceof SafeLogger ? $logger : new SafeLogger($logger);
+    }
 
     /**
      * Serves until it is told to stop. Without ext-pcntl this is the one process.
@@ -108,7 +115,13 @@ final readonly class Supervisor
     private function superviseAll(int $processes, array $sockets, array $admin, string $ready): int
     {
         $app = str_starts_with($this->app, '/') ? $this->app : self::folder() . "/{$this->app}";
-        $duties = array_map(fn(int $number): Duty => new Duty("worker {$number}", $sockets, fn(Link $link): HttpServer => $this->server($app, $link)), range(1, $processes));
+        $release = new Release($app, self::folder());
+        $serve = function (Link $link) use ($app, $release): HttpServer {
+            $release->follow();
+
+            return $this->server($app, $link);
+        };
+        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve), range(1, $processes));
         if ($admin !== []) {
             $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
         }

@@ -9,7 +9,7 @@ final readonly class SupervisorOptions
 {
     /**
      * @param int|null    $processes    that serve; null for as many as there are usable CPUs, or for 1 with $watch
-     * @param bool        $watch        whether a change of a PHP file in or below the application's folder, vendor/ left out, is a reload: for development
+     * @param bool        $watch        whether a change of a PHP file in or below the application's folder, vendor/ and symbolic links to folders left out, is a reload: for development
      * @param string|null $admin        an address for the metrics and the health of all processes together, {@see Admin}
      * @param bool        $statusPage   whether it has the status page too
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read anew for each connection, so that it can be replaced
@@ -17,8 +17,8 @@ final readonly class SupervisorOptions
      * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client asks for (SNI)
      * @param int|null    $maxRequests  after so many requests, or up to a tenth less, a process is replaced; null for never
      * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for never
-     * @param float       $startTimeout seconds in which a process has to load the application
-     * @param float       $stallTimeout seconds for which a process's event loop may stand still; then the process is killed. INF for any time
+     * @param float       $startTimeout seconds in which a process has to load the application, from 0.1 on
+     * @param float       $stallTimeout seconds for which a process's event loop may stand still, from 0.1 on; then the process is killed. INF for any time
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -41,8 +41,8 @@ final readonly class SupervisorOptions
             }
         }
         foreach (['startTimeout' => $startTimeout, 'stallTimeout' => $stallTimeout] as $name => $seconds) {
-            if (!($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+            if (!($seconds >= 0.1)) {
+                throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");
             }
         }
     }

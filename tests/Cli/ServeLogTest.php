@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
@@ -62,6 +63,107 @@ final class ServeLogTest extends TestCase
         self::assertStringContainsString("\e[32minfo\e[0m Stopping", $this->shell("{$line} --ansi")->getErrorOutput());
     }
 
+    public function testWhatAnExceptionSaysIsShownAsItIsAndObeyedByNoTerminal(): void
+    {
+        $failing = '<?php return static fn($request) => throw new RuntimeException("no {method} \u{9b}31m \u{e9}");';
+        [$text] = $this->served(['--processes', '1'], $failing);
+        [$json] = $this->served(['--processes', '1', '--log-format', 'json'], $failing);
+
+        self::assertStringContainsString("error The handler of GET /x failed: no \\x7bmethod\\x7d \\302\\23331m \u{e9}\n    RuntimeException: no {method} \\302\\23331m \u{e9} in ", $text->getErrorOutput());
+        self::assertStringContainsString("\"The handler of GET /x failed: no \\\\x7bmethod\\\\x7d \\u009b31m \u{e9}\"", $json->getErrorOutput());
+    }
+
+    public function testWhatPhpHasToSayIsLoggedOnce(): void
+    {
+        $app = <<<'PHP'
+            <?php
+            return static function ($request) {
+                error_reporting(E_ALL);
+                trigger_error('{message} of a warning', E_USER_WARNING);
+                trigger_error('a deprecation', E_USER_DEPRECATED);
+                @trigger_error('silenced', E_USER_WARNING);
+                error_reporting(E_ALL & ~E_USER_NOTICE);
+                trigger_error('not to be reported');
+                set_error_handler(static fn(int $level, string $message): bool => file_put_contents(__DIR__ . '/own', $message) > 0);
+                trigger_error('for a handler of its own', E_USER_WARNING);
+                if (pcntl_fork() === 0) {
+                    eval('continue;'); // what a handler forks is no concern of the supervisor
+                }
+                pcntl_wait($status);
+                eval('break;'); // fatal
+            };
+            PHP;
+        [$process] = $this->served(['--processes', '1', '--log-format', 'json'], $app);
+        $entries = array_map(static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR), explode("\n", rtrim($process->getErrorOutput())));
+        $file = $this->path('app.php');
+
+        self::assertSame(
+            [
+                ['warning', "PHP: {message} of a warning ({$file}, line 4)"],
+                ['notice', "PHP: a deprecation ({$file}, line 5)"],
+                ['critical', "PHP: 'continue' not in the 'loop' or 'switch' context ({$file}(12) : eval()'d code, line 1)"],
+            ],
+            array_map(static fn(array $entry): array => [$entry['level'], $entry['message']], \array_slice($entries, 1, 3)),
+        );
+        self::assertSame('for a handler of its own', file_get_contents($this->path('own')));
+        self::assertSame(1, substr_count($process->getErrorOutput(), "failed: 'break' not in"));
+        self::assertSame(1, substr_count($process->getErrorOutput(), "'break'"));
+    }
+
+    public function testAFatalErrorOfAProcessThatIsEndingAnywayIsLogged(): void
+    {
+        [$process] = $this->served(['--processes', '1'], '<?php return static function ($request) { posix_kill(getmypid(), SIGTERM); Amp\delay(0.1); eval("break;"); };');
+
+        self::assertSame(1, substr_count($process->getErrorOutput(), "failed: 'break' not in the 'loop'"), $process->getErrorOutput());
+    }
+
+    public function testWhatFailsWhenAProcessHasSaidItsLastWordsIsNotLost(): void
+    {
+        [$process] = $this->served(['--processes', '1'], '<?php register_shutdown_function(static fn() => eval("break;")); return static fn($request) => throw new RuntimeException();');
+
+        self::assertStringContainsString("\nFatal error: 'break' not in the 'loop'", $process->getErrorOutput());
+    }
+
+    public function testAFatalErrorOfTheSupervisorIsLogged(): void
+    {
+        $this->file('prepended.php', '<?php pcntl_signal(SIGUSR1, static fn() => str_repeat("x", 1 << 30));');
+        $this->file('app.php', '<?php posix_kill(posix_getppid(), SIGUSR1); sleep(10);');
+        $process = new Process([\PHP_BINARY, '-d', 'auto_prepend_file=prepended.php', '-d', 'memory_limit=64M', ...self::program(), 'serve', 'app.php', '--listen', '127.0.0.1:0'], $this->path(), [self::MARK => $this->mark]);
+        $process->run();
+
+        self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted [^\n]+prepended\.php, line 1\)\n$~D', $process->getErrorOutput());
+    }
+
+    /** @return iterable<string, array{list<string>}> */
+    public static function channels(): iterable
+    {
+        yield 'a pipe' => [['pipe', 'w']];
+        yield 'a socket' => [['socket']];
+    }
+
+    /** @param list<string> $channel of standard error */
+    #[DataProvider('channels')]
+    public function testAReaderThatStallsHoldsUpNothingAndIsToldWhatItHasMissed(array $channel): void
+    {
+        $this->file('app.php', '<?php return static fn($request) => throw new RuntimeException(str_repeat("x", 5000));');
+        $serve = proc_open([\PHP_BINARY, ...self::program(), 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"], [2 => $channel], $pipes, $this->path(), [self::MARK => $this->mark]);
+        self::assertNotFalse($serve);
+        self::assertStringContainsString('Listening', (string) fgets($pipes[2]));
+        for ($request = 0; $request < 200; ++$request) {
+            $this->ask();
+        }
+        stream_set_blocking($pipes[2], false);
+        stream_get_contents($pipes[2]);
+        $this->ask();
+        proc_terminate($serve, \SIGTERM);
+        stream_set_blocking($pipes[2], true);
+        $rest = (string) stream_get_contents($pipes[2]);
+
+        self::assertSame(0, proc_close($serve));
+        self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] warning \d+ entries are missing here: the log could not be written\n' . self::TIME . ' \[\d+\] error The handler~m', $rest);
+        self::assertStringContainsString(' info Stopping', $rest);
+    }
+
     /**
      * After a request and an orderly end.
      *
@@ -69,9 +171,9 @@ final class ServeLogTest extends TestCase
      *
      * @return array{Process, int|null} with its pid
      */
-    private function served(array $options): array
+    private function served(array $options, string $app = self::FAILING): array
     {
-        $this->file('app.php', self::FAILING);
+        $this->file('app.php', $app);
         $process = $this->process(['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', '127.0.0.1:0', ...$options]);
         $process->start();
         $ready = \in_array('--quiet', $options, true) ? fn(): bool => file_exists($this->path('socket')) : static fn(): bool => str_contains($process->getErrorOutput(), 'Listening');
@@ -88,6 +190,7 @@ final class ServeLogTest extends TestCase
     {
         $client = stream_socket_client("unix://{$this->path('socket')}");
         self::assertNotFalse($client);
+        stream_set_timeout($client, 10);
         fwrite($client, "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
 
         self::assertStringStartsWith('HTTP/1.1 500 ', (string) stream_get_contents($client));

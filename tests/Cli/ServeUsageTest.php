@@ -25,11 +25,14 @@ final class ServeUsageTest extends TestCase
         yield 'a port' => [['--listen', '127.0.0.1:65536'], "option --listen: '127.0.0.1:65536' is not allowed; give a port from 0 to 65535"];
         yield 'a port for operators' => [['--admin', '[::1]:99999'], "option --admin: '[::1]:99999' is not allowed; give a port from 0 to 65535"];
         yield 'TLS without a certificate' => [['--listen', 'tls://127.0.0.1:0'], "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own"];
+        yield 'a key without a certificate' => [['--key', 'key.pem'], 'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)'];
+        yield 'a certificate for nothing' => [['--certificate', 'chain.pem', '--admin', '127.0.0.1:0'], 'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)'];
         yield 'a status page nowhere' => [['--status'], 'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)'];
         yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
         yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
         yield 'more memory than there can be' => [['--max-memory', '9999999999G'], "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has"];
-        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, more than 0"];
+        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, from 0.1 on"];
+        yield 'hardly any time to stall' => [['--stall-timeout', '0.0001'], "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, from 0.1 on"];
         yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
         yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
@@ -70,7 +73,7 @@ final class ServeUsageTest extends TestCase
         yield 'its factory makes nothing' => ['return static fn() => null;', "The factory in %s/app.php returned null: {$wanted}"];
         yield 'it exits' => ['exit(0);', "%s/app.php can't be served: worker 1 (pid #) called exit()"];
         yield 'it is killed' => ['posix_kill(getmypid(), SIGKILL);', "%s/app.php can't be served: worker 1 (pid #) was killed by signal 9"];
-        yield 'it includes what is not there' => ['ini_set("display_errors", "0"); ini_set("log_errors", "0"); require __DIR__ . "/none.php";', "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)"];
+        yield 'it includes what is not there' => ['@require __DIR__ . "/none.php";', "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)"];
     }
 
     #[DataProvider('applications')]

@@ -6,16 +6,31 @@ namespace Spindle\Cli\Internal;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
+use Spindle\Internal\LineFile;
 
-/** The log of `spindle serve` and of its processes: a line on standard error for each entry, written at once. */
+/**
+ * The log of `spindle serve` and of its processes: a line on standard error for each entry, written at once or not at all.
+ * How many are missing is said as soon as there is room again.
+ */
 final class ServeLog extends AbstractLogger
 {
     private const LESS_THAN_A_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
     private const COLOURS = [LogLevel::INFO => '32', LogLevel::NOTICE => '32', LogLevel::DEBUG => '2', LogLevel::WARNING => '33'];
     private const RED = '31';
 
+    /** Of Unicode's control characters those that are not ASCII: a terminal obeys U+009B as it does ESC with "[". */
+    private const C1 = '/\xc2[\x80-\x9f]/';
+
+    private readonly LineFile $file;
+
+    /** @var array<int, int> entries that could not be written, by the process whose they were: its forks have this object too */
+    private array $lost = [];
+
     /** @param bool $quiet whether only warnings and what is worse are written */
-    public function __construct(private readonly bool $json, private readonly bool $colours, private readonly bool $quiet) {}
+    public function __construct(private readonly bool $json, private readonly bool $colours, private readonly bool $quiet)
+    {
+        $this->file = LineFile::standardError();
+    }
 
     /**
      * @param mixed              $level
@@ -30,8 +45,7 @@ final class ServeLog extends AbstractLogger
         }
         $message = self::interpolate((string) $message, $context);
         $exception = ($context['exception'] ?? null) instanceof \Throwable ? $context['exception'] : null;
-        // Nothing is left to be told where this can't be written.
-        @fwrite(\STDERR, $this->json ? self::jsonLine($level, $message, $exception) : $this->textLine($level, $message, $exception));
+        $this->write($this->entry($level, $message, $exception));
     }
 
     /**
@@ -51,21 +65,38 @@ final class ServeLog extends AbstractLogger
         return strtr($message, $values);
     }
 
+    private function write(string $entry): void
+    {
+        $pid = (int) getmypid();
+        $lost = $this->lost[$pid] ?? 0;
+        if ($lost > 0 && $this->file->append($this->entry(LogLevel::WARNING, "{$lost} " . ($lost === 1 ? 'entry is' : 'entries are') . ' missing here: the log could not be written', null)) === null) {
+            $lost = 0;
+        }
+        $this->lost = [$pid => $lost === 0 && $this->file->append($entry) === null ? 0 : $lost + 1];
+    }
+
+    private function entry(string $level, string $message, ?\Throwable $exception): string
+    {
+        return $this->json ? self::jsonLine($level, $message, $exception) : $this->textLine($level, $message, $exception);
+    }
+
     private static function jsonLine(string $level, string $message, ?\Throwable $exception): string
     {
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]
             + ($exception === null ? [] : ['exception' => (string) $exception]);
 
-        return json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE) . "\n";
+        $json = (string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
+
+        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => '\u00' . bin2hex($c1[0][1]), $json);
     }
 
     /** An exception's trace follows in lines of its own, which begin with white space. */
     private function textLine(string $level, string $message, ?\Throwable $exception): string
     {
         $shown = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
-        $line = self::time() . ' [' . getmypid() . "] {$shown} " . self::escape($message) . "\n";
+        $line = self::time() . ' [' . getmypid() . "] {$shown} " . self::escape($message);
         foreach ($exception === null ? [] : explode("\n", (string) $exception) as $more) {
-            $line .= '    ' . self::escape($more) . "\n";
+            $line .= "\n    " . self::escape($more);
         }
 
         return $line;
@@ -78,6 +109,6 @@ final class ServeLog extends AbstractLogger
 
     private static function escape(string $text): string
     {
-        return addcslashes($text, "\0..\37\177");
+        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => addcslashes($c1[0], "\177..\377"), addcslashes($text, "\0..\37\177"));
     }
 }

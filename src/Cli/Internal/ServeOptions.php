@@ -13,6 +13,9 @@ final class ServeOptions
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
     private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const LAST_PORT = 65_535;
+
+    /** Seconds: a process that has much to do is not to be taken for one that hangs. */
+    private const SHORTEST = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
     /**
@@ -43,6 +46,12 @@ final class ServeOptions
         $certificate = $given->text('certificate');
         array_map(static fn(string $address) => self::check('--listen', $address, $certificate), $addresses);
         array_map(static fn(string $address) => self::check('--admin', $address, $certificate), $admin === null ? [] : [$admin]);
+        if ($certificate === null && $given->text('key') !== null) {
+            throw new UsageException('option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)');
+        }
+        if ($certificate !== null && preg_grep('~^tls://~', [...$addresses, (string) $admin]) === []) {
+            throw new UsageException('option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)');
+        }
 
         return new self(self::app($input), $addresses, self::supervisor($given, $admin, $certificate), self::json($given), $given->flag('quiet'));
     }
@@ -122,7 +131,9 @@ final class ServeOptions
     {
         $seconds = $given->duration($name);
 
-        return $seconds === 0.0 ? throw UsageException::option("--{$name}", '0', Duration::FORM . ', more than 0') : $seconds;
+        return $seconds !== null && $seconds < self::SHORTEST
+            ? throw UsageException::option("--{$name}", (string) $given->text($name), Duration::FORM . ', from ' . self::SHORTEST . ' on')
+            : $seconds;
     }
 
     /** @throws UsageException */

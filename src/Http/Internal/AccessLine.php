@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
 
 /**
- * What an access log has of one request, whether or not it was one that a handler saw. The strings are as the client sent them.
+ * What an access log has of one request. The strings are as the client sent them.
  *
  * @see https://httpd.apache.org/docs/2.4/logs.html#combined
  */
@@ -22,12 +22,10 @@ final readonly class AccessLine
     private float $time;
 
     /**
-     * @param string     $method  '' where no request line was understood
      * @param string     $version such as "1.1"
      * @param int|null   $bytes   of the body; null when nobody knows
      * @param float      $seconds from the request to the response
      * @param string     $client  IP address
-     * @param float|null $time    when the request came, in seconds of the Unix epoch; null for $seconds ago
      */
     public function __construct(
         public string $method,
@@ -40,9 +38,8 @@ final readonly class AccessLine
         public string $requestId = '',
         public string $userAgent = '',
         public string $referer = '',
-        ?float $time = null,
     ) {
-        $this->time = $time ?? microtime(true) - $seconds;
+        $this->time = microtime(true) - $seconds;
     }
 
     /** @param ResponseInterface|null $response null where there is none but the status */
@@ -71,7 +68,7 @@ final readonly class AccessLine
     {
         $client = $this->client === '' ? '-' : str_replace(' ', '\x20', self::escape($this->client));
         $time = date('d/M/Y:H:i:s O', (int) $this->time);
-        $request = $this->method === '' ? '-' : self::escape("{$this->method} {$this->target} HTTP/{$this->version}");
+        $request = self::escape("{$this->method} {$this->target} HTTP/{$this->version}");
         $bytes = ($this->bytes ?? 0) === 0 ? '-' : $this->bytes;
 
         return "{$client} - - [{$time}] \"{$request}\" {$this->status} {$bytes} \"" . self::field($this->referer) . '" "' . self::field($this->userAgent) . '"';

@@ -12,12 +12,16 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\AccessLine;
 use Spindle\Http\Internal\Middleware\Departure;
-use Spindle\Http\Internal\Middleware\LineFile;
+use Spindle\Internal\LineFile;
 
 /**
- * Logs each request that was answered, in Apache's combined format: quotes, backslashes and all bytes but printable ASCII
+ * Logs each answer of a handler, in Apache's combined format: quotes, backslashes and all bytes but printable ASCII
  * are written as \xhh. What a handler throws is logged with the status that it is going to have, unless the client has left.
  * The duration is up to the response, before its body is sent; a body of unknown length counts as "-".
+ *
+ * What the server answers without a handler is not here, but in its statistics by status: what is malformed, too large or too
+ * late, too many requests at once. A handler that answers after its deadline is logged with its own answer, though the client
+ * was given 503 before; of that the server's log tells.
  *
  * A log that can't be written harms no request: lines are lost, they are counted, and PHP's error log is told once.
  *
@@ -79,8 +83,7 @@ final class AccessLog implements MiddlewareInterface
         return $this->lost;
     }
 
-    /** @internal for what no handler saw, too */
-    public function log(AccessLine $line): void
+    private function log(AccessLine $line): void
     {
         try {
             $why = $this->write($line);

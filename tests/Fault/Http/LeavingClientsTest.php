@@ -6,6 +6,7 @@ namespace Spindle\Tests\Fault\Http;
 
 use Amp\Cancellation;
 use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
@@ -48,6 +49,7 @@ final class LeavingClientsTest extends TestCase
             'in a chunk' => static fn(RawClient $client) => $client->send($post('/read', 'Transfer-Encoding: chunked') . "10\r\nabc"),
             'in a body that is not read' => static fn(RawClient $client) => $client->send($post('/') . 'abc')->response(),
             'when it is to continue' => static fn(RawClient $client) => $client->send($post('/read', "Content-Length: 10\r\nExpect: 100-continue"))->response(),
+            'when it may still be told to continue' => static fn(RawClient $client) => $client->send($post('/stream-late', "Content-Length: 10\r\nExpect: 100-continue")),
             'in a large upload' => static fn(RawClient $client) => $client->sendAside($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
             'while the handler is suspended' => static fn(RawClient $client) => $client->send($get('/wait')),
             'while a handler is suspended, with more requests' => static fn(RawClient $client) => $client->send($get('/') . $get('/wait') . $get('/') . $get('/wait'))->response(),
@@ -190,6 +192,51 @@ final class LeavingClientsTest extends TestCase
         self::assertSame('', $client->rest());
     }
 
+    /** The same, where what gives up is the answer's body, which can't be read to its end. */
+    public function testWhatIsGatheredWhenTheBodyOfAnAnswerGivesUpIsSent(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $request->getRequestTarget() === '/slow' ? delay(0.05) : null;
+
+            return $request->getRequestTarget() === '/echo' ? new Response(200, [], $request->getBody()) : Response::text('answered');
+        });
+        $client = $this->client()->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n")->end();
+
+        self::assertSame(['answered', 'answered'], [$client->response()->body, $client->response()->body]);
+        self::assertSame('', $client->rest());
+    }
+
+    public function testTheTimeoutOfAHandlerIsNotItsClientsLeaving(): void
+    {
+        $this->serve(static function (): Response {
+            (new DeferredFuture())->getFuture()->await(new TimeoutCancellation(0.05));
+
+            return Response::text('never');
+        });
+
+        self::assertSame(500, $this->client()->get('/')->end()->response()->status);
+        self::assertCount(1, $this->log()->failures());
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    public function testAClientThatHasResetItsConnectionBeforeItIsTakenIsKnownByItsAddress(): void
+    {
+        $addresses = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$addresses): Response {
+            $addresses += [json_encode($request->getServerParams()['REMOTE_ADDR'], \JSON_THROW_ON_ERROR) => true];
+
+            return Response::text('');
+        });
+        for ($i = 0; $i < 5; ++$i) {
+            $client = $this->client()->send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            usleep(1_000);
+            $client->reset();
+        }
+        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 5 && $this->server()->statistics()->connections === 0, 'all were taken');
+
+        self::assertSame(['"127.0.0.1"' => true], $addresses);
+    }
+
     #[RequiresPhpExtension('sockets')]
     public function testAResetEndsAnAnswerThatIsMadeWithoutWaitingForItsNextPiece(): void
     {
@@ -249,10 +296,23 @@ final class LeavingClientsTest extends TestCase
             return match ($request->getRequestTarget()) {
                 '/stream' => Response::stream($this->pieces(0.002)),
                 '/stream-wait' => Response::stream($this->pieces(0.2)),
+                '/stream-late' => Response::stream($this->late()),
                 '/large' => Response::text(str_repeat('x', 20 * self::MIB)),
                 default => Response::text('served'),
             };
-        }, new HttpServerOptions(certificate: $certificate, key: $key, rateWindow: 60), $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
+        }, new HttpServerOptions(certificate: $certificate, key: $key, writeTimeout: 60), $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
+    }
+
+    /** @return \Generator<string> */
+    private function late(): \Generator
+    {
+        ++$this->streams;
+        try {
+            delay(0.05);
+            yield 'piece';
+        } finally {
+            --$this->streams;
+        }
     }
 
     /** @return \Generator<string> */

@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
+use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
@@ -115,6 +116,27 @@ final class LimitsTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
+    public function testABodyThatComesTooSlowlyIsGivenUpWhileTheAnswerIsSent(): void
+    {
+        $failure = null;
+        $pieces = static function (ServerRequestInterface $request) use (&$failure): \Generator {
+            $reading = Async::run(static fn(): string => $request->getBody()->getContents());
+            while (!$reading->isComplete()) {
+                yield '.';
+                delay(0.02);
+            }
+            try {
+                $reading->await();
+            } catch (HttpException $failure) {
+            }
+        };
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+
+        $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nab")->response();
+        self::assertInstanceOf(HttpException::class, $failure);
+        self::assertSame(408, $failure->status);
+    }
+
     public function testABodyThatIsFastEnoughMayTakeAsLongAsItTakes(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(handlerTimeout: 0.2, minRate: 1_000, rateWindow: 0.2));
@@ -147,7 +169,7 @@ final class LimitsTest extends TestCase
                 $left = true;
             }
         };
-        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(writeTimeout: 0.3));
         $before = memory_get_usage();
         $client = $this->client()->get('/');
 
@@ -161,7 +183,7 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsAWholeAnswerIsGivenUpToo(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.3));
         $before = memory_get_usage();
         $this->client()->get('/');
 
@@ -171,7 +193,7 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatReadsSlowlyButReadsGetsItAll(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.4));
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.4));
         $client = $this->client()->get('/');
         $client->until("\r\n\r\n");
 
@@ -183,7 +205,7 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatTakesLessThanTheKernelTellsOfGetsItAll(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.2));
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)), new HttpServerOptions(writeTimeout: 0.2));
         $client = $this->client()->get('/');
         $client->until("\r\n\r\n");
 
@@ -197,7 +219,7 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsDoesNotEscapeBySending(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(minRate: 100, rateWindow: 0.3));
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.3));
         $client = $this->client()->get('/');
         $sent = 0;
 

@@ -13,6 +13,8 @@ use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
 
 /** What processes, the supervisor and the application may do to each other. */
 #[RequiresPhpExtension('pcntl')]
@@ -310,6 +312,86 @@ final class SupervisorFaultsTest extends TestCase
         $server->signal(\SIGHUP);
         $this->awaitLogged(' Reloaded');
         Eventually::holds(fn(): bool => $this->get()->body === 'new', 'what was put right is loaded');
+    }
+
+    public function testWhatComposerHasHalfWrittenFailsTheReloadAndNothingElse(): void
+    {
+        mkdir($this->path('composer'));
+        $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $prepended = $this->file('prepended.php', "<?php require '{$autoload}'; (new Composer\\Autoload\\ClassLoader(__DIR__))->register();");
+        $server = $this->serve(self::PID, ['--processes', '1', '--listen', "unix://{$this->path('socket')}"], ['-d', "auto_prepend_file={$prepended}"]);
+        [$worker] = $this->workers();
+        $map = $this->file('composer/autoload_classmap.php', "<?php\nreturn [;\n");
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
+
+        self::assertStringContainsString(") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n", $server->getErrorOutput());
+        self::assertSame((string) $worker, $this->get()->body, 'the file of its socket is there');
+        posix_kill($worker, \SIGKILL);
+        $this->awaitLogged('; another takes its place in ');
+        unlink($map);
+        self::assertNotSame((string) $worker, $this->get()->body);
+    }
+
+    public function testALogThatThrowsEndsNothing(): void
+    {
+        $this->app(self::PID);
+        $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $script = $this->file('serve.php', <<<PHP
+            <?php
+            require '{$autoload}';
+            \$log = new class extends Psr\Log\AbstractLogger {
+                public function log(\$level, string|Stringable \$message, array \$context = []): void
+                {
+                    str_starts_with(\$message, 'Reloading') && throw new RuntimeException('no space left');
+                    fwrite(STDERR, "{\$message}\n");
+                }
+            };
+            (new Spindle\Http\Supervisor('app.php', ['unix://socket'], new Spindle\Http\SupervisorOptions(processes: 1), \$log))->run();
+            PHP);
+        $this->serve = $server = new Process([\PHP_BINARY, $script], $this->path());
+        $server->start();
+        $this->awaitLogged('Listening on');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('Reloaded');
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertSame(1, $this->timesLogged("the log can't be written, so that messages are missing in it: no space left"));
+    }
+
+    public function testAsTheFirstProcessOfAContainerItLeavesNoZombies(): void
+    {
+        $unshare = ['unshare', '--fork', '--kill-child', '--pid', '--mount-proc'];
+        if ((new Process([...$unshare, 'true']))->run() !== 0) {
+            self::markTestSkipped('This user may not make a process the first of its own, as unshare does');
+        }
+        $this->app(<<<'PHP'
+            return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+                switch ($request->getUri()->getPath()) {
+                    case '/orphan':
+                        exec('(sleep 0.1; echo >> ended) > /dev/null 2>&1 &');
+                        break;
+                    case '/exit':
+                        exit(3);
+                }
+                return Spindle\Http\Response::text('');
+            };
+            PHP);
+        $this->serve = $server = new Process([...$unshare, \PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', 'unix://socket'], $this->path());
+        $server->start();
+        $this->awaitLogged('Listening on');
+        [$supervisor] = $this->workers();
+        foreach (range(1, 3) as $_) {
+            $this->get('/orphan', "unix://{$this->path('socket')}");
+        }
+        Eventually::holds(fn(): bool => \count(Text::lines($this->path('ended'))) === 3, 'orphans have ended');
+        Eventually::holds(static fn(): bool => \count(Processes::childrenOf($supervisor)) === 1, 'only the one that serves is there');
+        $this->client("unix://{$this->path('socket')}")->get('/exit')->rest();
+        $this->awaitLogged(' called exit(); another takes its place');
+        posix_kill($supervisor, \SIGTERM);
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
     }
 
     public function testASignalDuringTheStartIsAReloadAfterIt(): void

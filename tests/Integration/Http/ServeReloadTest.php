@@ -69,22 +69,89 @@ final class ServeReloadTest extends TestCase
     {
         foreach (['old', 'new'] as $release) {
             mkdir($this->path($release));
-            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release}');");
+            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release} in ' . basename(getcwd()));");
         }
         foreach ([$this->path('current'), '/nowhere'] as $named) {
             $this->release('old');
             $server = $this->serve = new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"], $this->path('current'), ['PWD' => $named]);
             $server->start();
             $this->awaitLogged('Listening on');
-            self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
+            self::assertSame('old in old', $this->get('/', "unix://{$this->path('socket')}")->body);
 
             $this->release('new');
             $this->reload();
-            $expected = $named === '/nowhere' ? 'old' : 'new';
+            $expected = $named === '/nowhere' ? 'old in old' : 'new in new';
             Eventually::holds(fn(): bool => $this->get('/', "unix://{$this->path('socket')}")->body === $expected, "{$expected} answers");
             $server->signal(\SIGTERM);
             self::assertSame(0, $server->wait());
         }
+    }
+
+    public function testAnotherReleaseIsNotServedWithTheLibrariesOfTheOneThatWasLeft(): void
+    {
+        foreach (['old', 'new'] as $release) {
+            mkdir($this->path($release));
+            mkdir($this->path("{$release}/vendor"));
+            $this->file("{$release}/vendor/autoload.php", '<?php require ' . var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true) . '; (new Composer\Autoload\ClassLoader(__DIR__))->register();');
+            $this->file("{$release}/spindle", '<?php $_composer_autoload_path = __DIR__ . "/vendor/autoload.php"; require ' . var_export(\dirname(__DIR__, 3) . '/bin/spindle', true) . ';');
+            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release}');");
+        }
+        $this->release('old');
+        $server = $this->serve = new Process([\PHP_BINARY, 'spindle', 'serve', 'app.php', '--processes', '2', '--listen', "unix://{$this->path('socket')}"], $this->path('current'), ['PWD' => $this->path('current')]);
+        $server->start();
+        $this->awaitLogged('Listening on');
+
+        $this->release('new');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' The reload failed, and what served before goes on: worker 1 ');
+        $folder = (string) realpath($this->path());
+        self::assertStringContainsString("The application is in {$folder}/new now, and its libraries were loaded from {$folder}/old/vendor, which a reload does not change: restart the server\n", $server->getErrorOutput());
+        self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
+    }
+
+    public function testAReloadThatFailsHalfwaySaysHowManyProcessesRunTheNewCode(): void
+    {
+        $this->serve('return static fn($request) => Spindle\Http\Response::text("old");', ['--processes', '3']);
+        $this->app('@mkdir(__DIR__ . "/first") || throw new Exception("one is enough"); return static fn($request) => Spindle\Http\Response::text("new");');
+        $this->serve?->signal(\SIGHUP);
+
+        $this->awaitLogged(' The reload failed, and what served before goes on, but for 1 of 3 processes, which runs the new code: worker 2 ');
+    }
+
+    public function testWhatAnOldProcessDoesNotEndInTimeIsAWarning(): void
+    {
+        $this->serve(<<<'PHP'
+            return new Spindle\Http\Application(
+                static fn($request) => Spindle\Http\Response::stream((static function () { for (;;) { yield 'more'; Amp\delay(0.02); } })()),
+                options: new Spindle\Http\HttpServerOptions(handlerTimeout: 0.2, stopTimeout: 0.2),
+            );
+            PHP, ['--processes', '1']);
+        [$old] = $this->workers();
+        $client = $this->client()->get('/');
+        $client->until('more');
+        $this->reload();
+
+        $this->awaitLogged(" [{$old}] warning 1 request was not answered within 0.4 s, and given up as the server stops\n");
+        Eventually::holds(fn(): bool => !\in_array($old, $this->workers(), true), 'it has ended');
+        self::assertSame(1, $this->timesLogged(' warning '));
+    }
+
+    public function testAnOldProcessThatIsSentASignalAndDoesNotAnswerAllIsAWarningOfTheSupervisorToo(): void
+    {
+        $this->serve(<<<'PHP'
+            return new Spindle\Http\Application(
+                static function ($request) { touch(__DIR__ . '/handling'); Amp\delay(50); return Spindle\Http\Response::text(''); },
+                options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.2),
+            );
+            PHP, ['--processes', '1']);
+        [$old] = $this->workers();
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+        $this->reload();
+        posix_kill($old, \SIGTERM);
+
+        $this->awaitLogged(" warning worker 1 (pid {$old}) was sent SIGTERM before all was answered that had come\n");
+        self::assertSame('', $client->rest());
     }
 
     private function release(string $folder): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
@@ -12,6 +13,7 @@ use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
@@ -98,9 +100,18 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
-    public function testRequestsUnderWayAreAnsweredWhileConnectionsAreRefused(): void
+    /** @return iterable<string, array{list<string>}> options */
+    public static function admins(): iterable
     {
-        $server = $this->serve(self::SLOW, ['--processes', '1']);
+        yield 'without an admin address' => [[]];
+        yield 'with one, whose process ends last' => [['--admin', '127.0.0.1:0']];
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('admins')]
+    public function testRequestsUnderWayAreAnsweredWhileConnectionsAreRefused(array $options): void
+    {
+        $server = $this->serve(self::SLOW, ['--processes', '1', ...$options]);
         $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 20));
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
 
@@ -147,6 +158,41 @@ final class ServeStopTest extends TestCase
 
         self::assertSame('done', $client->response()->body);
         self::assertSame(0, $server->wait());
+    }
+
+    public function testAHangupIsAReloadAndWhenTheTerminalIsGoneItIsTheEnd(): void
+    {
+        $this->app(self::SLOW);
+        $log = $this->path('log');
+        $logged = static fn(string $text): bool => str_contains((string) file_get_contents($log), $text);
+        // PHP leaves its own side of the terminal open in what it starts.
+        $script = 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec setsid --ctty "$@"';
+        $command = ['bash', '-c', $script, 'bash', \PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"];
+        $server = proc_open($command, [['pty'], ['pty'], ['file', $log, 'w']], $terminal, $this->path());
+        self::assertNotFalse($server);
+        $pid = proc_get_status($server)['pid'];
+        try {
+            Eventually::holds(static fn(): bool => $logged(' Listening on '), 'it serves', 20.0);
+            posix_kill($pid, \SIGHUP);
+            Eventually::holds(static fn(): bool => $logged(' Reloaded'), 'it has reloaded', 20.0);
+            $client = $this->client("unix://{$this->path('socket')}")->get('/');
+            Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+
+            array_map(fclose(...), $terminal);
+            Eventually::holds(static fn(): bool => $logged(' Hung up: the terminal is gone'), 'it knows that it is to end', 20.0);
+            posix_kill($pid, \SIGHUP); // as a shell sends one, too
+            $this->file('go', '');
+            self::assertSame('done', $client->response()->body);
+            $client->close();
+            Eventually::holds(static fn(): bool => !Processes::isAlive($pid), 'it has ended', 20.0);
+            self::assertSame(0, proc_get_status($server)['exitcode']);
+            self::assertSame(1, substr_count((string) file_get_contents($log), ' Reloading'));
+        } finally {
+            if (Processes::isAlive($pid)) {
+                posix_kill($pid, \SIGKILL);
+            }
+            proc_close($server);
+        }
     }
 
     public function testUnderLoadASignalToAllProcessesAtOnceEndsThemToo(): void

@@ -68,7 +68,7 @@ final class ServeTest extends TestCase
         for ($burst = 0; $burst < 20; ++$burst) {
             usleep(20_000);
             $clients = array_map(fn(): RawClient => RawClient::connect($this->address), range(1, 24));
-            $answers = array_map(static fn(RawClient $client): string => $client->get("/")->response()->body, $clients);
+            $answers = array_map(static fn(RawClient $client): string => $client->get('/')->response()->body, $clients);
             $parts = array_count_values($answers);
             $shared += \count($parts) === 2 && min($parts) >= 4 ? 1 : 0;
         }
@@ -130,6 +130,21 @@ final class ServeTest extends TestCase
         self::assertNotSame($first, $this->get()->body);
     }
 
+    public function testALimitThatIsTooLowHasNoMoreThanOneProcessTooMany(): void
+    {
+        $this->serve(self::PID, ['--processes', '1', '--max-memory', '1M', '--admin', '127.0.0.1:0']);
+        $before = $this->client();
+        $first = $before->get('/')->response()->body;
+        Eventually::holds(fn(): bool => $this->client()->get('/')->response()->body !== $first, 'another answers');
+        $this->get('/metrics', $this->adminAddress); // the supervisor hears of that after it has heard what the other process wants
+        self::assertSame([1, 1, 3], [$this->timesLogged(' is replaced: '), $this->timesLogged(' warning '), \count($this->workers())]);
+        self::assertStringContainsString('after 1 request: the limit of 1048576 bytes is below what the application needs by itself', (string) $this->serve?->getErrorOutput());
+
+        array_map(static fn(RawClient $client) => $client->close(), $this->clients);
+        $this->awaitLogged(' is replaced: ', 2);
+        self::assertSame(1, $this->timesLogged(' warning '));
+    }
+
     public function testAChangeOfAFileIsAReloadWhereFilesAreWatched(): void
     {
         mkdir($this->path('src'));
@@ -156,14 +171,15 @@ final class ServeTest extends TestCase
             self::markTestSkipped('Zend OPcache is not here');
         }
         foreach (['1', '0'] as $validates) {
-            touch($this->file('body.php', '<?php return "old " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), time() - 100);
+            $time = time() - 100;
+            touch($this->file('body.php', '<?php return "old " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time);
             $server = $this->serve(
                 '$body = require __DIR__ . "/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
                 ['--processes', '2'],
                 ['-d', 'opcache.enable_cli=1', '-d', 'opcache.file_update_protection=0', '-d', "opcache.validate_timestamps={$validates}"],
             );
             self::assertSame('old cached', $this->get()->body);
-            $this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");');
+            touch($this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time); // as where archives are unpacked
             $server->signal(\SIGHUP);
             $this->awaitLogged(' Reloaded');
             Eventually::holds(fn(): bool => $this->get()->body === 'new cached', 'the new code answers');

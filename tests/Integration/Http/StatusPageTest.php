@@ -25,7 +25,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
-use Spindle\Tests\Unit\Http\Admin\FixedSource;
+use Spindle\Tests\Unit\Http\Admin\FixedOverview;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
@@ -171,7 +171,7 @@ final class StatusPageTest extends TestCase implements Statistics
 
             public function figures(): Figures
             {
-                $process = FixedSource::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]]);
+                $process = FixedOverview::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]]);
                 $past = new Totals();
                 $past->addCounts($process);
 

@@ -87,6 +87,33 @@ final class SupervisorMetricsTest extends TestCase
         $load->stop();
     }
 
+    public function testRoutesBeyondThoseThatAreToldApartDoNotFallEither(): void
+    {
+        $server = $this->serve('return static function ($request) { $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath()); return Spindle\Http\Response::text(""); };', ['--processes', '1', '--admin', '127.0.0.1:0']);
+        $before = [];
+        foreach (['a', 'b', 'c'] as $reload => $prefix) {
+            $client = $this->client();
+            for ($number = 0; $number < 300; ++$number) {
+                $client->get("/{$prefix}{$number}")->response();
+            }
+            $client->close();
+            foreach (['as they live', 'as they are past'] as $when) {
+                $routes = $this->routes();
+                self::assertSame(($reload + 1) * 300, array_sum($routes));
+                self::assertLessThanOrEqual(501, \count($routes));
+                foreach ($before as $route => $count) {
+                    self::assertGreaterThanOrEqual($count, $routes[$route] ?? 0, "{$route} {$when}");
+                }
+                $before = $routes;
+                if ($when === 'as they live') {
+                    $server->signal(\SIGHUP);
+                    $this->awaitLogged(' Reloaded', $reload + 1);
+                    $this->awaitProcesses(2);
+                }
+            }
+        }
+    }
+
     public function testANewAdminProcessTellsWhatTheOneBeforeHadTold(): void
     {
         $this->serve(self::COUNTED, ['--processes', '1', '--admin', '127.0.0.1:0']);
@@ -164,6 +191,14 @@ final class SupervisorMetricsTest extends TestCase
         } while (\count($workers) !== $count - 1);
 
         return [...$workers, ...array_values(array_diff($this->workers(), $workers))];
+    }
+
+    /** @return array<string, int> requests by route */
+    private function routes(): array
+    {
+        $samples = (new Exposed($this->get('/metrics', $this->adminAddress)->body))->samples;
+
+        return array_map(intval(...), array_filter($samples, static fn(string $name): bool => str_starts_with($name, 'spindle_http_route_requests_total{'), \ARRAY_FILTER_USE_KEY));
     }
 
     /** @return list<int> by {@see METRICS} */

@@ -4,25 +4,38 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Admin;
 
+use Amp\Future;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerStatistics;
 
+use function Amp\async;
+
 /** The servers of this process. They share its memory, its event loop, and what is registered under the same name. */
-final readonly class ServersHere implements Source
+final readonly class ServersHere implements Overview
 {
     /** @param non-empty-list<HttpServer> $servers */
     public function __construct(private array $servers) {}
 
-    public function statistics(): array
+    public function figures(): Figures
+    {
+        return new Figures([$this->statistics()]);
+    }
+
+    public function condition(): Condition
+    {
+        return $this->statistics()->stopping ? Condition::draining() : Condition::ready($this->checks());
+    }
+
+    private function statistics(): HttpServerStatistics
     {
         $servers = array_map(static fn(HttpServer $server): HttpServerStatistics => $server->statistics(), $this->servers);
         if (\count($servers) === 1) {
-            return $servers;
+            return $servers[0];
         }
         $totals = new Totals();
         array_map($totals->add(...), $servers);
 
-        return [new HttpServerStatistics(
+        return new HttpServerStatistics(
             pid: $servers[0]->pid,
             started: min(array_column($servers, 'started')),
             stopping: \in_array(true, array_column($servers, 'stopping'), true),
@@ -41,14 +54,17 @@ final readonly class ServersHere implements Source
             maxLag: max(array_column($servers, 'maxLag')),
             memory: max(array_column($servers, 'memory')),
             pools: array_merge(...array_column($servers, 'pools')),
-        )];
+        );
     }
 
-    public function checks(): array
+    /** @return array<string, string|null> by a check's name: why it failed, in one server at least, or null */
+    private function checks(): array
     {
+        /** @var non-empty-list<Future<array<string, string|null>>> $running */
+        $running = array_map(static fn(HttpServer $server) => async($server->check(...)), $this->servers);
         $reasons = [];
-        foreach ($this->servers as $server) {
-            foreach ($server->check() as $name => $reason) {
+        foreach ($running as $checks) {
+            foreach ($checks->await() as $name => $reason) {
                 $reasons[$name] ??= $reason;
             }
         }

@@ -34,6 +34,9 @@ final class Totals
     /** @var array<string, array<string, int|float>> by name */
     public array $pools = [];
 
+    /** @param int $maxRoutes that are told apart: those that come first, also without a count */
+    public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
+
     public function add(HttpServerStatistics $server): void
     {
         $this->addCounts($server);
@@ -53,11 +56,23 @@ final class Totals
         $this->abandoned += $server->abandoned;
         $this->durations = array_values(self::sum($this->durations, $server->durations));
         $this->duration += $server->duration;
+        $this->knowRoutes($server);
         foreach ($server->routes as $name => [$answers, $seconds, $failed]) {
+            $name = isset($this->routes[$name]) ? $name : 'other';
             $before = $this->routes[$name] ?? [0, 0.0, 0];
             $this->routes[$name] = [$before[0] + $answers, $before[1] + $seconds, $before[2] + $failed];
         }
         $this->addFigures($server, true);
+    }
+
+    /** Decides for good which of its routes are told apart. */
+    public function knowRoutes(HttpServerStatistics $server): void
+    {
+        foreach ($server->routes as $name => $_) {
+            if (\count($this->routes) < $this->maxRoutes) {
+                $this->routes[$name] ??= [0, 0.0, 0];
+            }
+        }
     }
 
     /** @param bool $growing those that only grow, or those that don't */

@@ -16,6 +16,9 @@ final class Child
     /** Whether it was told to end. */
     public bool $ending = false;
 
+    /** Why it is to be replaced when it can be. */
+    public string $spent = '';
+
     /** Pings since it last answered one. */
     public int $unanswered = 0;
 

@@ -18,13 +18,14 @@ final class Children implements \IteratorAggregate
     /** No wait is longer, in nanoseconds: it does not see a signal that came in the instant before it. */
     private const LONGEST_WAIT = 1_000_000_000;
 
-    private const SIGKILL = 9;
-
     /** @var array<int, Child> by pid */
     private array $children = [];
 
-    /** @param \Closure(Child, Message, int, string): void $heard called with each message */
-    public function __construct(private readonly LoggerInterface $logger, private readonly \Closure $heard) {}
+    /**
+     * @param \Closure(Child, Message, int, string): void $heard   called with each message
+     * @param array<string, resource>                     $sockets of all duties, by address
+     */
+    public function __construct(private readonly LoggerInterface $logger, private readonly \Closure $heard, private readonly array $sockets) {}
 
     /** @return \ArrayIterator<int, Child> */
     public function getIterator(): \ArrayIterator
@@ -32,10 +33,16 @@ final class Children implements \IteratorAggregate
         return new \ArrayIterator($this->children);
     }
 
-    /** @return array<int, Child> those that run the application, or those that don't */
-    public function thatRunTheApplication(bool $do = true): array
+    /** @return array<int, Child> */
+    public function thatRunTheApplication(): array
     {
-        return array_filter($this->children, static fn(Child $child): bool => $child->slot->duty->runsApplication === $do);
+        return array_filter($this->children, static fn(Child $child): bool => $child->slot->duty->runsApplication);
+    }
+
+    /** @return list<Child> one after the other */
+    public function of(Slot $slot): array
+    {
+        return array_values(array_filter($this->children, static fn(Child $child): bool => $child->slot === $slot));
     }
 
     public function isEmpty(): bool
@@ -53,7 +60,7 @@ final class Children implements \IteratorAggregate
         [$ours, $theirs] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
-            $this->disconnect();
+            $this->disconnect($slot->duty);
             $ours->close();
             (new Worker($slot->duty, $theirs, $this->logger))->run();
         }
@@ -89,14 +96,14 @@ final class Children implements \IteratorAggregate
     public function reap(): array
     {
         $ended = [];
-        foreach ($this->children as $pid => $child) {
-            if (pcntl_waitpid($pid, $status, \WNOHANG) === 0) {
+        foreach ($this->statuses() as $pid => $status) {
+            $child = $this->children[$pid] ?? null;
+            if ($child === null) {
                 continue;
             }
             if ($child->connected) {
                 $this->hear($child); // its last words
             }
-            /** @var int $status */
             if ($child->end === '' && !($child->ending && $status === 0)) {
                 $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);
             }
@@ -111,7 +118,7 @@ final class Children implements \IteratorAggregate
     public function kill(Child $child, string $why): void
     {
         $child->end = $child->end === '' ? $why : $child->end;
-        Signals::send($child->pid, self::SIGKILL);
+        Signals::send($child->pid, \SIGKILL);
     }
 
     /** Ends all as they are, and returns when none is left. */
@@ -125,6 +132,17 @@ final class Children implements \IteratorAggregate
             $child->channel->close();
         }
         $this->children = [];
+    }
+
+    /** @return iterable<int, int> of processes that have ended, by pid. The first process of a container is left with the orphans of all others */
+    private function statuses(): iterable
+    {
+        foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {
+            while (($pid = pcntl_waitpid($awaited, $status, \WNOHANG)) > 0) {
+                /** @var int $status */
+                yield $pid => $status;
+            }
+        }
     }
 
     private function hear(Child $child): void
@@ -143,9 +161,13 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** In a child, which is not to hold what leads to the others: each has to see that the supervisor is gone. */
-    private function disconnect(): void
+    /**
+     * In a child, which is not to hold what is the others': each has to see that the supervisor is gone, and a socket
+     * takes connections until the last process has closed it.
+     */
+    private function disconnect(Duty $duty): void
     {
+        array_map(fclose(...), array_diff_key($this->sockets, $duty->sockets));
         foreach ($this->children as $child) {
             $child->channel->close();
         }

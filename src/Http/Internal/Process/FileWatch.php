@@ -13,7 +13,7 @@ final class FileWatch
     /** Files that are named. */
     private const NAMED = 5;
 
-    /** @var array<string, string> what tells one version from another, by path below the folder */
+    /** @var array<string, array{string, string}> time, size and inode, and a hash of what it holds, '' where it was not read; by path below the folder */
     private array $files = [];
 
     /** @var array<string, true> files that may since have been written again within the second of their time, by path */
@@ -29,14 +29,29 @@ final class FileWatch
     public function changes(): array
     {
         $files = $this->look();
-        $changed = array_keys(array_diff_assoc($files, $this->files) + array_diff_key($this->files, $files));
+        $changed = array_keys(array_filter($files, fn(array $file, string $path): bool => self::differ($file, $this->files[$path] ?? null), \ARRAY_FILTER_USE_BOTH) + array_diff_key($this->files, $files));
         $this->files = $files;
         $more = \count($changed) - self::NAMED;
 
         return $more > 0 ? [...\array_slice($changed, 0, self::NAMED), "{$more} more"] : $changed;
     }
 
-    /** @return array<string, string> */
+    /**
+     * What is written anew as it was, such as code that the application generates as it loads, has not changed.
+     *
+     * @param array{string, string}      $file
+     * @param array{string, string}|null $before
+     */
+    private static function differ(array $file, ?array $before): bool
+    {
+        return match (true) {
+            $before === null => true,
+            $file[1] !== '' && $before[1] !== '' => $file[1] !== $before[1],
+            default => $file[0] !== $before[0],
+        };
+    }
+
+    /** @return array<string, array{string, string}> */
     private function look(): array
     {
         clearstatcache();
@@ -59,30 +74,28 @@ final class FileWatch
     }
 
     /**
-     * Time, size and inode; and for a file of this or the last second what it holds, as another version may have the same
-     * three. Such a file is read once more later, for what was written after the look at it.
+     * A file of this or the last second is read, as another version may have the same time, size and inode; and once more
+     * later, for what was written after the look at it. One whose time, size or inode is another is read, too.
+     *
+     * @return array{string, string}
      */
-    private function version(string $path, \SplFileInfo $file, int $now): string
+    private function version(string $path, \SplFileInfo $file, int $now): array
     {
         try {
             $time = $file->getMTime();
-            $status = "{$time} {$file->getSize()} {$file->getInode()} ";
+            $status = "{$time} {$file->getSize()} {$file->getInode()}";
         } catch (\RuntimeException) {
-            return ''; // removed meanwhile
+            return ['', '']; // removed meanwhile
         }
         $isRecent = abs($now - $time) <= 1;
-        $isRead = $isRecent || isset($this->unsettled[$path]);
+        [$statusBefore, $hashBefore] = $this->files[$path] ?? [$status, ''];
+        $isRead = $isRecent || isset($this->unsettled[$path]) || $status !== $statusBefore;
         if ($isRecent) {
             $this->unsettled[$path] = true;
         } else {
             unset($this->unsettled[$path]);
         }
-        $before = $this->files[$path] ?? '';
 
-        return match (true) {
-            $isRead => $status . @hash_file('xxh3', $file->getPathname()),
-            str_starts_with($before, $status) => $before,
-            default => $status,
-        };
+        return [$status, $isRead ? (string) @hash_file('xxh3', $file->getPathname()) : $hashBefore];
     }
 }

@@ -27,6 +27,7 @@ final class Fleet
     private readonly array $slots;
 
     private readonly Children $children;
+    private readonly Terminal $terminal;
     private readonly Succession $succession;
     private readonly Past $past;
     private readonly Surveys $surveys;
@@ -39,6 +40,9 @@ final class Fleet
     private bool $starting = true;
 
     private bool $stopping = false;
+
+    /** Whether it was said that the limit of memory is too low. */
+    private bool $warned = false;
 
     /** The second signal to stop, which ends all at once. */
     private int $killedBy = 0;
@@ -62,7 +66,8 @@ final class Fleet
         private readonly ?FileWatch $files = null,
     ) {
         $this->slots = array_map(static fn(Duty $duty): Slot => new Slot($duty), $duties);
-        $this->children = new Children($logger, $this->heard(...));
+        $this->children = new Children($logger, $this->heard(...), array_merge(...array_map(static fn(Duty $duty): array => $duty->sockets, $duties)));
+        $this->terminal = new Terminal();
         $this->succession = new Succession($this->applicationSlots());
         $this->past = new Past();
         $this->surveys = new Surveys($this->past);
@@ -99,7 +104,10 @@ final class Fleet
 
     private function obey(int $signal): void
     {
-        if ($signal === \SIGHUP) {
+        if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isGone()) {
+            $this->logger->info('Hung up: the terminal is gone');
+            $this->stop();
+        } elseif ($signal === \SIGHUP) {
             $this->reload('');
         } elseif ($signal !== \SIGCHLD && $this->stopping) {
             $this->killedBy = $signal;
@@ -261,7 +269,7 @@ final class Fleet
             Message::Failed => $child->failure = $payload,
             Message::Dying => $child->end = $payload,
             Message::Alive => $child->unanswered = 0,
-            Message::Spent => $this->replace($child, $payload),
+            Message::Spent => $this->spent($child, $payload, $number === 1),
             Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
             Message::Interim, Message::Answer => $this->surveys->answered($child, $number, $payload, $message === Message::Interim),
             Message::Drained => $child->drained = true,
@@ -287,11 +295,24 @@ final class Fleet
         }
     }
 
-    private function replace(Child $child, string $why): void
+    private function spent(Child $child, string $why, bool $tooSoon): void
     {
-        if ($child === $child->slot->current && !$child->ending) {
-            $this->logger->info("{$child} is replaced: {$why}");
-            $this->succession->replace($child->slot);
+        if ($tooSoon && !$this->warned) {
+            $this->warned = true;
+            $this->logger->warning("{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself");
+        }
+        $child->spent = $why;
+        $this->replace($child->slot);
+    }
+
+    /** Not while one that was replaced still ends: where each is spent at once, there would be one for each client that stays. */
+    private function replace(Slot $slot): void
+    {
+        $child = $slot->current;
+        if ($child !== null && $child->spent !== '' && !$child->ending && $this->children->of($slot) === [$child]) {
+            $this->logger->info("{$child} is replaced: {$child->spent}");
+            $child->spent = '';
+            $this->succession->replace($slot);
         }
     }
 
@@ -330,12 +351,14 @@ final class Fleet
         } elseif ($child->readyAt !== null && $child->end !== '' && !$child->drained) {
             $this->logger->warning("{$child} {$child->end} before all was answered that had come");
         }
+        $this->replace($slot);
     }
 
     private function notReplaced(Slot $slot, string $why): void
     {
-        $reload = $this->succession->failed();
-        $this->logger->error(($reload ? 'The reload failed, and what served before goes on: ' : "{$slot->duty->name} could not be replaced, and goes on: ") . $why);
+        $renewed = $this->succession->failed();
+        $but = (int) $renewed === 0 ? '' : ", but for {$renewed} of " . \count($this->applicationSlots()) . ' processes, which ' . ($renewed === 1 ? 'runs' : 'run') . ' the new code';
+        $this->logger->error(($renewed === null ? "{$slot->duty->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ") . $why);
         if ($slot->current === null) {
             $this->lost($slot, $slot->duty->name . ' is missing');
         }

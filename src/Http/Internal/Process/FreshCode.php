@@ -26,13 +26,18 @@ final class FreshCode
 
     /**
      * It is shared by all processes, and takes the time of the supervisor's start for the present: it would never look at
-     * a file again.
+     * a file again. A file's mtime does not tell that it was replaced by another of the same time; when that was, its
+     * ctime does.
      */
     private static function invalidateOpcache(): void
     {
+        /** @var array{opcache_statistics: array{start_time: int}, scripts?: array<string, mixed>}|false $status */
         $status = @opcache_get_status(true);
-        foreach (\is_array($status) && \is_array($status['scripts'] ?? null) ? array_keys($status['scripts']) : [] as $file) {
-            @opcache_invalidate((string) $file);
+        if ($status === false) {
+            return;
+        }
+        foreach (array_keys($status['scripts'] ?? []) as $file) {
+            @opcache_invalidate($file, @filectime($file) >= $status['opcache_statistics']['start_time']);
         }
     }
 

@@ -13,23 +13,26 @@ final class Lifespan
     /** Nanoseconds until it asks once more, for a replacement may fail. */
     private const AGAIN = 30_000_000_000;
 
+    /** A process whose memory is not enough for so many requests needs it for itself. */
+    private const FEW = 10;
+
     private int $requests = 0;
 
     /** By hrtime(). */
     private int $askAt = 0;
 
     /**
-     * @param int                     $maxRequests so many
-     * @param int                     $maxMemory   bytes in use
-     * @param \Closure(string): void  $spent       called with the reason
+     * @param int                          $maxRequests so many
+     * @param int                          $maxMemory   bytes in use
+     * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any process
      */
     private function __construct(private readonly int $maxRequests, private readonly int $maxMemory, private readonly \Closure $spent) {}
 
     /**
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param int|null                $maxRequests up to a tenth less in each process, so that they do not all end at once
-     * @param int|null                $maxMemory   bytes
-     * @param \Closure(string): void  $spent
+     * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end at once
+     * @param int|null                     $maxMemory   bytes
+     * @param \Closure(string, bool): void $spent
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface
      */
@@ -51,6 +54,9 @@ final class Lifespan
             return;
         }
         $this->askAt = (int) hrtime(true) + self::AGAIN;
-        ($this->spent)($this->requests >= $this->maxRequests ? "it has had {$this->requests} " . ($this->requests === 1 ? 'request' : 'requests') : 'it uses ' . memory_get_usage() . ' bytes of memory');
+        $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
+        $this->requests >= $this->maxRequests
+            ? ($this->spent)("it has had {$had}", false)
+            : ($this->spent)('it uses ' . memory_get_usage() . " bytes of memory after {$had}", $this->requests <= self::FEW);
     }
 }

@@ -39,9 +39,9 @@ final class Link
     }
 
     /** Asks to be replaced. */
-    public function spent(string $why): void
+    public function spent(string $why, bool $tooSoon): void
     {
-        $this->send(Message::Spent, 0, $why);
+        $this->send(Message::Spent, (int) $tooSoon, $why);
     }
 
     /**

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 /** What the supervisor and its processes tell each other; each message carries a number and bytes. */
 enum Message: int
 {
-    /** From a process. It serves; the seconds that it takes to stop at most, as the bytes of a double. */
+    /** From a process. It serves. */
     case Ready = 1;
 
     /** It can't serve: why. It ends. */
@@ -16,7 +16,7 @@ enum Message: int
     /** The answer to {@see Ping}. */
     case Alive = 3;
 
-    /** It wants to be replaced: why. Until then it goes on. */
+    /** It wants to be replaced: why; the number is 1 when it wanted that almost from its start. Until then it goes on. */
     case Spent = 4;
 
     /** It ends without having been told to: why. */

@@ -17,26 +17,37 @@ final class Past
 
     public function __construct()
     {
-        $this->totals = new Totals();
+        $this->totals = new Totals(self::ROUTES);
+    }
+
+    /**
+     * Of one that goes on: its routes are counted where they will be when it is no more, or their counts would fall then.
+     *
+     * @param string $counted {@see HttpServerStatistics::toJson()}
+     */
+    public function heard(string $counted): void
+    {
+        self::read($counted, $this->totals->knowRoutes(...));
     }
 
     /** @param string $counted the last that it has told, {@see HttpServerStatistics::toJson()} */
     public function add(string $counted): void
     {
-        try {
-            $this->totals->addCounts(HttpServerStatistics::fromJson($counted));
-        } catch (\JsonException|\Error) {
-            return; // nothing that came from such a process must end this one
-        }
-        foreach (\array_slice($this->totals->routes, self::ROUTES, null, true) as $name => $figures) {
-            unset($this->totals->routes[$name]);
-            $others = $this->totals->routes['other'] ?? [0, 0.0, 0];
-            $this->totals->routes['other'] = [$others[0] + $figures[0], $others[1] + $figures[1], $others[2] + $figures[2]];
-        }
+        self::read($counted, $this->totals->addCounts(...));
     }
 
     public function totals(): Totals
     {
         return $this->totals;
+    }
+
+    /** @param \Closure(HttpServerStatistics): void $take */
+    private static function read(string $counted, \Closure $take): void
+    {
+        try {
+            $take(HttpServerStatistics::fromJson($counted));
+        } catch (\JsonException|\Error) {
+            // Nothing that comes from such a process must end this one.
+        }
     }
 }

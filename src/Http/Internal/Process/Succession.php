@@ -20,6 +20,9 @@ final class Succession
     private bool $reloading = false;
     private bool $again = false;
 
+    /** @var array<string, true> those that this reload, or the last one, has replaced */
+    private array $renewed = [];
+
     /** @param array<Slot> $slots */
     public function __construct(private readonly array $slots) {}
 
@@ -32,6 +35,7 @@ final class Succession
             return false;
         }
         $this->reloading = true;
+        $this->renewed = [];
         array_map($this->replace(...), $this->slots);
 
         return true;
@@ -51,6 +55,10 @@ final class Succession
     /** @return bool whether this was the last one of a reload */
     public function succeeded(): bool
     {
+        $name = (string) $this->starting?->duty->name;
+        if (!isset($this->waiting[$name])) { // it was begun before this reload
+            $this->renewed[$name] = true;
+        }
         $this->starting = null;
 
         return $this->waiting === [] && $this->endReload();
@@ -59,14 +67,15 @@ final class Succession
     /**
      * The others keep what they have.
      *
-     * @return bool whether this was a reload
+     * @return int|null how many a reload has replaced before; null when this was none
      */
-    public function failed(): bool
+    public function failed(): ?int
     {
         $this->starting = null;
         $this->waiting = [];
+        $renewed = \count($this->renewed);
 
-        return $this->endReload();
+        return $this->endReload() ? $renewed : null;
     }
 
     private function endReload(): bool

@@ -53,6 +53,7 @@ final class Surveys
         $this->open[$question]['answers'][$child->pid] = $answer;
         if ($this->open[$question]['question'] === Worker::STATISTICS) {
             $child->counted = $answer;
+            $this->past->heard($answer);
         }
         if (!$isInterim) {
             unset($this->open[$question]['missing'][$child->pid]);

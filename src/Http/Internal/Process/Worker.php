@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Message\Failure;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 
@@ -19,8 +20,6 @@ final class Worker
     /** What it can be asked; it answers with JSON: {@see HttpServer::statistics()}, or whether it stops and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
-
-    private const SIGKILL = 9;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
@@ -46,14 +45,14 @@ final class Worker
         $this->done = new DeferredFuture();
     }
 
+    /** Throws nothing: the supervisor's code, which called this, is not to go on in this process. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
         register_shutdown_function($this->lastWords(...));
-        $this->standAlone();
         try {
+            $this->standAlone();
             $this->serve();
-            $this->tell(Message::Drained);
             exit(0);
         } catch (AppException $failure) {
             $this->tell(Message::Failed, $failure->getMessage());
@@ -84,7 +83,7 @@ final class Worker
     {
         if (\extension_loaded('FFI')) {
             try {
-                (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, self::SIGKILL, 0, 0, 0);
+                (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
             } catch (\FFI\Exception) {
                 // Not allowed here, or this is not Linux.
             }
@@ -93,7 +92,7 @@ final class Worker
 
     private function serve(): void
     {
-        $this->link = $link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), self::SIGKILL));
+        $this->link = $link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), \SIGKILL));
         $this->server = $server = ($this->duty->server)($link);
         EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
         if ($this->duty->runsApplication) {
@@ -105,6 +104,7 @@ final class Worker
         $server->serve($this->duty->sockets);
         $link->send(Message::Ready);
         $this->done->getFuture()->await();
+        $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true; // the server has said so
     }
 
     private function obey(Message $message, int $number, string $payload): void
@@ -169,7 +169,7 @@ final class Worker
     /** What a callback of the application throws concerns no request, and the others go on. */
     private function uncaught(\Throwable $failure): void
     {
-        $this->logger->error("Nothing caught {class}: {$failure->getMessage()}", ['class' => $failure::class, 'exception' => $failure]);
+        $this->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
     }
 
     private function lastWords(): void
@@ -179,17 +179,12 @@ final class Worker
         }
         ini_set('memory_limit', -1); // it may be what ended this
         register_shutdown_function($this->tellCounts(...)); // after what the server does at such an end
-        if (!$this->told) {
-            $this->tellWhy();
-        }
-    }
-
-    private function tellWhy(): void
-    {
         $error = error_get_last();
-        $this->tell(Message::Dying, $error !== null && ($error['type'] & self::FATAL) !== 0
-            ? 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})"
-            : 'called exit()');
+        if ($error !== null && ($error['type'] & self::FATAL) !== 0) {
+            $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})");
+        } elseif (!$this->told) {
+            $this->tell(Message::Dying, 'called exit()');
+        }
     }
 
     private function tellCounts(): void

@@ -37,12 +37,18 @@ final class Acceptor
     private int $burst = 0;
     private int|float $taken = 0;
 
+    private readonly bool $secure;
+    private readonly bool $named;
+
     /**
-     * @param resource $socket not blocking
-     * @param bool     $shared whether other processes take connections from it too
+     * @param resource $socket  not blocking
+     * @param string   $address such as tls://127.0.0.1:443
+     * @param bool     $shared  whether other processes take connections from it too
      */
-    public function __construct(private $socket, private readonly Service $service, private readonly bool $secure, private readonly bool $shared)
+    public function __construct(private $socket, string $address, private readonly Service $service, private readonly bool $shared)
     {
+        $this->secure = str_starts_with($address, 'tls://');
+        $this->named = !str_starts_with($address, 'unix://');
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
 
@@ -128,7 +134,11 @@ final class Acceptor
     /** @return bool whether there may be another */
     private function acceptOne(): bool
     {
-        [$stream, $warning] = Warnings::of(fn() => stream_socket_accept($this->socket, 0));
+        [[$stream, $client], $warning] = Warnings::of(function (): array {
+            $stream = stream_socket_accept($this->socket, 0, $client);
+
+            return [$stream, $client]; // which is unknown later of who has reset the connection
+        });
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {
                 $this->service->spares->release();
@@ -142,7 +152,7 @@ final class Acceptor
 
             return false;
         }
-        $peer = Peer::of((string) stream_socket_get_name($stream, true), (string) stream_socket_get_name($stream, false), $this->secure);
+        $peer = Peer::of($this->named && \is_string($client) ? $client : '', (string) stream_socket_get_name($stream, false), $this->secure);
         if ($this->service->admits($peer)) {
             stream_set_blocking($stream, false);
             stream_set_read_buffer($stream, 0);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Spindle\Internal\Launcher\Process\Libc;
+use Spindle\Internal\Warnings;
 
 /** Keeps a socket from the programs that handlers start, which would have it for as long as they run; forks still have it. */
 final class CloseOnExec
@@ -41,17 +42,20 @@ final class CloseOnExec
     private static function descriptor($socket): ?int
     {
         $status = fstat($socket);
-        $numbers = @scandir('/proc/self/fd');
-        if ($status === false || $numbers === false) {
+        if ($status === false) {
             return null;
         }
         $wanted = "socket:[{$status['ino']}]";
-        foreach ($numbers as $number) {
-            if (@readlink("/proc/self/fd/{$number}") === $wanted) {
-                return (int) $number;
+        [$found] = Warnings::of(static function () use ($wanted): ?int {
+            foreach ((array) scandir('/proc/self/fd') as $number) { // one of which was that of the folder, and is gone
+                if (readlink("/proc/self/fd/{$number}") === $wanted) {
+                    return (int) $number;
+                }
             }
-        }
 
-        return null;
+            return null;
+        });
+
+        return $found;
     }
 }

@@ -23,6 +23,9 @@ use Spindle\Http\Response;
  *
  * A handler runs in the callback of the loop that read its request. Only one that suspends costs a fiber, which the loop
  * makes by itself. The watcher for reading stays while it is suspended, so that the client's leaving is seen.
+ *
+ * It is long because it is one state machine: whatever can end a phase (bytes, an end, a deadline, an answer, a stop) may come
+ * in any other phase, and while something is suspended in it. What has no part in that is in classes of its own.
  */
 final class Connection
 {
@@ -91,8 +94,11 @@ final class Connection
     /** Whether the client waits to be told that it may send the body. */
     private bool $continuePending = false;
 
-    /** By which clients that are too slow are told; there is one once a client was waited for. */
+    /** By which clients that send a body too slowly are told; there is one once a client was waited for. */
     private ?RateWindow $rate = null;
+
+    /** What the client had taken when it was last waited for to take more. */
+    private int $taken = 0;
 
     /** Where the transport stood when this side was ended. */
     private int $lingersFrom = 0;
@@ -160,14 +166,21 @@ final class Connection
         }
     }
 
+    /** Whether the client waits for an answer, or for the rest of it. */
+    public function isAwaited(): bool
+    {
+        return $this->exchange !== null || $this->transport->sending;
+    }
+
     /** The deadline has passed. */
     public function expire(): void
     {
         match ($this->phase) {
             Phase::Head => $this->parser->isIdle() ? $this->close() : $this->refuse(408, 'The head of the request took too long'),
             Phase::Handler => $this->handlerTimeout(),
-            Phase::Body, Phase::Write => $this->checkRate(),
-            Phase::Linger => $this->transport->sending ? $this->checkRate() : $this->close(),
+            Phase::Body => $this->checkRate(),
+            Phase::Write => $this->checkTaken(),
+            Phase::Linger => $this->transport->sending ? $this->checkTaken() : $this->close(),
             Phase::Handshake, Phase::Idle => $this->close(),
             Phase::Stream => null,
         };
@@ -323,7 +336,7 @@ final class Connection
     private function flushQueued(): void
     {
         $this->flushQueued = false;
-        if ($this->out !== '') {
+        if ($this->out !== '' && !$this->closed) {
             $this->transport->send($this->out);
             $this->out = '';
         }
@@ -336,7 +349,7 @@ final class Connection
         if ($this->parser->bodyEnded()) {
             $this->phase === Phase::Head ? null : $this->enter(Phase::Head, hrtime(true));
         } elseif ($this->phase !== Phase::Body) {
-            $this->enterRated(Phase::Body);
+            $this->enterBody();
         }
     }
 
@@ -364,8 +377,10 @@ final class Connection
         } finally {
             --$service->inFlight;
         }
-        if ($exchange !== $this->exchange) {
-            return; // it took too long, and was answered
+        if ($exchange !== $this->exchange) { // it took too long, and was answered
+            $exchange->end();
+
+            return;
         }
         try {
             if ($unwanted || $this->closed) {
@@ -397,7 +412,7 @@ final class Connection
         if (\is_string($body)) {
             $this->out .= $service->writer->whole($response, $body, $head, $keep, $now);
         } else {
-            $this->answerByStream($response, $body, $head, $keep, $now);
+            $this->answerByStream($response, $body, $exchange, $keep, $now);
         }
         $this->last = $this->last || !$keep;
         $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
@@ -409,8 +424,9 @@ final class Connection
         return $this->parser->holdsBody() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
     }
 
-    private function answerByStream(ResponseInterface $response, StreamInterface $stream, Head $head, bool &$keep, int $now): void
+    private function answerByStream(ResponseInterface $response, StreamInterface $stream, ServerExchange $exchange, bool &$keep, int $now): void
     {
+        $head = $exchange->head;
         $body = new OutgoingBody($stream);
         $begin = $end = \strlen($this->out);
         try {
@@ -420,8 +436,10 @@ final class Connection
             $pieces = $body->pieces($length, $chunked);
             if ($hasBody) {
                 $body->checkUnread();
+                $this->streaming = $body;
                 if ($this->continuePending) {
                     $pieces->current(); // it may be made of what the client has to be told to send before it is answered
+                    $this->isCurrent($exchange) || throw ClientLeftException::closed();
                     $begin = $end = \strlen($this->out);
                 }
             }
@@ -430,12 +448,13 @@ final class Connection
             $end = \strlen($this->out);
             $this->answering = true;
             if ($hasBody) {
-                $this->streaming = $body;
                 $this->sendBody($pieces);
             }
         } catch (\Throwable $failure) {
             if (\strlen($this->out) === $end) { // nothing of it was sent
                 [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
+            } else {
+                $this->service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
             }
             throw $failure;
         } finally {
@@ -452,12 +471,12 @@ final class Connection
     private function sendBody(\Generator $pieces): void
     {
         $this->flushSoon();
-        $this->enter(Phase::Stream, 0);
+        $this->enterStream();
         foreach ($pieces as $piece) {
             if ($piece !== '' && !$this->closed) {
                 $this->out .= $piece;
                 $this->drain();
-                $this->enter(Phase::Stream, 0);
+                $this->enterStream();
             }
             if ($this->closed) {
                 return;
@@ -465,18 +484,40 @@ final class Connection
         }
     }
 
+    /** The client is waited for where the handler still reads what it sends. */
+    private function enterStream(): void
+    {
+        if ($this->reader === null) {
+            $this->enter(Phase::Stream, 0);
+        } elseif ($this->phase !== Phase::Body) {
+            $this->enterBody();
+        }
+    }
+
     /** An answer that has begun can only be broken off, so that nobody takes it for whole. */
     private function answerFailed(\Throwable $failure, ServerExchange $exchange): void
     {
-        if ($this->closed) {
+        if (!$this->isCurrent($exchange)) {
             return;
         }
-        $response = $this->service->failure($failure, $exchange);
-        if ($response === null || $this->answering) {
+        $response = $this->service->failure($failure, $exchange); // a logger may suspend
+        if (!$this->isCurrent($exchange)) {
+            return;
+        }
+        if ($this->answering) {
             $this->close();
+        } elseif ($response === null) {
+            ++$this->service->counters->abandoned;
+            $this->last = true;
         } else {
             $this->answer($response, $exchange);
         }
+    }
+
+    /** Whether an answer to it can still be sent: asked again after whatever may have suspended. */
+    private function isCurrent(ServerExchange $exchange): bool
+    {
+        return $exchange === $this->exchange && !$this->closed;
     }
 
     /** @throws ClientLeftException */
@@ -497,28 +538,30 @@ final class Connection
      */
     private function awaitBody(ServerExchange $exchange): void
     {
+        if ($this->reader !== null) {
+            throw new \LogicException('The body is being read by another fiber');
+        }
         [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
-        if ($this->continuePending && !$this->answering) {
+        if ($this->continuePending && !$this->answering && !$this->peerEnded) {
             $this->continuePending = false;
             $this->out .= self::CONTINUE;
-            $this->drain();
+            if ($this->drain() && $exchange === $this->exchange) {
+                $this->wait($phase, (int) hrtime(true) + $left);
+            }
             $this->checkBody($exchange);
         }
         if ($this->peerEnded) {
             throw ClientLeftException::bodyIncomplete();
         }
-        if ($this->reader !== null) {
-            throw new \LogicException('The body is being read by another fiber');
-        }
         $this->transport->resume();
-        $this->enterRated(Phase::Body);
+        $this->enterBody();
         $this->reader = EventLoop::getSuspension();
         try {
             $this->reader->suspend();
         } finally {
             $now = $this->rate?->close() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
-                $this->wait($phase, $now + $left);
+                $this->answering ? $this->enter(Phase::Stream, 0) : $this->wait($phase, $now + $left);
             }
         }
         $this->checkBody($exchange);
@@ -533,7 +576,7 @@ final class Connection
     {
         $out = $this->out;
         $this->out = '';
-        if ($this->transport->send($out) || $this->closed) {
+        if ($this->closed || $this->transport->send($out)) {
             return false;
         }
         if ($this->transport->isBroken()) {
@@ -541,10 +584,9 @@ final class Connection
 
             return false;
         }
-        $this->enterRated(Phase::Write);
+        $this->enterWrite(Phase::Write);
         $this->writers[] = $suspension = EventLoop::getSuspension();
         $suspension->suspend();
-        $this->rate?->close();
 
         return true;
     }
@@ -606,7 +648,7 @@ final class Connection
         } elseif ($sent) {
             $this->end();
         } else {
-            $this->enterRated(Phase::Linger);
+            $this->enterWrite(Phase::Linger);
         }
     }
 
@@ -638,28 +680,20 @@ final class Connection
         }
     }
 
-    /** Waits for the client, which has to be fast enough. */
-    private function enterRated(Phase $phase): void
+    /** Waits for the client to send, which has to be fast enough. */
+    private function enterBody(): void
     {
         $this->rate ??= new RateWindow($this->transport, (int) ceil($this->service->options->minRate * $this->service->options->rateWindow));
-        $this->wait($phase, $this->rate->open($this->served) + $this->service->allowed[Phase::Write->value]);
+        $this->wait(Phase::Body, $this->rate->open($this->served) + $this->service->allowed[Phase::Body->value]);
     }
 
     private function checkRate(): void
     {
-        $phase = $this->phase;
-        if ($phase !== Phase::Body) {
-            // Of a buffer that was full, a third has to be free before the loop hears of it, which may be megabytes.
-            $this->transport->push();
-            if ($this->closed || !$this->transport->sending) {
-                return;
-            }
-        }
         \assert($this->rate !== null);
-        if ($phase === Phase::Body ? $this->rate->hasMovedEnough() : $this->rate->hasTakenEnough()) {
+        if ($this->rate->isEnough()) {
             $this->rate->restart();
-            $this->enterRated($phase);
-        } elseif ($phase === Phase::Body && $this->reader !== null) {
+            $this->enterBody();
+        } elseif ($this->reader !== null) {
             $this->last = true;
             $reader = $this->reader;
             $this->reader = null;
@@ -667,6 +701,24 @@ final class Connection
         } else {
             $this->close(ClientLeftException::tooSlow());
         }
+    }
+
+    /** Waits for the client to take what could not be sent at once. */
+    private function enterWrite(Phase $phase): void
+    {
+        $this->taken = $this->transport->taken;
+        $this->wait($phase, (int) hrtime(true) + $this->service->allowed[Phase::Write->value]);
+    }
+
+    private function checkTaken(): void
+    {
+        $phase = $this->phase;
+        // Of a buffer that was full, a third has to be free before the loop hears of it, which may be megabytes.
+        $this->transport->push();
+        if ($this->closed || !$this->transport->sending) {
+            return;
+        }
+        $this->transport->taken > $this->taken ? $this->enterWrite($phase) : $this->close(ClientLeftException::tooSlow());
     }
 
     private function wakeReader(): void

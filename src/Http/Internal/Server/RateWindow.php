@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Whether a client takes or sends enough bytes in the time for which it is waited for. A request has one window for all
+ * Whether a client sends enough bytes of a body in the time for which it is waited for. A request has one window for all
  * times that it waits, so that nobody escapes by being waited for often and shortly.
  */
 final class RateWindow
@@ -17,7 +17,7 @@ final class RateWindow
     /** Nanoseconds in the window for which the client was waited for. */
     private int $waited = 0;
 
-    /** By hrtime(). */
+    /** By hrtime(); 0 while the client is not waited for. */
     private int $waitingSince = 0;
 
     private int $request = 0;
@@ -26,7 +26,7 @@ final class RateWindow
     public function __construct(private readonly Transport $transport, private readonly int $least) {}
 
     /**
-     * The client is waited for from now on.
+     * The client is waited for from now on, or still is, though for something else.
      *
      * @param int $request a number of its own for each request of the connection
      *
@@ -34,10 +34,11 @@ final class RateWindow
      */
     public function open(int $request): int
     {
-        $this->waitingSince = hrtime(true);
         if ($this->request !== $request) {
-            [$this->request, $this->waited] = [$request, 0];
+            $this->request = $request;
+            $this->restart();
         }
+        $this->waitingSince = $this->close();
         if ($this->waited === 0) {
             [$this->received, $this->taken] = [$this->transport->received, $this->transport->taken];
         }
@@ -49,25 +50,22 @@ final class RateWindow
     public function close(): int
     {
         $now = hrtime(true);
-        $this->waited += $now - $this->waitingSince;
+        if ($this->waitingSince !== 0) {
+            $this->waited += $now - $this->waitingSince;
+            $this->waitingSince = 0;
+        }
 
         return $now;
     }
 
-    /** Whether the client, which is to take something, has taken enough; what it sends meanwhile is none of it. */
-    public function hasTakenEnough(): bool
-    {
-        return $this->transport->taken - $this->taken >= $this->least;
-    }
-
     /** Whether it has sent enough, or, where an answer is made of what it sends, taken enough of that. */
-    public function hasMovedEnough(): bool
+    public function isEnough(): bool
     {
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
     public function restart(): void
     {
-        $this->waited = 0;
+        $this->waited = $this->waitingSince = 0;
     }
 }

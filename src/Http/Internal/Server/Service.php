@@ -4,18 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-use Amp\CancelledException;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
-use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Middleware\Departure;
 use Spindle\Http\Response;
 
 /** What all connections of a server share. */
@@ -55,10 +54,9 @@ final class Service
     /** @var array<int, int> nanoseconds that a connection may be in a phase, by the phase's value */
     public readonly array $allowed;
 
-    /** Two of these, for the phases that every request goes through. */
+    /** Those of the two phases that every request goes through. */
     public int $idleTime;
     public readonly int $handlerTime;
-
 
     private ?string $timer = null;
 
@@ -84,7 +82,7 @@ final class Service
             Phase::Head->value => $options->headTimeout,
             Phase::Handler->value => $options->handlerTimeout,
             Phase::Body->value => $options->rateWindow,
-            Phase::Write->value => $options->rateWindow,
+            Phase::Write->value => $options->writeTimeout,
             Phase::Stream->value => \INF,
             Phase::Linger->value => self::LINGER,
         ]);
@@ -169,7 +167,7 @@ final class Service
     /** @return ResponseInterface|null what a handler's exception is answered with; null when nobody wants an answer any more */
     public function failure(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
-        if ($exchange->wasCancelled() && ($failure instanceof CancelledException || $failure instanceof ClientLeftException)) {
+        if ($exchange->wasCancelled() && Departure::caused($failure)) {
             return null;
         }
 

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** The file of a Unix socket: makes room for it, and removes it again as long as it is the one that was made here. */
+/** The file of a Unix socket: makes room for it, and removes it again as long as it is the one that this process has made. */
 final class UnixSocketFile
 {
     /** Bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -17,10 +17,10 @@ final class UnixSocketFile
     private const EAGAIN = 11;
 
     /**
-     * Device and inode of each file that was made, by path. Several of a path are those of servers that have had it one
+     * Device and inode of each file that was made, and the process that made it, by path. Several of a path are those of servers that have had it one
      * after the other, since something else has removed the file before: the last one is there now.
      *
-     * @var array<string, list<string>>
+     * @var array<string, list<array{string, int}>>
      */
     private static array $made = [];
 
@@ -59,15 +59,15 @@ final class UnixSocketFile
     {
         $identity = self::identity($path);
         if ($identity !== null) {
-            self::$made[$path][] = $identity;
+            self::$made[$path][] = [$identity, (int) getmypid()];
         }
     }
 
     /** To be called once for each file that was made, while its socket is open: until then no other file has its inode. */
     public static function remove(string $path): void
     {
-        $identity = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
-        if ($identity !== null && $identity === self::identity($path)) {
+        $made = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
+        if ($made === [self::identity($path), getmypid()]) {
             @unlink($path);
         }
         if ((self::$made[$path] ?? []) === []) {

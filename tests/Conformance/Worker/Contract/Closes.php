@@ -51,17 +51,17 @@ trait Closes
 
     public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
     {
-        $took = [];
+        $took = \INF;
         for ($i = 0; $i < 5; ++$i) {
             $pool = $this->pool(8);
             $pool->submit(Number::answer(...))->await();
             iterator_to_array($pool->map(range(1, 9), Number::double(...)));
             $start = hrtime(true);
             $pool->kill();
-            $took[] = (hrtime(true) - $start) / 1e9;
+            $took = min($took, (hrtime(true) - $start) / 1e9);
         }
 
-        self::assertLessThan(0.45, min($took));
+        self::assertLessThan(0.45, $took);
     }
 
     public function testAClosedPoolTakesNoMoreTasks(): void

@@ -135,6 +135,22 @@ final class AddressesTest extends TestCase
         fclose($other);
     }
 
+    #[RequiresPhpExtension('pcntl')]
+    public function testAUnixSocketIsNotRemovedByAFork(): void
+    {
+        $path = $this->path('server.sock');
+        $this->serve(self::peer(...), address: "unix://{$path}");
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            $this->server()->kill();
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($fork, $status);
+
+        self::assertFileExists($path);
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+    }
+
     public function testAPathThatIsTooLongForAUnixSocketIsSaidSo(): void
     {
         $longest = str_pad($this->path('x'), 107, 'x');

@@ -65,6 +65,14 @@ final class HandlerTest extends TestCase
         self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answered);
     }
 
+    public function testTheMessageOfAnExceptionIsNoTemplateOfTheLog(): void
+    {
+        $this->serve(static fn(): never => throw new \RuntimeException('no {target}'));
+        $this->client()->get('/secret')->response();
+
+        self::assertSame(['The handler of {method} {target} failed: no \x7btarget\x7d'], $this->log()->messages());
+    }
+
     public function testAHandlerThrowsTheStatusToAnswerWith(): void
     {
         $this->serve(static fn(): never => throw new HttpException(405, 'Only POST', ['Allow' => 'POST']));

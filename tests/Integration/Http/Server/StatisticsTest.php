@@ -69,6 +69,33 @@ final class StatisticsTest extends TestCase
         self::assertSame([0, [200 => 3, 502 => 1]], [$this->server()->statistics()->inFlight, $this->server()->statistics()->answered]);
     }
 
+    public function testAnAnswerThatFailsMidwayIsCountedOnce(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'begun';
+            delay(0.01);
+            throw new \RuntimeException('No more');
+        })()));
+        $client = $this->client()->get('/');
+        $client->until('begun');
+        $client->rest();
+
+        self::assertSame([200 => 1], $this->server()->statistics()->answered);
+    }
+
+    public function testARequestThatTimesOutWhileItsAnswerIsMadeIsCountedOnce(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            delay(0.3);
+            yield 'late';
+        })()), new HttpServerOptions(handlerTimeout: 0.1));
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+
+        self::assertSame(503, $client->response()->status);
+        delay(0.4);
+        self::assertSame([503 => 1], $this->server()->statistics()->answered);
+    }
+
     public function testOpenConnectionsAreCounted(): void
     {
         $this->serve(static fn(): Response => Response::text(''));
@@ -105,6 +132,24 @@ final class StatisticsTest extends TestCase
         $this->serve(new Application(static fn(): Response => Response::text(''), statistics: ['db' => $pool]));
 
         self::assertSame(['db' => ['idle' => 3]], $this->server()->statistics()->pools);
+    }
+
+    public function testAFigureThatIsNoNumberIsLeftOutAndToldOnce(): void
+    {
+        $pool = new class implements Statistics {
+            public function statistics(): array
+            {
+                // @phpstan-ignore return.type (which is the point)
+                return ['idle' => 3, 'name' => 'abc', 'share' => \NAN, 'age_seconds' => 0.5, 'none' => null];
+            }
+        };
+        $this->serve(new Application(static fn(): Response => Response::text(''), statistics: ['db' => $pool]));
+        foreach ([1, 2] as $_) {
+            self::assertSame(['db' => ['idle' => 3, 'age_seconds' => 0.5]], $this->server()->statistics()->pools);
+        }
+
+        self::assertCount(3, $this->log()->messages());
+        self::assertMatchesRegularExpression("/^The figure name of .+ can't be told: it is no finite number$/s", $this->log()->messages()[0]);
     }
 
     public function testALoopThatIsHeldUpIsNoticed(): void

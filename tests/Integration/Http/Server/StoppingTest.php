@@ -184,6 +184,7 @@ final class StoppingTest extends TestCase
         $server->stop();
 
         self::assertSame(0, $server->statistics()->connections);
+        self::assertSame([['1 request was not answered within 0.2 s, and given up as the server stops'], 1], [$this->log()->messages(), $server->unanswered()]);
         self::assertSame('', $client->rest());
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
@@ -191,6 +192,47 @@ final class StoppingTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $thrown);
         self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
         self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());
+    }
+
+    public function testConnectionsWithoutARequestAreEndedWithoutAWord(): void
+    {
+        $this->serveGated(new HttpServerOptions(idleGrace: 5, stopTimeout: 0.1));
+        $this->client()->get('/')->response();
+        $this->server()->stop();
+
+        self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
+    }
+
+    public function testWhereOthersGoOnToServeAHandlerHasTheTimeThatItWouldHaveHad(): void
+    {
+        foreach ([60, \INF] as $handlerTimeout) {
+            $this->gate = new DeferredFuture();
+            $this->serveGated(new HttpServerOptions(handlerTimeout: $handlerTimeout, stopTimeout: 0.2));
+            $idle = $this->client()->get('/');
+            $idle->response();
+            $client = $this->client()->get('/wait');
+            Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'it has begun');
+            $left = Async::run(fn() => $this->server()->leave(\INF));
+
+            self::assertTrue($idle->isEnded());
+            delay(0.2);
+            $this->gate->complete();
+            self::assertSame('answered', $client->response()->body);
+            $client->close();
+            $left->await();
+            self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
+        }
+    }
+
+    public function testWhereOthersGoOnToServeAnAnswerWithoutAnEndIsGivenUpNevertheless(): void
+    {
+        $this->serveGated(new HttpServerOptions(handlerTimeout: 0.2, stopTimeout: 0.1));
+        $client = $this->client()->get('/stream');
+        $client->until("5\r\nbegin\r\n");
+        $this->server()->leave(0.1);
+
+        self::assertSame(['1 request was not answered within 0.3 s, and given up as the server stops'], $this->log()->messages());
+        $this->gate->complete();
     }
 
     /** In any phase of a connection, and with a handler that goes on. */

@@ -228,7 +228,7 @@ final class StreamingTest extends TestCase
             yield 'a';
             delay(0.5);
             yield 'b';
-        })()), new HttpServerOptions(handlerTimeout: 0.1, rateWindow: 0.1));
+        })()), new HttpServerOptions(handlerTimeout: 0.1, writeTimeout: 0.1));
 
         self::assertSame('ab', $this->client()->get('/')->response()->body);
     }

@@ -21,7 +21,7 @@ final class AdminTest extends TestCase
 {
     public function testMetricsAreOfPrometheussTextFormat(): void
     {
-        $response = self::get(Admin::from(new FixedSource()), '/metrics');
+        $response = self::get(Admin::from(new FixedOverview()), '/metrics');
 
         self::assertSame([200, 'text/plain; version=0.0.4; charset=utf-8'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
         self::assertSame('1', (new Exposed((string) $response->getBody()))->samples['spindle_processes']);
@@ -30,9 +30,9 @@ final class AdminTest extends TestCase
     public function testWhatOthersHadCountedCounts(): void
     {
         $past = new Past();
-        $past->add(FixedSource::process(pid: 1, answered: [200 => 5])->toJson());
+        $past->add(FixedOverview::process(pid: 1, answered: [200 => 5])->toJson());
         $overview = self::createStub(Overview::class);
-        $overview->method('figures')->willReturn(new Figures([FixedSource::process(pid: 2, answered: [200 => 1])], $past->totals()));
+        $overview->method('figures')->willReturn(new Figures([FixedOverview::process(pid: 2, answered: [200 => 1])], $past->totals()));
         $admin = Admin::from($overview);
 
         self::assertSame('6', (new Exposed((string) self::get($admin, '/metrics')->getBody()))->samples['spindle_http_requests_total{status="200"}']);
@@ -40,7 +40,7 @@ final class AdminTest extends TestCase
 
     public function testItIsHealthyWhenAllChecksSucceed(): void
     {
-        $response = self::get(Admin::from(new FixedSource(checks: ['database' => null, 'broker' => null])), '/healthz');
+        $response = self::get(Admin::from(new FixedOverview(checks: ['database' => null, 'broker' => null])), '/healthz');
 
         self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
     }
@@ -48,7 +48,7 @@ final class AdminTest extends TestCase
     public function testACheckThatFailsOrIsLateIsNamedAndItsMessageIsNot(): void
     {
         $checks = ['database' => 'no connection to 10.1.2.3 as "app"', 'broker' => null, 'disk' => Checks::LATE];
-        $response = self::get(Admin::from(new FixedSource(checks: $checks)), '/healthz');
+        $response = self::get(Admin::from(new FixedOverview(checks: $checks)), '/healthz');
 
         self::assertSame([503, 'application/json'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
         self::assertSame('{"status":"failing","checks":{"database":"failed","broker":"ok","disk":"late"}}', (string) $response->getBody());
@@ -56,58 +56,47 @@ final class AdminTest extends TestCase
 
     public function testWhyACheckFailsIsLoggedOnceAndSoIsThatItSucceedsAgain(): void
     {
-        $source = new FixedSource(checks: ['database' => 'gone', 'broker' => null]);
+        $overview = new FixedOverview(checks: ['database' => 'gone', 'broker' => null]);
         $log = new Records();
-        $admin = Admin::from($source)->withLogger($log);
+        $admin = Admin::from($overview)->withLogger($log);
         self::get($admin, '/healthz');
         self::get($admin, '/healthz');
         self::assertSame([['database', 'gone']], array_map(static fn(array $record): array => [$record['context']['check'] ?? '', $record['context']['reason'] ?? ''], $log->all));
-        $source->checks = ['database' => 'away', 'broker' => null];
+        $overview->checks = ['database' => 'away', 'broker' => null];
         self::get($admin, '/healthz');
-        $source->checks = ['database' => null, 'broker' => null];
+        $overview->checks = ['database' => null, 'broker' => null];
         self::get($admin, '/healthz');
         self::get($admin, '/healthz');
 
         self::assertSame([LogLevel::WARNING, LogLevel::WARNING, LogLevel::NOTICE], array_column($log->all, 'level'));
     }
 
-    public function testItIsUnhealthyWhileAllDrain(): void
+    /** @return iterable<string, array{Condition}> */
+    public static function problems(): iterable
     {
-        $source = new FixedSource([FixedSource::process(stopping: true), FixedSource::process(pid: 2)]);
-        $admin = Admin::from($source);
-        self::assertSame(200, self::get($admin, '/healthz')->getStatusCode(), 'one still takes requests');
-        $source->statistics = [FixedSource::process(stopping: true)];
-        $response = self::get($admin, '/healthz');
-
-        self::assertSame([503, '{"status":"draining","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
+        yield 'starting' => [Condition::starting()];
+        yield 'draining' => [Condition::draining()];
+        yield 'stuck' => [Condition::stuck()];
     }
 
-    public function testItIsUnhealthyUntilAProcessServes(): void
+    #[DataProvider('problems')]
+    public function testItIsUnhealthyWhileNoneTakesRequests(Condition $condition): void
     {
-        $response = self::get(Admin::from(new FixedSource([])), '/healthz');
+        $response = self::get(Admin::from(new FixedOverview(condition: $condition)), '/healthz');
 
-        self::assertSame([503, '{"status":"starting","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
-    }
-
-    public function testItIsUnhealthyWhileNoneAnswers(): void
-    {
-        $overview = self::createStub(Overview::class);
-        $overview->method('condition')->willReturn(Condition::stuck());
-        $response = self::get(Admin::from($overview), '/healthz');
-
-        self::assertSame([503, '{"status":"stuck","checks":{}}'], [$response->getStatusCode(), (string) $response->getBody()]);
+        self::assertSame([503, "{\"status\":\"{$condition->problem}\",\"checks\":{}}"], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
     public function testItLivesWhateverElseIsSo(): void
     {
-        $response = self::get(Admin::from(new FixedSource([], ['database' => 'gone'])), '/livez');
+        $response = self::get(Admin::from(new FixedOverview([], ['database' => 'gone'])), '/livez');
 
         self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
     public function testThereIsNoStatusPageUnasked(): void
     {
-        $admin = Admin::from(new FixedSource());
+        $admin = Admin::from(new FixedOverview());
 
         self::assertSame([404, 404], [self::get($admin, '/')->getStatusCode(), self::get($admin, '/events')->getStatusCode()]);
     }
@@ -115,7 +104,7 @@ final class AdminTest extends TestCase
     public function testWhatIsAddedToItKeepsTheRest(): void
     {
         $log = new Records();
-        $admin = Admin::from(new FixedSource(checks: ['database' => 'gone']))->withLogger($log)->withStatusPage();
+        $admin = Admin::from(new FixedOverview(checks: ['database' => 'gone']))->withLogger($log)->withStatusPage();
         self::get($admin, '/healthz');
         self::assertCount(1, $log->all);
 
@@ -124,7 +113,7 @@ final class AdminTest extends TestCase
 
     public function testThereIsNothingElse(): void
     {
-        self::assertSame(404, self::get(Admin::from(new FixedSource())->withStatusPage(), '/secrets')->getStatusCode());
+        self::assertSame(404, self::get(Admin::from(new FixedOverview())->withStatusPage(), '/secrets')->getStatusCode());
     }
 
     /** @return iterable<array{string}> */
@@ -136,7 +125,7 @@ final class AdminTest extends TestCase
     #[DataProvider('paths')]
     public function testNothingCanBeChanged(string $path): void
     {
-        $response = Admin::from(new FixedSource())->withStatusPage()->handle(new ServerRequest('POST', $path));
+        $response = Admin::from(new FixedOverview())->withStatusPage()->handle(new ServerRequest('POST', $path));
 
         self::assertSame([405, 'GET, HEAD'], [$response->getStatusCode(), $response->getHeaderLine('Allow')]);
     }
@@ -144,14 +133,14 @@ final class AdminTest extends TestCase
     #[DataProvider('paths')]
     public function testNothingIsKeptByCaches(string $path): void
     {
-        $response = Admin::from(new FixedSource())->withStatusPage()->handle(new ServerRequest('HEAD', $path));
+        $response = Admin::from(new FixedOverview())->withStatusPage()->handle(new ServerRequest('HEAD', $path));
 
         self::assertSame([200, 'no-store'], [$response->getStatusCode(), $response->getHeaderLine('Cache-Control')]);
     }
 
     public function testThePageLetsNothingInButItsOwnStyleAndScripts(): void
     {
-        $response = self::get(Admin::from(new FixedSource())->withStatusPage(), '/');
+        $response = self::get(Admin::from(new FixedOverview())->withStatusPage(), '/');
         $html = (string) $response->getBody();
         self::assertSame(4, preg_match_all('~<(style|script)>(.+?)</\1>~s', $html, $parts, \PREG_SET_ORDER));
         $hashes = ['style' => '', 'script' => ''];

@@ -11,7 +11,7 @@ final class HttpServerStatisticsTest extends TestCase
 {
     public function testTheyComeBackFromJsonAsTheyWere(): void
     {
-        $statistics = FixedSource::process(
+        $statistics = FixedOverview::process(
             count: 4,
             answered: [200 => 1, 404 => 2],
             routes: ['/ü "x"' => [1, 2.0, 3]],
@@ -26,14 +26,14 @@ final class HttpServerStatisticsTest extends TestCase
 
     public function testThoseOfAServerThatHasDoneNothingToo(): void
     {
-        $statistics = FixedSource::process();
+        $statistics = FixedOverview::process();
 
         self::assertEquals($statistics, HttpServerStatistics::fromJson($statistics->toJson()));
     }
 
     public function testWhatJsonHasNoFormForIsNoHindrance(): void
     {
-        $statistics = FixedSource::process(routes: ["/\xff" => [1, 1.0, 0]], pools: ['db' => ['age_seconds' => \INF, 'ratio' => \NAN]]);
+        $statistics = FixedOverview::process(routes: ["/\xff" => [1, 1.0, 0]], pools: ['db' => ['age_seconds' => \INF, 'ratio' => \NAN]]);
         $told = HttpServerStatistics::fromJson($statistics->toJson());
 
         self::assertSame(["/\u{FFFD}" => [1, 1.0, 0]], $told->routes);

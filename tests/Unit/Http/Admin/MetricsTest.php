@@ -14,8 +14,8 @@ final class MetricsTest extends TestCase
     public function testCountsAreSummedOverProcesses(): void
     {
         $exposed = self::of(
-            FixedSource::process(pid: 1, count: 10, answered: [404 => 1, 200 => 3]),
-            FixedSource::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2]),
+            FixedOverview::process(pid: 1, count: 10, answered: [404 => 1, 200 => 3]),
+            FixedOverview::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2]),
         );
         $expected = [
             'spindle_http_requests_total{status="200"}' => '7',
@@ -36,7 +36,7 @@ final class MetricsTest extends TestCase
 
     public function testWhatHasNoSumIsToldOfEachProcess(): void
     {
-        $exposed = self::of(FixedSource::process(pid: 1, count: 10), FixedSource::process(pid: 2, count: 20));
+        $exposed = self::of(FixedOverview::process(pid: 1, count: 10), FixedOverview::process(pid: 2, count: 20));
         $expected = [
             'spindle_process_start_time_seconds{pid="1"}' => '1700000000.5',
             'spindle_process_start_time_seconds{pid="2"}' => '1700000000.5',
@@ -54,8 +54,8 @@ final class MetricsTest extends TestCase
     public function testTheHistogramIsCumulative(): void
     {
         $exposed = self::of(
-            FixedSource::process(pid: 1, count: 3, durations: [1, 0, 2]),
-            FixedSource::process(pid: 2, count: 4, durations: [2, \count(HttpServerStatistics::BOUNDS) => 5]),
+            FixedOverview::process(pid: 1, count: 3, durations: [1, 0, 2]),
+            FixedOverview::process(pid: 2, count: 4, durations: [2, \count(HttpServerStatistics::BOUNDS) => 5]),
         );
         $name = 'spindle_http_request_duration_seconds';
 
@@ -67,8 +67,8 @@ final class MetricsTest extends TestCase
     public function testEachRouteIsCounted(): void
     {
         $exposed = self::of(
-            FixedSource::process(pid: 1, routes: ['/a' => [2, 0.5, 0], '/b' => [1, 0.25, 1]]),
-            FixedSource::process(pid: 2, routes: ['/a' => [3, 0.75, 1]]),
+            FixedOverview::process(pid: 1, routes: ['/a' => [2, 0.5, 0], '/b' => [1, 0.25, 1]]),
+            FixedOverview::process(pid: 2, routes: ['/a' => [3, 0.75, 1]]),
         );
 
         self::assertSame(['5', '1'], [$exposed->samples['spindle_http_route_requests_total{route="/a"}'], $exposed->samples['spindle_http_route_requests_total{route="/b"}']]);
@@ -79,8 +79,8 @@ final class MetricsTest extends TestCase
     public function testAPoolsFiguresHaveItsNameAndTheirType(): void
     {
         $exposed = self::of(
-            FixedSource::process(pid: 1, pools: ['db' => ['in_use' => 1, 'opened_total' => 5], 'jobs' => ['in_use' => 2]]),
-            FixedSource::process(pid: 2, pools: ['db' => ['in_use' => 3, 'opened_total' => 6]]),
+            FixedOverview::process(pid: 1, pools: ['db' => ['in_use' => 1, 'opened_total' => 5], 'jobs' => ['in_use' => 2]]),
+            FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 3, 'opened_total' => 6]]),
         );
 
         self::assertSame(['4', '2', '11'], [$exposed->samples['spindle_pool_in_use{pool="db"}'], $exposed->samples['spindle_pool_in_use{pool="jobs"}'], $exposed->samples['spindle_pool_opened_total{pool="db"}']]);
@@ -89,9 +89,9 @@ final class MetricsTest extends TestCase
 
     public function testNamesMayBeAnything(): void
     {
-        $exposed = self::of(FixedSource::process(
-            routes: array_fill_keys(["/\"quoted\"\\d\n# TYPE", "/\xff", FixedSource::numeric('7')], [1, 0.1, 0]),
-            pools: [FixedSource::numeric('0') => ['my-figure {x}' => 1, FixedSource::numeric('5') => 2], "p\"\n" => ['_total' => 3]],
+        $exposed = self::of(FixedOverview::process(
+            routes: array_fill_keys(["/\"quoted\"\\d\n# TYPE", "/\xff", FixedOverview::numeric('7')], [1, 0.1, 0]),
+            pools: [FixedOverview::numeric('0') => ['my-figure {x}' => 1, FixedOverview::numeric('5') => 2], "p\"\n" => ['_total' => 3]],
         ));
 
         self::assertArrayHasKey('spindle_http_route_requests_total{route="/\"quoted\"\\\\d\n# TYPE"}', $exposed->samples);
@@ -103,7 +103,7 @@ final class MetricsTest extends TestCase
     public function testNumbersMayBeAny(): void
     {
         $figures = ['nan' => \NAN, 'plus' => \INF, 'minus' => -\INF, 'large' => 1e300, 'small' => 1.5e-9, 'negative' => -3, 'whole' => 2.0];
-        $exposed = self::of(FixedSource::process(pools: ['x' => $figures]));
+        $exposed = self::of(FixedOverview::process(pools: ['x' => $figures]));
 
         self::assertSame(
             ['NaN', '+Inf', '-Inf', '1.0e+300', '1.5e-9', '-3', '2'],

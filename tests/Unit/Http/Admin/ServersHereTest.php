@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Admin;
 
+use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
@@ -25,7 +26,7 @@ final class ServersHereTest extends TestCase
     {
         $shared = self::pool(3);
         $servers = [self::server(['db' => $shared, 'one' => self::pool(1)]), self::server(['db' => $shared, 'two' => self::pool(2)])];
-        [$together] = $all = (new ServersHere($servers))->statistics();
+        [$together] = $all = (new ServersHere($servers))->figures()->processes;
 
         self::assertCount(1, $all);
         self::assertSame([getmypid(), $servers[0]->statistics()->started, false], [$together->pid, $together->started, $together->stopping]);
@@ -39,7 +40,8 @@ final class ServersHereTest extends TestCase
         $servers = [self::server(), self::server()];
         $servers[1]->stop();
 
-        self::assertTrue((new ServersHere($servers))->statistics()[0]->stopping);
+        self::assertFalse((new ServersHere($servers))->figures()->isReady());
+        self::assertSame('draining', (new ServersHere($servers))->condition()->problem);
     }
 
     public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
@@ -48,8 +50,21 @@ final class ServersHereTest extends TestCase
         $fails = static fn() => throw new \RuntimeException('gone');
         $servers = [self::server(checks: ['db' => $works, 'disk' => $works]), self::server(checks: ['db' => $fails, 'late' => static fn() => delay(1.2)]), self::server(checks: ['db' => $works])];
 
-        self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new ServersHere($servers))->checks());
+        self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new ServersHere($servers))->condition()->checks);
         delay(0.5); // the late one has ended
+    }
+
+    public function testChecksOfAllAreRunAtOnce(): void
+    {
+        /** @var DeferredFuture<null> $all */
+        $all = new DeferredFuture();
+        $begun = 0;
+        $check = static function () use ($all, &$begun): void {
+            ++$begun === 3 ? $all->complete() : $all->getFuture()->await();
+        };
+        $servers = [self::server(checks: ['a' => $check]), self::server(checks: ['b' => $check]), self::server(checks: ['c' => $check])];
+
+        self::assertSame(['a' => null, 'b' => null, 'c' => null], (new ServersHere($servers))->condition()->checks);
     }
 
     /**

@@ -8,7 +8,6 @@ use Amp\DeferredCancellation;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Direct;
 use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -20,10 +19,10 @@ final class SnapshotsTest extends TestCase
 
     public function testASnapshotTellsAllOfAllProcesses(): void
     {
-        $event = self::snapshots(new FixedSource([
-            FixedSource::process(pid: 1, count: 10, answered: [200 => 3], routes: [FixedSource::numeric('7') => [1, 0.5, 0]], pools: [FixedSource::numeric('0') => ['in_use' => 1]], durations: [3]),
-            FixedSource::process(pid: 2, stopping: true, count: 20, answered: [200 => 4, 500 => 2], durations: [6]),
-        ]))->follow(null)->current();
+        $event = (new Snapshots(new FixedOverview([
+            FixedOverview::process(pid: 1, count: 10, answered: [200 => 3], routes: [FixedOverview::numeric('7') => [1, 0.5, 0]], pools: [FixedOverview::numeric('0') => ['in_use' => 1]], durations: [3]),
+            FixedOverview::process(pid: 2, stopping: true, count: 20, answered: [200 => 4, 500 => 2], durations: [6]),
+        ])))->follow(null)->current();
         $snapshot = (array) json_decode($event->data, true, flags: \JSON_THROW_ON_ERROR);
 
         self::assertEquals([true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::BOUNDS], [$snapshot['ready'], $snapshot['answered'], $snapshot['inFlight'], $snapshot['bounds']]);
@@ -37,41 +36,36 @@ final class SnapshotsTest extends TestCase
 
     public function testNobodyIsAskedBeforeSomebodyLooks(): void
     {
-        $source = new FixedSource();
-        $following = self::snapshots($source)->follow(null);
-        self::assertSame(0, $source->asked);
+        $overview = new FixedOverview();
+        $following = (new Snapshots($overview))->follow(null);
+        self::assertSame(0, $overview->asked);
         $following->current();
 
-        self::assertSame(1, $source->asked);
+        self::assertSame(1, $overview->asked);
     }
 
     public function testTheyComeOnceASecondUntilTheyAreNotWanted(): void
     {
-        $source = new FixedSource();
+        $overview = new FixedOverview();
         $leaving = new DeferredCancellation();
         $times = [];
-        foreach (self::snapshots($source)->follow($leaving->getCancellation()) as $_) {
+        foreach ((new Snapshots($overview))->follow($leaving->getCancellation()) as $_) {
             $times[] = hrtime(true);
             if (\count($times) === 3) {
                 EventLoop::queue($leaving->cancel(...));
             }
         }
 
-        self::assertSame([3, 3], [\count($times), $source->asked]);
+        self::assertSame([3, 3], [\count($times), $overview->asked]);
         self::assertGreaterThan(1.9, ($times[2] - $times[0]) / 1e9);
     }
 
     public function testThereIsALastOneWhenTheServersStop(): void
     {
-        $snapshots = iterator_to_array(self::snapshots(new FixedSource([FixedSource::process(stopping: true)]))->follow(null));
+        $snapshots = iterator_to_array((new Snapshots(new FixedOverview([FixedOverview::process(stopping: true)])))->follow(null));
 
         self::assertCount(1, $snapshots);
         self::assertStringContainsString('"ready":false', $snapshots[0]->data);
         self::assertSame(1000, $snapshots[0]->retry, 'who is still there asks again in a second');
-    }
-
-    private static function snapshots(FixedSource $source): Snapshots
-    {
-        return new Snapshots(new Direct($source));
     }
 }

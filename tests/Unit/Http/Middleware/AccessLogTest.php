@@ -289,14 +289,6 @@ final class AccessLogTest extends TestCase
         self::assertStringContainsString('The disk is full', $told[0]);
     }
 
-    public function testWhatNoHandlerSawCanBeLoggedToo(): void
-    {
-        $log = AccessLog::toFile($this->path('access.log'));
-        $log->log(new AccessLine('', '', '', 400, 12, 0.5, '192.0.2.1', time: 1e9));
-
-        self::assertMatchesRegularExpression('@^192\.0\.2\.1 - - \[09/Sep/2001:\d\d:46:40 [+-]\d{4}\] "-" 400 12 "-" "-"$@D', Text::lines($this->path('access.log'))[0]);
-    }
-
     /** @return iterable<string, array{string, string}> */
     public static function hostile(): iterable
     {

@@ -71,6 +71,31 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
+    public function testAFileThatIsWrittenAnewAsItWasHasNotChanged(): void
+    {
+        $path = $this->file('container.php', 'compiled');
+        $watch = new FileWatch($this->path());
+        foreach ([1_000_000_000, 1_000_000_010, time()] as $time) {
+            touch($this->file('container.new', 'compiled'), $time);
+            rename($this->path('container.new'), $path);
+            self::assertSame([], $watch->changes());
+        }
+        file_put_contents($path, 'compiled anew');
+
+        self::assertSame(['container.php'], $watch->changes());
+    }
+
+    public function testAFileThatWasNotReadIsTakenForChangedOnceAtMost(): void
+    {
+        touch($path = $this->file('container.php', 'compiled'), 1_000_000_000);
+        $watch = new FileWatch($this->path());
+        touch($path, 1_000_000_010);
+        self::assertSame(['container.php'], $watch->changes());
+        touch($path, 1_000_000_020);
+
+        self::assertSame([], $watch->changes());
+    }
+
     public function testOtherFilesAndFoldersAreLeftOut(): void
     {
         $watch = new FileWatch($this->path());

@@ -14,6 +14,8 @@ final class LifespanTest extends TestCase
     /** @var list<string> */
     private array $asked = [];
 
+    private ?bool $tooSoon = null;
+
     public function testAProcessAsksOnceItHasHadItsRequestsAndGoesOn(): void
     {
         foreach (range(1, 50) as $_) {
@@ -48,12 +50,29 @@ final class LifespanTest extends TestCase
         $held = str_repeat('x', 20_000_000);
         $handler(new ServerRequest('GET', '/'));
 
-        self::assertMatchesRegularExpression('/^it uses \d{8,} bytes of memory$/D', implode("\n", $this->asked));
+        self::assertMatchesRegularExpression('/^it uses \d{8,} bytes of memory after 2 requests$/D', implode("\n", $this->asked));
         self::assertSame(20_000_000, \strlen($held));
     }
 
-    private function ask(string $why): void
+    public function testMemoryThatIsTooLittleAlmostFromTheStartIsToldApart(): void
+    {
+        foreach ([10 => true, 11 => false] as $requests => $tooSoon) {
+            [$held, $this->tooSoon] = ['', null];
+            $handler = Lifespan::of(static fn(): Response => Response::text(''), null, memory_get_usage() + 10_000_000, $this->ask(...));
+            foreach (range(1, $requests) as $request) {
+                self::assertNull($this->tooSoon);
+                $held = str_repeat('x', $request === $requests ? 20_000_000 : 1);
+                $handler(new ServerRequest('GET', '/'));
+            }
+            self::assertSame($tooSoon, $this->tooSoon);
+        }
+        Lifespan::of(static fn(): Response => Response::text(''), 1, null, $this->ask(...))(new ServerRequest('GET', '/'));
+        self::assertFalse($this->tooSoon, 'As many requests as it may have are its share');
+    }
+
+    private function ask(string $why, bool $tooSoon): void
     {
         $this->asked[] = $why;
+        $this->tooSoon = $tooSoon;
     }
 }

@@ -49,7 +49,7 @@ final class SuccessionTest extends TestCase
         $this->succession->next();
         $this->succession->reload();
 
-        self::assertTrue($this->succession->failed());
+        self::assertSame(0, $this->succession->failed());
         self::assertSame(['one', 'two', 'end of a reload'], $this->toTheEnd());
     }
 
@@ -58,7 +58,7 @@ final class SuccessionTest extends TestCase
         $this->succession->reload();
         $this->succession->next();
 
-        self::assertTrue($this->succession->failed());
+        self::assertSame(0, $this->succession->failed());
         self::assertNull($this->succession->next());
         self::assertTrue($this->succession->reload(), 'a later one begins at once');
     }
@@ -84,7 +84,29 @@ final class SuccessionTest extends TestCase
         $this->succession->replace($this->one);
         $this->succession->next();
 
-        self::assertFalse($this->succession->failed());
+        self::assertNull($this->succession->failed());
+    }
+
+    public function testAReloadThatFailsKnowsHowManyItHasReplaced(): void
+    {
+        foreach (range(1, 2) as $_) {
+            $this->succession->reload();
+            $this->succession->next();
+            $this->succession->succeeded();
+            $this->succession->next();
+            self::assertSame(1, $this->succession->failed());
+        }
+    }
+
+    public function testWhatWasBegunBeforeAReloadIsNotReplacedByIt(): void
+    {
+        $this->succession->replace($this->one);
+        $this->succession->next();
+        $this->succession->reload();
+        $this->succession->succeeded();
+        $this->succession->next();
+
+        self::assertSame(0, $this->succession->failed());
     }
 
     /** @return list<string> whose successors start, and where a reload ends */

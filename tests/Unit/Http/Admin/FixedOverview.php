@@ -5,29 +5,32 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Admin;
 
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Source;
+use Spindle\Http\Internal\Admin\Condition;
+use Spindle\Http\Internal\Admin\Figures;
+use Spindle\Http\Internal\Admin\Overview;
 
 /** Says what it was told to, and how often it was asked. */
-final class FixedSource implements Source
+final class FixedOverview implements Overview
 {
     public int $asked = 0;
 
     /**
      * @param list<HttpServerStatistics>|null $statistics null for one process that has done nothing
      * @param array<string, string|null>      $checks
+     * @param Condition|null                  $condition null for that these are ready
      */
-    public function __construct(public ?array $statistics = null, public array $checks = []) {}
+    public function __construct(private readonly ?array $statistics = null, public array $checks = [], private readonly ?Condition $condition = null) {}
 
-    public function statistics(): array
+    public function figures(): Figures
     {
         ++$this->asked;
 
-        return $this->statistics ?? [self::process()];
+        return new Figures($this->statistics ?? [self::process()]);
     }
 
-    public function checks(): array
+    public function condition(): Condition
     {
-        return $this->checks;
+        return $this->condition ?? Condition::ready($this->checks);
     }
 
     /** A name that PHP takes for a number where it is an array's key. */

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Composer\Autoload\ClassLoader;
+use Spindle\Http\AppException;
+
+/**
+ * Where symbolic links led to at the start. By now they may lead to another release, whose code a process can load, while
+ * the working directory and Composer's autoloader come from the supervisor.
+ */
+final readonly class Release
+{
+    private string $folder;
+
+    /** @var array<string, string> what each name stood for */
+    private array $paths;
+
+    /** @param string ...$names of the application's file, and of the working directory */
+    public function __construct(private string $app, string ...$names)
+    {
+        $this->folder = (string) getcwd();
+        $this->paths = array_filter(array_combine([$app, ...$names], array_map(realpath(...), [$app, ...$names])), \is_string(...));
+    }
+
+    /**
+     * Makes another release's folder the working directory, if the one that was left was in the release that was left.
+     *
+     * @throws AppException when libraries were loaded from there: classes of two releases would be mixed
+     */
+    public function follow(): void
+    {
+        foreach ($this->paths as $name => $before) {
+            $now = realpath($name);
+            if ($now !== false && $now !== $before) {
+                $this->move(...self::difference($before, $now));
+            }
+        }
+    }
+
+    /** @return array{string, string} "/releases/1" and "/releases/2" of "/releases/1/public/app.php" and "/releases/2/public/app.php" */
+    private static function difference(string $before, string $now): array
+    {
+        while (basename($before) === basename($now)) {
+            [$before, $now] = [\dirname($before), \dirname($now)];
+        }
+
+        return [$before, $now];
+    }
+
+    private function move(string $left, string $release): void
+    {
+        foreach (class_exists(ClassLoader::class, false) ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
+            if (self::isIn($left, $vendor)) {
+                throw AppException::moved($this->app, $release, "its libraries were loaded from {$vendor}, which a reload does not change");
+            }
+        }
+        $folder = $release . substr($this->folder, \strlen($left));
+        if (self::isIn($left, $this->folder) && !@chdir($folder)) {
+            throw AppException::moved($this->app, $release, "its working directory can't be {$folder}");
+        }
+    }
+
+    private static function isIn(string $folder, string $path): bool
+    {
+        return str_starts_with("{$path}/", rtrim($folder, '/') . '/');
+    }
+}

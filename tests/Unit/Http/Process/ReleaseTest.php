@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use Composer\Autoload\ClassLoader;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\AppException;
+use Spindle\Http\Internal\Process\Release;
+use Spindle\Tests\OwnDirectory;
+
+final class ReleaseTest extends TestCase
+{
+    use OwnDirectory;
+
+    private string $root;
+    private string $folder;
+
+    protected function setUp(): void
+    {
+        $this->folder = (string) getcwd();
+        $this->root = (string) realpath($this->path());
+        foreach (['1', '2'] as $release) {
+            mkdir($this->path($release));
+            mkdir($this->path("{$release}/public"));
+            $this->file("{$release}/public/app.php", '<?php');
+        }
+        $this->lead('1');
+    }
+
+    protected function tearDown(): void
+    {
+        chdir($this->folder);
+    }
+
+    public function testTheWorkingDirectoryFollowsTheApplication(): void
+    {
+        foreach (['', '/public'] as $folder) {
+            $this->lead('1');
+            chdir("{$this->root}/1{$folder}");
+            $release = new Release("{$this->root}/current/public/app.php");
+            $this->lead('2');
+            $release->follow();
+
+            self::assertSame("{$this->root}/2{$folder}", getcwd());
+        }
+    }
+
+    public function testItFollowsItsOwnNameWhereTheApplicationLiesElsewhere(): void
+    {
+        chdir("{$this->root}/1");
+        $release = new Release($this->file('app.php', '<?php'), "{$this->root}/current");
+        $this->lead('2');
+        $release->follow();
+
+        self::assertSame("{$this->root}/2", getcwd());
+    }
+
+    public function testAWorkingDirectoryOutsideOfTheReleaseStays(): void
+    {
+        chdir($this->root);
+        $release = new Release("{$this->root}/current/public/app.php");
+        $this->lead('2');
+        $release->follow();
+
+        self::assertSame($this->root, getcwd());
+    }
+
+    public function testOneThatIsMissingInTheOtherReleaseIsAFailure(): void
+    {
+        mkdir($this->path('1/var'));
+        chdir("{$this->root}/1/var");
+        $release = new Release("{$this->root}/current/public/app.php");
+        $this->lead('2');
+
+        $this->expectException(AppException::class);
+        $this->expectExceptionMessage("The application is in {$this->root}/2 now, and its working directory can't be {$this->root}/2/var: restart the server");
+        $release->follow();
+    }
+
+    public function testLibrariesOfTheReleaseThatWasLeftAreAFailure(): void
+    {
+        $loader = new ClassLoader("{$this->root}/1/vendor");
+        $loader->register();
+        try {
+            $release = new Release("{$this->root}/current/public/app.php");
+            $release->follow();
+            $this->lead('2');
+
+            $this->expectException(AppException::class);
+            $this->expectExceptionMessage("The application is in {$this->root}/2 now, and its libraries were loaded from {$this->root}/1/vendor, which a reload does not change: restart the server");
+            $release->follow();
+        } finally {
+            $loader->unregister();
+        }
+    }
+
+    private function lead(string $release): void
+    {
+        symlink($release, $this->path('link'));
+        rename($this->path('link'), $this->path('current'));
+        clearstatcache(true);
+    }
+}
