@@ -41,23 +41,43 @@ final class ParentDeathTest extends TestCase
         mt_srand(Scale::seed());
         mkdir($this->path('temporary'));
         for ($i = Scale::of(200); $i > 0; --$i) {
-            $this->killAtARandomMoment($start, mt_rand(0, 250_000));
+            $this->killAtARandomMoment($start, mt_rand(0, 250_000), 'work');
         }
     }
 
-    private function killAtARandomMoment(StartMethod $start, int $microseconds): void
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testProcessesThatStartEachOtherAndEndAtOnceDoNotEscape(StartMethod $start): void
+    {
+        mt_srand(Scale::seed());
+        mkdir($this->path('temporary'));
+        for ($i = Scale::of(50); $i > 0; --$i) {
+            $this->killAtARandomMoment($start, mt_rand(200_000, 300_000), 'startChains', 4);
+        }
+    }
+
+    private function killAtARandomMoment(StartMethod $start, int $microseconds, string $what, int $seconds = 1): void
     {
         $mark = bin2hex(random_bytes(8));
-        $host = Host::start(self::class . '::work', [$start->value, $this->path('temporary')], environment: [self::VARIABLE => $mark]);
+        $host = Host::start(self::class . "::{$what}", [$start->value, $this->path('temporary')], environment: [self::VARIABLE => $mark]);
         usleep($microseconds); // the moment is what varies
         $host->signal(\SIGKILL);
         $left = fn(): array => [...Processes::withVariable(self::VARIABLE, $mark), ...Text::names($this->path('temporary'))];
         $rest = $left();
-        for ($end = hrtime(true) + 1_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
+        for ($end = hrtime(true) + $seconds * 1_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
             usleep(10_000);
         }
-        self::assertSame([], $rest, "a second after it was killed {$microseconds} microseconds from its start");
+        self::assertSame([], $rest, "{$seconds} s after it was killed {$microseconds} microseconds from its start");
         $host->wait();
+    }
+
+    /** Each lives for so short a time that a look at all processes may find neither it nor the one that it has started. */
+    public static function startChains(string $start, string $temporary): void
+    {
+        $chain = 'h() { sleep 0.003; if [ $1 -gt 0 ]; then h $(($1-1)) & else exec sleep 100; fi; }; h 300 & wait; sleep 1';
+        $pool = new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        foreach ($pool->run(array_fill(0, 100, Command::shell($chain))) as $_) {
+            continue;
+        }
     }
 
     public static function work(string $start, string $temporary): void

@@ -19,6 +19,9 @@ final class ProcessTree
     /** The job that a process below $ancestor belongs to when no command claims it. */
     public const UNCLAIMED = 0;
 
+    /** So often is looked again where others start processes all the time. */
+    private const LOOKS = 10;
+
     /**
      * @param array<int, int> $roots    job by the pid of its process
      * @param int             $ancestor the launcher's pid: what descends from it is found, claimed or not
@@ -64,6 +67,25 @@ final class ProcessTree
     }
 
     /**
+     * Finds nothing only where no process was started meanwhile: a look misses one that is started during it by another, which
+     * has ended before its turn.
+     *
+     * @param \Closure(): list<int> $find
+     *
+     * @return list<int>
+     */
+    public static function look(\Closure $find): array
+    {
+        $looks = 0;
+        do {
+            $newest = self::newest();
+            $found = $find();
+        } while ($found === [] && self::newest() !== $newest && ++$looks < self::LOOKS);
+
+        return $found;
+    }
+
+    /**
      * Kills them all: stopped first, until no more are found, so that none can start another meanwhile.
      *
      * @param \Closure(): list<int> $find
@@ -73,7 +95,7 @@ final class ProcessTree
     {
         $stopped = [];
         do {
-            $new = array_diff($find(), $stopped);
+            $new = self::look(static fn(): array => array_values(array_diff($find(), $stopped)));
             foreach ($new as $pid) {
                 $kill($pid, 19); // SIGSTOP
                 $stopped[] = $pid;
@@ -95,6 +117,14 @@ final class ProcessTree
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
 
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
+    }
+
+    /** The pid that was given last. */
+    private static function newest(): string
+    {
+        $load = (string) @file_get_contents('/proc/loadavg');
+
+        return substr($load, (int) strrpos($load, ' '));
     }
 
     private static function startOf(int $pid): int

@@ -68,7 +68,7 @@ final class Trees
         if ($this->backend->isDeserted()) {
             return;
         }
-        $everything = fn(): array => array_keys($this->alive());
+        $everything = fn(): array => ProcessTree::look(fn(): array => array_keys($this->alive()));
         $this->ask($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
         for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
