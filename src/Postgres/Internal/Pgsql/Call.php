@@ -44,6 +44,9 @@ final class Call
     /** Whether its caller left, so that the server is to stop it. */
     public bool $cancelled = false;
 
+    /** @var \Closure(self): void|null who wants to know what came of it then */
+    public ?\Closure $late = null;
+
     public function affected(): int
     {
         return $this->result === null ? 0 : self::affectedBy($this->result);

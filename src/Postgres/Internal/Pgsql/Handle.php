@@ -139,10 +139,11 @@ final class Handle
      * Sends something, and suspends until the server has done it or something of a COPY has happened.
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
+     * @param \Closure(Call): void|null        $late called when the server has done it, if its caller has left before
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
-    public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send): Call
+    public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send, ?\Closure $late = null): Call
     {
         if ($this->end !== null) {
             throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
@@ -153,6 +154,7 @@ final class Handle
             throw $this->failure();
         }
         $call = $this->call = new Call();
+        $call->late = $late;
         $this->expect($call);
         if ($sent === 0) {
             $this->write();
@@ -515,6 +517,9 @@ final class Handle
     {
         $this->call = null;
         $this->status = Libpq::status($this->connection);
+        if ($call->cancelled && $call->late !== null) {
+            ($call->late)($call);
+        }
         $call->took = hrtime(true) - $call->since;
         $this->cancelTimers();
         $this->incoming->forgetNotices();

@@ -212,7 +212,11 @@ final class Preparation
     {
         $this->steps->log("Preparing {$name}", $sql);
 
-        return $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql));
+        return $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql),
+            fn(Call $call) => $call->error === null ? $this->statements->discard($name) : null, // the cancellation came too late
+        );
     }
 
     /** @return list<int>|null null when there is no such statement */

@@ -82,6 +82,12 @@ final class Statements
         unset($this->prepared[$sql]);
     }
 
+    /** The server is to forget one that nobody has added. */
+    public function discard(string $name): void
+    {
+        $this->gone[] = $name;
+    }
+
     /** The server has forgotten them. */
     public function forgetAll(): void
     {
