@@ -116,7 +116,7 @@ final class ManyClientsTest extends TestCase
         self::assertSame([408 => \count($slow)], array_count_values($evicted->await()));
         self::assertGreaterThan(20, $served);
         array_map(static fn(RawClient $client) => $client->close(), $slow);
-        Eventually::holds(static fn(): bool => $server->descriptors() < 20, 'nothing of them is left');
+        Eventually::holds(static fn(): bool => $server->descriptors() < 20, 'nothing of them is left', 15);
     }
 
     private static function needDescriptors(int $count): void

@@ -40,7 +40,7 @@ abstract class WorkerPoolFaults extends TestCase
     use WorkerDeaths;
 
     /** Seconds after which outcomes that have not come are missing: less than the deadline, which would leave the loop in disorder. */
-    private const PATIENCE = 10.0;
+    private const PATIENCE = 20.0;
 
     abstract protected function context(): WorkerContext;
 
