@@ -84,7 +84,7 @@ trait IsControlled
             $pool = $this->pool(1, retries: 2);
             $asleep = new DeferredFuture();
             $called = new DeferredFuture();
-            $command = Command::shell("echo x | tee -a {$starts}; exit 1")->withStdout(static function () use ($called, $asleep): void {
+            $command = Command::shell("echo x >> {$starts}; echo x; exit 1")->withStdout(static function () use ($called, $asleep): void {
                 $called->complete();
                 $asleep->getFuture()->await();
             });
