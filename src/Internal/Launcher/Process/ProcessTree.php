@@ -20,7 +20,7 @@ final class ProcessTree
     public const UNCLAIMED = 0;
 
     /** So often is looked again where others start processes all the time. */
-    private const LOOKS = 10;
+    private const LOOKS = 4;
 
     /**
      * @param array<int, int> $roots    job by the pid of its process
