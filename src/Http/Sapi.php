@@ -15,9 +15,8 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Sapi\Environment;
 use Spindle\Http\Internal\Sapi\SapiExchange;
+use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
-
-use function Amp\delay;
 
 /**
  * Runs the application that `spindle serve` runs under PHP-FPM, PHP's built-in server and any other SAPI: one request in
@@ -31,12 +30,6 @@ use function Amp\delay;
  */
 final class Sapi
 {
-    private const PIECE = 65_536;
-
-    /** Seconds after which a body is asked again that had nothing, and was not at its end; twice as long each time, up to the second. */
-    private const PAUSE = 0.001;
-    private const LONGEST_PAUSE = 0.1;
-
     private function __construct() {}
 
     /**
@@ -106,16 +99,7 @@ final class Sapi
     /** @throws \LengthException */
     private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): void
     {
-        $sent = $empty = 0;
-        while (!$body->eof() && $sent !== $length) {
-            $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
-            $piece = substr($body->read($size), 0, $size);
-            if ($piece === '') {
-                delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** $empty++));
-                continue;
-            }
-            $empty = 0;
-            $sent += \strlen($piece);
+        foreach ((new OutgoingBody($body))->pieces($length, false) as $piece) {
             echo $piece;
             while (ob_get_level() > 0) {
                 ob_end_flush();
@@ -126,9 +110,6 @@ final class Sapi
 
                 return;
             }
-        }
-        if ($length !== null && $sent < $length) {
-            throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
         }
     }
 }
