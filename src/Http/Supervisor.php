@@ -46,7 +46,7 @@ final readonly class Supervisor
         private SupervisorOptions $options = new SupervisorOptions(),
         LoggerInterface $logger = new NullLogger(),
     ) {
-        $this->logger = $logger instanceof SafeLogger ? $logger : new SafeLogger($logger);
+        $this->logger = new SafeLogger($logger);
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
+use Spindle\Internal\FatalError;
 
 /**
  * What PHP itself has to say in `spindle serve` is an entry of its log, and no line besides. An application that sets an
@@ -13,7 +14,6 @@ use Psr\Log\LogLevel;
  */
 final class PhpMessages
 {
-    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
     private const NOTICES = \E_NOTICE | \E_USER_NOTICE | \E_DEPRECATED | \E_USER_DEPRECATED;
 
     private function __construct() {}
@@ -30,11 +30,11 @@ final class PhpMessages
             self::log($log, ($level & self::NOTICES) !== 0 ? LogLevel::NOTICE : LogLevel::WARNING, $message, $file, $line);
 
             return true;
-        }, ~self::FATAL);
+        }, ~FatalError::LEVELS);
         $pid = (int) getmypid();
         register_shutdown_function(static function () use ($log, $pid): void {
-            $error = error_get_last();
-            if ($error !== null && ($error['type'] & self::FATAL) !== 0 && !self::isForkOf($pid)) {
+            $error = FatalError::last();
+            if ($error !== null && !self::isForkOf($pid)) {
                 ini_set('memory_limit', -1); // it may be what ended this
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }

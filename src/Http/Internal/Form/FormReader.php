@@ -36,7 +36,7 @@ final readonly class FormReader
      */
     public function read(string $contentType, StreamInterface $body): Form
     {
-        $type = strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
+        $type = self::type($contentType);
 
         return match (true) {
             $type === 'application/x-www-form-urlencoded' => $this->urlencoded($body),
@@ -44,6 +44,12 @@ final readonly class FormReader
             $type === 'application/json', preg_match('@^[^/\s]++/[^/\s]+\+json$@D', $type) === 1 => $this->json($body),
             default => new Form(null),
         };
+    }
+
+    /** Without parameters, in lower case. */
+    public static function type(string $contentType): string
+    {
+        return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
     }
 
     /** @throws HttpException */

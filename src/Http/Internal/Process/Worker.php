@@ -11,6 +11,7 @@ use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\Failure;
+use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 
@@ -23,8 +24,6 @@ final class Worker
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
-
-    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
 
     private ?Link $link = null;
     private ?HttpServer $server = null;
@@ -179,8 +178,8 @@ final class Worker
         }
         ini_set('memory_limit', -1); // it may be what ended this
         register_shutdown_function($this->tellCounts(...)); // after what the server does at such an end
-        $error = error_get_last();
-        if ($error !== null && ($error['type'] & self::FATAL) !== 0) {
+        $error = FatalError::last();
+        if ($error !== null) {
             $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})");
         } elseif (!$this->told) {
             $this->tell(Message::Dying, 'called exit()');

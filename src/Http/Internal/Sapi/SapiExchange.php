@@ -21,8 +21,6 @@ use Spindle\Http\MatchedRoute;
 /** The one request that a process of FPM or of PHP's built-in server has. */
 final class SapiExchange implements Exchange
 {
-    private const MULTIPART = '@^multipart/form-data[ \t]*+(?:;|$)@Di';
-
     private readonly DeferredCancellation $leaving;
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;
@@ -95,7 +93,7 @@ final class SapiExchange implements Exchange
     /** @throws HttpException */
     private function parse(string $type): Form
     {
-        if (preg_match(self::MULTIPART, $type) !== 1) {
+        if (FormReader::type($type) !== 'multipart/form-data') {
             return $this->forms->read($type, $this->body());
         }
         $limit = ini_parse_quantity((string) \ini_get('post_max_size'));

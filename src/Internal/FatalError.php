@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** What has ended PHP, for those who run at its end. */
+final class FatalError
+{
+    public const LEVELS = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
+
+    private function __construct() {}
+
+    /** @return array{message: string, file: string, line: int}|null */
+    public static function last(): ?array
+    {
+        $error = error_get_last();
+
+        return $error !== null && ($error['type'] & self::LEVELS) !== 0 ? $error : null;
+    }
+}
