@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+// The application, for `spindle serve`, for public/index.php and for tests. It takes its settings from the environment.
+
+use Aircraft\Services;
+use Aircraft\Settings;
+
+require_once __DIR__ . '/../../vendor/autoload.php';
+
+$settings = Settings::ofEnvironment();
+
+return (\PHP_SAPI === 'cli' ? Services::ofServer($settings) : Services::ofRequest($settings))->application();

@@ -1,0 +1,11 @@
+-- The same rules as in Number and Particulars, for what comes by COPY.
+CREATE TABLE aircraft (
+    number        text PRIMARY KEY,
+    title         text NOT NULL,
+    serial_number text NOT NULL,
+    assembly_date date,
+    added_at      timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT aircraft_number CHECK (number ~ '^[A-Z0-9][A-Z0-9-]{0,15}$'),
+    CONSTRAINT aircraft_title CHECK (title ~ '\S' AND title !~ '[[:cntrl:]]' AND length(title) <= 200),
+    CONSTRAINT aircraft_serial_number CHECK (serial_number ~ '\S' AND serial_number !~ '[[:cntrl:]]' AND length(serial_number) <= 64)
+);

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft;
+
+use Amp\Cancellation;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\UniqueViolationException;
+
+/**
+ * All that can be done with aircraft. It knows nothing of HTTP, and nothing of what waits: in a server other requests go on
+ * while a statement is under way, elsewhere the process waits.
+ */
+final readonly class AircraftService
+{
+    private const ALL = 'number, title, serial_number, assembly_date, added_at';
+
+    public function __construct(private PostgresLink $database, private Announcements $announcements) {}
+
+    /** @throws DuplicateEntityException */
+    public function add(Number $number, Particulars $particulars, ?Cancellation $cancellation = null): Aircraft
+    {
+        try {
+            $added = $this->database->query(
+                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES ($1, $2, $3, $4) RETURNING ' . self::ALL,
+                [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+                $cancellation,
+            )->as(Aircraft::class)[0];
+        } catch (UniqueViolationException $violation) {
+            throw DuplicateEntityException::of($number, $violation);
+        }
+        $this->announcements->announce(Change::Added, $number);
+
+        return $added;
+    }
+
+    /** @throws UnknownAircraftException */
+    public function get(Number $number, ?Cancellation $cancellation = null): Aircraft
+    {
+        return $this->database->query('SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1', [$number], $cancellation)->as(Aircraft::class)[0]
+            ?? throw UnknownAircraftException::of($number);
+    }
+
+    /** @throws UnknownAircraftException */
+    public function update(Number $number, Particulars $particulars, ?Cancellation $cancellation = null): Aircraft
+    {
+        $updated = $this->database->query(
+            'UPDATE aircraft SET title = $2, serial_number = $3, assembly_date = $4 WHERE number = $1 RETURNING ' . self::ALL,
+            [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+            $cancellation,
+        )->as(Aircraft::class)[0] ?? throw UnknownAircraftException::of($number);
+        $this->announcements->announce(Change::Updated, $number);
+
+        return $updated;
+    }
+
+    /** @throws UnknownAircraftException */
+    public function delete(Number $number, ?Cancellation $cancellation = null): void
+    {
+        if ($this->database->execute('DELETE FROM aircraft WHERE number = $1', [$number], $cancellation) === 0) {
+            throw UnknownAircraftException::of($number);
+        }
+        $this->announcements->announce(Change::Deleted, $number);
+    }
+
+    /**
+     * A page in the order of numbers. It begins after a number instead of at a count, so that the last page takes no longer
+     * than the first, and none is skipped where another was added or deleted meanwhile.
+     *
+     * @param int $size at most
+     */
+    public function list(?Number $after, int $size, ?Cancellation $cancellation = null): Page
+    {
+        $found = $this->database->query(
+            'SELECT ' . self::ALL . ' FROM aircraft WHERE number > $1 ORDER BY number LIMIT $2',
+            [$after ?? '', $size + 1],
+            $cancellation,
+        )->as(Aircraft::class);
+
+        return new Page(\array_slice($found, 0, $size), \count($found) > $size);
+    }
+}

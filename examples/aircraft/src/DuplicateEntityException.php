@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft;
+
+/** There is one with this number already. */
+final class DuplicateEntityException extends \DomainException
+{
+    public static function of(Number $number, \Throwable $previous): self
+    {
+        return new self("There is an aircraft {$number} already", previous: $previous);
+    }
+}

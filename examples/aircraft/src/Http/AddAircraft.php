@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\AircraftService;
+use Aircraft\InvalidInputException;
+use Aircraft\Number;
+use Aircraft\Particulars;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+
+/** POST /aircraft */
+final readonly class AddAircraft implements RequestHandlerInterface
+{
+    public function __construct(private AircraftService $aircraft) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        $fields = JsonBody::of($request);
+        [$number, $particulars] = self::checked($fields);
+        $added = $this->aircraft->add($number, $particulars);
+
+        return Response::json($added, 201, ['Location' => "/aircraft/{$number}"]);
+    }
+
+    /**
+     * @param array<array-key, mixed> $fields
+     *
+     * @return array{Number, Particulars}
+     *
+     * @throws InvalidInputException that tells of all faults at once
+     */
+    private static function checked(array $fields): array
+    {
+        $faults = [];
+        try {
+            $number = Number::of($fields['number'] ?? null);
+        } catch (InvalidInputException $invalid) {
+            $faults = $invalid->faults;
+        }
+        try {
+            $particulars = Particulars::of($fields);
+        } catch (InvalidInputException $invalid) {
+            $faults += $invalid->faults;
+        }
+
+        return isset($number, $particulars) ? [$number, $particulars] : throw new InvalidInputException($faults);
+    }
+}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\Announced;
+use Aircraft\ChangeFeed;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+use Spindle\Http\ServerSentEvent;
+
+/** GET /aircraft/events: what changes, as it changes, for an EventSource. */
+final readonly class FollowAircraft implements RequestHandlerInterface
+{
+    public function __construct(private ChangeFeed $changes) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        return Response::events($this->events($request));
+    }
+
+    /** @return \Generator<int, ServerSentEvent> "added", "updated" and "deleted" with the number, and "missed" where some may have been */
+    private function events(ServerRequestInterface $request): \Generator
+    {
+        foreach ($this->changes->follow(Leaving::of($request)) as $announced) {
+            yield $announced instanceof Announced
+                ? new ServerSentEvent($announced->number, event: $announced->change->value)
+                : new ServerSentEvent('', event: 'missed');
+        }
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\Transfer;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Response;
+
+/** POST /aircraft/import: a CSV file straight into COPY. */
+final readonly class ImportAircraft implements RequestHandlerInterface
+{
+    private const PIECE = 65_536;
+
+    public function __construct(private Transfer $transfer) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        if (preg_match('~^text/csv\s*(?:;|$)~Di', $request->getHeaderLine('Content-Type')) !== 1) {
+            throw new HttpException(415, 'The body must be CSV: send it with "Content-Type: text/csv"');
+        }
+
+        return Response::json(['added' => $this->transfer->import(self::pieces($request->getBody()), Leaving::of($request))]);
+    }
+
+    /** @return \Generator<string> */
+    private static function pieces(StreamInterface $body): \Generator
+    {
+        while (!$body->eof()) {
+            yield $body->read(self::PIECE);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
+
+final class JsonBody
+{
+    private const DEPTH = 8;
+
+    private function __construct() {}
+
+    /**
+     * @return array<array-key, mixed>
+     *
+     * @throws HttpException when it is not there, or no JSON object
+     */
+    public static function of(ServerRequestInterface $request): array
+    {
+        if (preg_match('~^application/(?:[\w.-]+\+)?json(?:\s*;|$)~Di', $request->getHeaderLine('Content-Type')) !== 1) {
+            throw new HttpException(415, 'The body must be JSON: send it with "Content-Type: application/json"');
+        }
+        try {
+            $fields = json_decode((string) $request->getBody(), true, self::DEPTH, \JSON_THROW_ON_ERROR);
+        } catch (\JsonException $malformed) {
+            throw new HttpException(400, "The body is no JSON: {$malformed->getMessage()}", previous: $malformed);
+        }
+        if (!\is_array($fields) || array_is_list($fields) && $fields !== []) {
+            throw new HttpException(400, 'The body must be a JSON object');
+        }
+
+        return $fields;
+    }
+}

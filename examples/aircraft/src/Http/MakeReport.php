@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\InvalidInputException;
+use Aircraft\ReportBy;
+use Aircraft\Reports;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+
+/** POST /reports {"by": "title", "top": 10} */
+final readonly class MakeReport implements RequestHandlerInterface
+{
+    private const TOP = 10;
+    private const MOST = 1_000;
+
+    public function __construct(private Reports $reports) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        $fields = JsonBody::of($request);
+        $by = \is_string($fields['by'] ?? null) ? ReportBy::tryFrom($fields['by']) : null;
+        if ($by === null) {
+            throw new InvalidInputException(['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))]);
+        }
+        $top = WholeNumber::of('top', $fields['top'] ?? self::TOP, 1, self::MOST);
+
+        return Response::json(['by' => $by, 'counts' => $this->reports->count($by, $top, Leaving::of($request))]);
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\DuplicateEntityException;
+use Aircraft\InvalidInputException;
+use Aircraft\RefusedImportException;
+use Aircraft\UnknownAircraftException;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+
+/** What goes wrong as problem documents. What nobody has thought of is left to whoever is around this. */
+final readonly class Problems implements MiddlewareInterface
+{
+    private const RETRY_AFTER = ['Retry-After' => '1'];
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        try {
+            return $handler->handle($request);
+        } catch (InvalidInputException $invalid) {
+            return Problem::of(422, $invalid->getMessage(), ['errors' => self::byField($invalid->faults)]);
+        } catch (RefusedImportException $refusal) {
+            return Problem::of($refusal->isDuplicate ? 409 : 422, $refusal->getMessage());
+        } catch (DuplicateEntityException $duplicate) {
+            return Problem::of(409, $duplicate->getMessage());
+        } catch (UnknownAircraftException $unknown) {
+            return Problem::of(404, $unknown->getMessage());
+        } catch (HttpException $refusal) {
+            return Problem::of($refusal->status, $refusal->getMessage(), headers: $refusal->headers);
+        } catch (ConnectionFailedException|ConnectionClosedException|PoolTimeoutException) {
+            return Problem::of(503, 'The database can not be reached; nothing was changed', headers: self::RETRY_AFTER);
+        } catch (ConnectionLostException) {
+            return Problem::of(503, 'The connection to the database was lost, and nobody knows whether something was changed: look before you try again', headers: self::RETRY_AFTER);
+        }
+    }
+
+    /**
+     * @param array<string, string> $faults
+     *
+     * @return list<array{field: string, detail: string}>
+     */
+    private static function byField(array $faults): array
+    {
+        return array_map(static fn(string $field, string $fault): array => ['field' => $field, 'detail' => $fault], array_keys($faults), $faults);
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Aircraft\AircraftService;
+use Aircraft\Certificate;
+use Aircraft\Number;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+use Spindle\Worker\Executor;
+
+/** GET /aircraft/{number}/certificate: heavy work leaves this process, and the request waits without holding others up. */
+final readonly class RenderCertificate implements RequestHandlerInterface
+{
+    public function __construct(private AircraftService $aircraft, private Executor $executor) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        $leaving = Leaving::of($request);
+        $aircraft = $this->aircraft->get(Number::of($request->getAttribute('number')), $leaving);
+        $certificate = $this->executor->submit(new Certificate($aircraft), $leaving)->await();
+
+        return Response::text($certificate, headers: ['Content-Type' => 'image/svg+xml']);
+    }
+}

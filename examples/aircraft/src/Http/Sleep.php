@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+use Spindle\Postgres\PostgresLink;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** GET /sleep, or GET /sleep?n=10 for so many side by side: waits for the database, each on a connection of its own. */
+final readonly class Sleep implements RequestHandlerInterface
+{
+    private const MOST = 100;
+
+    public function __construct(private PostgresLink $database) {}
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        $count = WholeNumber::of('n', $request->getQueryParams()['n'] ?? 1, 1, self::MOST);
+        $leaving = Leaving::of($request);
+        $sleep = function () use ($leaving): array {
+            $affected = $this->database->execute('SELECT pg_sleep(1)', [], $leaving);
+
+            return ['affected' => $affected, 'uuid' => $this->database->query('SELECT gen_random_uuid()', [], $leaving)->value()];
+        };
+
+        return Response::json($count === 1 ? $sleep() : await(array_map(static fn() => async($sleep), range(1, $count))));
+    }
+}

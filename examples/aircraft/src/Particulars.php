@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft;
+
+/** What is known of an aircraft when it is added or changed: all but its number, and checked. */
+final readonly class Particulars
+{
+    private const TITLE = 200;
+    private const SERIAL_NUMBER = 64;
+
+    private function __construct(public string $title, public string $serialNumber, public ?string $assemblyDate) {}
+
+    /**
+     * @param array<array-key, mixed> $fields title, serial_number and assembly_date ("1998-04-30" or null); others are ignored
+     *
+     * @throws InvalidInputException that tells what is wrong with each field
+     */
+    public static function of(array $fields): self
+    {
+        $faults = array_filter([
+            'title' => self::textFault($fields['title'] ?? null, self::TITLE),
+            'serial_number' => self::textFault($fields['serial_number'] ?? null, self::SERIAL_NUMBER),
+            'assembly_date' => self::dateFault($fields['assembly_date'] ?? null),
+        ], \is_string(...));
+        if ($faults !== []) {
+            throw new InvalidInputException($faults);
+        }
+        /** @var array{title: string, serial_number: string, assembly_date?: string|null} $fields */
+        return new self($fields['title'], $fields['serial_number'], $fields['assembly_date'] ?? null);
+    }
+
+    private static function textFault(mixed $text, int $most): ?string
+    {
+        return match (true) {
+            $text === null => 'is missing',
+            !\is_string($text) => 'must be a string',
+            preg_match('/^[^\p{C}]*$/Du', $text) !== 1 => 'must be text without control characters, in UTF-8',
+            trim($text) === '' => 'must not be empty',
+            mb_strlen($text) > $most => "must have at most {$most} characters",
+            default => null,
+        };
+    }
+
+    private static function dateFault(mixed $date): ?string
+    {
+        return match (true) {
+            $date === null => null,
+            !\is_string($date), preg_match('/^(\d{4})-(\d\d)-(\d\d)$/D', $date, $part) !== 1 => 'must be a date such as "1998-04-30", or null',
+            !checkdate((int) $part[2], (int) $part[3], (int) $part[1]) => 'is no day of the calendar',
+            default => null,
+        };
+    }
+}

@@ -1,0 +1,165 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft;
+
+use Aircraft\Http\AddAircraft;
+use Aircraft\Http\DeleteAircraft;
+use Aircraft\Http\ExportAircraft;
+use Aircraft\Http\FollowAircraft;
+use Aircraft\Http\GetAircraft;
+use Aircraft\Http\ImportAircraft;
+use Aircraft\Http\ListAircraft;
+use Aircraft\Http\MakeReport;
+use Aircraft\Http\NotFound;
+use Aircraft\Http\NotServedHere;
+use Aircraft\Http\Problems;
+use Aircraft\Http\RenderCertificate;
+use Aircraft\Http\Router;
+use Aircraft\Http\Routes;
+use Aircraft\Http\Sleep;
+use Aircraft\Http\UpdateAircraft;
+use Pimple\Container;
+use Pimple\Psr11\Container as PsrContainer;
+use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
+use Spindle\Command\CommandPool;
+use Spindle\Http\Application;
+use Spindle\Http\Middleware\BodyLimit;
+use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\StaticFiles;
+use Spindle\Http\MiddlewareStack;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Worker\Executor;
+use Spindle\Worker\InlineExecutor;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+/**
+ * What the application is made of. Nothing is made before it is asked for, and pools start nothing before they are used.
+ *
+ * This is the only place that knows whether a process serves many requests at once, as `spindle serve` has it, or one after
+ * the other, as PHP-FPM and PHP's built-in server do.
+ */
+final class Services extends Container
+{
+    /** Bytes of a file to import. */
+    private const MAX_IMPORT = 1 << 30;
+
+    /** Seconds for which changes are gathered. */
+    private const GATHER = 0.02;
+
+    private const WORKERS = 2;
+    private const COMMANDS = 4;
+
+    /** Workers leave the processor to whoever answers requests. */
+    private const NICENESS = 10;
+
+    /** Seconds. */
+    private const TASK_TIMEOUT = 30.0;
+
+    private function __construct(private readonly Settings $settings)
+    {
+        parent::__construct();
+        $this[LoggerInterface::class] = static fn(): LoggerInterface => new ErrorLog();
+        $this[CommandPool::class] = static fn(): CommandPool => new CommandPool(concurrency: self::COMMANDS);
+        $this[AircraftService::class] = static fn(self $it): AircraftService => new AircraftService($it->database(), $it->one(Announcements::class));
+        $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->database());
+        $this[Reports::class] = static fn(self $it): Reports => new Reports($it->database(), $it->one(CommandPool::class));
+        $this->defineHandlers();
+    }
+
+    /** For a process that serves many requests at once. */
+    public static function ofServer(Settings $settings): self
+    {
+        $services = new self($settings);
+        $services[PostgresPool::class] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), $settings->connections);
+        $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
+        $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
+        $services[FollowAircraft::class] = static fn(self $it): FollowAircraft => new FollowAircraft($it->one(ChangeFeed::class));
+        $services[Executor::class] = static fn(): Executor => new WorkerPool(self::WORKERS, options: new WorkerPoolOptions(
+            timeout: self::TASK_TIMEOUT,
+            initialize: static fn(): bool => proc_nice(self::NICENESS),
+        ));
+
+        return $services;
+    }
+
+    /** For a process that serves one request after the other, and forgets everything between them but its connections. */
+    public static function ofRequest(Settings $settings): self
+    {
+        $services = new self($settings);
+        $services[PostgresPool::class] = static fn(): PostgresPool => new PostgresPool(
+            self::databaseOptions($settings)->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
+            $settings->connections,
+        );
+        $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
+        $services[FollowAircraft::class] = static fn(): NotServedHere => new NotServedHere();
+        $services[Executor::class] = static fn(): Executor => new InlineExecutor();
+
+        return $services;
+    }
+
+    public function application(): Application
+    {
+        $router = new Router(Routes::compiled(), new PsrContainer($this), new MiddlewareStack(new NotFound(), new StaticFiles(__DIR__ . '/../page')));
+        $logger = $this->one(LoggerInterface::class);
+        $database = $this->database();
+
+        return new Application(
+            new MiddlewareStack($router, new Errors($logger), new Problems()),
+            statistics: ['database' => $database],
+            checks: ['database' => static function () use ($database): void {
+                $database->query('SELECT 1');
+            }],
+            logger: $logger,
+        );
+    }
+
+    private function defineHandlers(): void
+    {
+        $this[ListAircraft::class] = static fn(self $it): RequestHandlerInterface => new ListAircraft($it->one(AircraftService::class));
+        $this[AddAircraft::class] = static fn(self $it): RequestHandlerInterface => new AddAircraft($it->one(AircraftService::class));
+        $this[GetAircraft::class] = static fn(self $it): RequestHandlerInterface => new GetAircraft($it->one(AircraftService::class));
+        $this[UpdateAircraft::class] = static fn(self $it): RequestHandlerInterface => new UpdateAircraft($it->one(AircraftService::class));
+        $this[DeleteAircraft::class] = static fn(self $it): RequestHandlerInterface => new DeleteAircraft($it->one(AircraftService::class));
+        $this[ImportAircraft::class] = static fn(self $it): RequestHandlerInterface => new MiddlewareStack(new ImportAircraft($it->one(Transfer::class)), new BodyLimit(self::MAX_IMPORT));
+        $this[ExportAircraft::class] = static fn(self $it): RequestHandlerInterface => new ExportAircraft($it->one(Transfer::class));
+        $this[RenderCertificate::class] = static fn(self $it): RequestHandlerInterface => new RenderCertificate($it->one(AircraftService::class), $it->one(Executor::class));
+        $this[MakeReport::class] = static fn(self $it): RequestHandlerInterface => new MakeReport($it->one(Reports::class));
+        $this[Sleep::class] = static fn(self $it): RequestHandlerInterface => new Sleep($it->database());
+    }
+
+    private function database(): PostgresPool
+    {
+        return $this->one(PostgresPool::class);
+    }
+
+    private function announcements(float $gather): Announcements
+    {
+        return $this->settings->announces ? new PostgresAnnouncements($this->database(), $this->one(LoggerInterface::class), $gather) : new Silence();
+    }
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
+    private function one(string $class): object
+    {
+        $service = $this[$class];
+        \assert($service instanceof $class);
+
+        return $service;
+    }
+
+    private static function databaseOptions(Settings $settings): PostgresOptions
+    {
+        return PostgresOptions::of($settings->database)->with(['applicationName' => 'aircraft']);
+    }
+}

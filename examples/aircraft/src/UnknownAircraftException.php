@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft;
+
+/** There is none with this number. */
+final class UnknownAircraftException extends \DomainException
+{
+    public static function of(Number $number): self
+    {
+        return new self("There is no aircraft {$number}");
+    }
+}
