@@ -142,7 +142,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function as(string $class): array
     {
-        return (new RowObjects($class, $this->columns()))->of($this->lists());
+        return RowObjects::for($class, $this->columns())->of($this->lists());
     }
 
     /** @return iterable<list<array<string, mixed>>> */

@@ -11,45 +11,87 @@ use Spindle\Postgres\UnexpectedResultException;
  *
  * @template T of object
  */
-final readonly class RowObjects
+final class RowObjects
 {
+    /** Kinds of objects to remember, for looking at a class and its constructor takes longer than making an object. */
+    private const MOST = 256;
+
+    /** @var array<string, self<object>> by class and columns */
+    private static array $known = [];
+
+    /** @var list<string> names of parameters, one for each column */
+    private array $places = [];
+
+    /** @var array<int, class-string<\BackedEnum>> by the column's index */
+    private array $enums = [];
+
+    /** Whether the columns are the constructor's first parameters, in their order. */
+    private bool $isInOrder;
+
     /**
      * @param class-string<T> $class
      * @param list<string>    $columns
      */
-    public function __construct(private string $class, private array $columns) {}
+    private function __construct(private readonly string $class, private readonly array $columns)
+    {
+        if (!class_exists($class) || !(new \ReflectionClass($class))->isInstantiable()) {
+            throw UnexpectedResultException::object($class, 'it is no class that can be made by new');
+        }
+        $parameters = (new \ReflectionClass($class))->getConstructor()?->getParameters() ?? [];
+        foreach ($columns as $index => $column) {
+            $parameter = $this->parameterOf($column, $parameters);
+            if (\in_array($parameter->getName(), $this->places, true)) {
+                throw UnexpectedResultException::object($class, \in_array($column, \array_slice($columns, 0, $index), true) ? "two columns are named \"{$column}\"" : "two columns are for the parameter \${$parameter->getName()}");
+            }
+            $this->places[] = $parameter->getName();
+            $enum = self::enumOf($parameter);
+            if ($enum !== null) {
+                $this->enums[$index] = $enum;
+            }
+        }
+        $this->ensureNoneMissing($parameters);
+        $this->isInOrder = $this->places === array_map(static fn(\ReflectionParameter $parameter): string => $parameter->getName(), \array_slice($parameters, 0, \count($columns)));
+    }
+
+    /**
+     * @template C of object
+     *
+     * @param class-string<C> $class
+     * @param list<string>    $columns
+     *
+     * @return self<C>
+     *
+     * @throws UnexpectedResultException when a parameter has no column, or a column no parameter
+     */
+    public static function for(string $class, array $columns): self
+    {
+        $kind = "{$class}\0" . implode("\0", $columns);
+        $known = self::$known[$kind] ?? null;
+        if ($known === null) {
+            $known = new self($class, $columns);
+            self::$known = \count(self::$known) < self::MOST ? self::$known + [$kind => $known] : [$kind => $known];
+        }
+
+        /** @var self<C> $known */
+        return $known;
+    }
 
     /**
      * @param list<list<mixed>> $rows
      *
      * @return list<T>
+     *
+     * @throws UnexpectedResultException when a value has the wrong type
      */
     public function of(#[\SensitiveParameter] array $rows): array
     {
-        if (!class_exists($this->class) || !(new \ReflectionClass($this->class))->isInstantiable()) {
-            throw UnexpectedResultException::object($this->class, 'it is no class that can be made by new');
-        }
-        $parameters = (new \ReflectionClass($this->class))->getConstructor()?->getParameters() ?? [];
-        $enums = $places = [];
-        foreach ($this->columns as $index => $column) {
-            $parameter = $this->parameterOf($column, $parameters);
-            if (\in_array($parameter->getName(), $places, true)) {
-                throw UnexpectedResultException::object($this->class, \in_array($column, \array_slice($this->columns, 0, $index), true) ? "two columns are named \"{$column}\"" : "two columns are for the parameter \${$parameter->getName()}");
-            }
-            $places[$index] = $parameter->getName();
-            $enum = self::enumOf($parameter);
-            if ($enum !== null) {
-                $enums[$index] = $enum;
-            }
-        }
-        $this->ensureNoneMissing($parameters, $places);
         $objects = [];
         foreach ($rows as $row) {
-            foreach ($enums as $index => $enum) {
+            foreach ($this->enums as $index => $enum) {
                 $row[$index] = $row[$index] === null ? null : $this->case($enum, $row[$index], $this->columns[$index]);
             }
             try {
-                $objects[] = new ($this->class)(...array_combine($places, $row));
+                $objects[] = new ($this->class)(...($this->isInOrder ? $row : array_combine($this->places, $row)));
             } catch (\TypeError $error) {
                 if (!$this->isOfCall($error)) {
                     throw $error;
@@ -103,14 +145,11 @@ final readonly class RowObjects
             ?? throw UnexpectedResultException::object($this->class, "a value of the column \"{$column}\" is none of {$enum}");
     }
 
-    /**
-     * @param array<\ReflectionParameter> $parameters
-     * @param array<string>               $places
-     */
-    private function ensureNoneMissing(array $parameters, array $places): void
+    /** @param array<\ReflectionParameter> $parameters */
+    private function ensureNoneMissing(array $parameters): void
     {
         foreach ($parameters as $parameter) {
-            if (!$parameter->isOptional() && !\in_array($parameter->getName(), $places, true)) {
+            if (!$parameter->isOptional() && !\in_array($parameter->getName(), $this->places, true)) {
                 throw UnexpectedResultException::object($this->class, "there is no column for the parameter \${$parameter->getName()} of its constructor");
             }
         }
