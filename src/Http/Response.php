@@ -154,7 +154,8 @@ final class Response implements ResponseInterface
      * A comment is sent first, and again whenever no event has come for as long as a heartbeat: proxies keep the connection,
      * and a client that is gone is noticed. Then a generator is ended by a {@see ClientLeftException} at its `yield`, so
      * that its `finally` blocks run; one that is in the middle of waiting goes on until it comes to its next `yield`: give
-     * the request's cancellation to what it waits with. What it throws after that nobody is told.
+     * the request's cancellation to what it waits with. What it throws after that nobody is told. The same happens when the
+     * server stops or is reloaded: the browser connects again by itself.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers

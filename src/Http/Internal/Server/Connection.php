@@ -153,12 +153,13 @@ final class Connection
     }
 
     /**
-     * The server stops: a request that may be under way is still taken, and no other.
+     * The server stops: a request that may be under way is still taken, and no other. Events end.
      *
      * @param int $deadline until which one is waited for, by hrtime()
      */
     public function stop(int $deadline): void
     {
+        $this->streaming?->stop();
         if (!$this->serving && $this->parser->isIdle() && $this->phase !== Phase::Handshake && $this->phase !== Phase::Linger) {
             $this->phase = Phase::Idle;
             $this->deadline = min($this->deadline, $deadline);
@@ -437,6 +438,7 @@ final class Connection
             if ($hasBody) {
                 $body->checkUnread();
                 $this->streaming = $body;
+                $this->service->stopping ? $body->stop() : null;
                 if ($this->continuePending) {
                     $pieces->current(); // it may be made of what the client has to be told to send before it is answered
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Answer\EventStream;
 
 use function Amp\delay;
 
@@ -77,6 +78,14 @@ final class OutgoingBody
         }
         if ($chunked) {
             yield "0\r\n\r\n";
+        }
+    }
+
+    /** The server stops: events, which may come for ever, end here. Their client connects again by itself. */
+    public function stop(): void
+    {
+        if ($this->stream instanceof EventStream) {
+            $this->stream->close();
         }
     }
 

@@ -63,6 +63,49 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
+    public function testEventsEndSoThatNobodyWaitsForThem(): void
+    {
+        $end = new DeferredFuture();
+        $this->serve(static fn(): Response => Response::events((static function () use ($end): \Generator {
+            try {
+                while (true) {
+                    yield 'told';
+                    delay(0.05);
+                }
+            } finally {
+                $end->complete();
+            }
+        })()));
+        $client = $this->client()->get('/');
+        $client->until('data: told');
+        $stopped = $this->beginStop();
+
+        self::assertStringEndsWith("0\r\n\r\n", $client->rest());
+        $client->close();
+        $stopped->await();
+        $end->getFuture()->await();
+    }
+
+    public function testEventsThatWouldBeginWhileItStopsEndAtOnce(): void
+    {
+        $gate = $this->gate->getFuture();
+        $this->serve(static function () use ($gate): Response {
+            $gate->await();
+
+            return Response::events((static function (): \Generator {
+                (new DeferredFuture())->getFuture()->await();
+                yield 'never';
+            })());
+        });
+        $client = $this->client()->get('/');
+        $stopped = $this->beginStop(inFlight: 1);
+        $this->gate->complete();
+
+        self::assertSame('', $client->response()->body);
+        $client->close();
+        $stopped->await();
+    }
+
     public function testRequestsThatCameTogetherAreAllAnswered(): void
     {
         $this->serveGated();
