@@ -28,6 +28,18 @@ trait Nginx
      */
     private function startNginx(string $server): string
     {
+        return $this->startNginxWith(static fn(string $address): string => "server { listen {$address}; {$server} }");
+    }
+
+    /**
+     * Skips the test where nginx is not installed.
+     *
+     * @param \Closure(string): string $http what its http block holds, for a server at this address
+     *
+     * @return string that address
+     */
+    private function startNginxWith(\Closure $http): string
+    {
         $program = current(array_filter(['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/usr/bin/nginx'], is_executable(...)));
         if ($program === false) {
             self::markTestSkipped('nginx is not installed');
@@ -35,7 +47,7 @@ trait Nginx
         $socket = Streams::server();
         $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
-        $configuration = $this->file('nginx.conf', $this->nginxConfiguration($address, $server));
+        $configuration = $this->file('nginx.conf', $this->nginxConfiguration($http($address)));
         $this->nginx = $nginx = new Process([$program, '-p', $this->path(), '-e', $this->path('nginx.log'), '-c', $configuration]);
         $nginx->start();
         Eventually::holds(static fn(): bool => !$nginx->isRunning() || @stream_socket_client("tcp://{$address}") !== false, 'nginx listens');
@@ -44,7 +56,7 @@ trait Nginx
         return $address;
     }
 
-    private function nginxConfiguration(string $address, string $server): string
+    private function nginxConfiguration(string $http): string
     {
         // A master that is root gives its workers to another user, who may not read what the test has written.
         $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? 'user root;' : '';
@@ -63,10 +75,7 @@ trait Nginx
                 fastcgi_temp_path {$this->path('nginx.fastcgi')};
                 uwsgi_temp_path {$this->path('nginx.uwsgi')};
                 scgi_temp_path {$this->path('nginx.scgi')};
-                server {
-                    listen {$address};
-                    {$server}
-                }
+                {$http}
             }
             NGINX;
     }

@@ -13,6 +13,8 @@ final readonly class CodeBlock
      * @param string|null $skipped why it is not run
      * @param int $exitStatus of the last command
      * @param string|null $serves address and path at which it answers until it is interrupted
+     * @param string|null $folder of the project in which it is run, with a database of its own
+     * @param bool $isServed whether it is run while what the page serves first is up
      */
     private function __construct(
         public int $line,
@@ -22,6 +24,8 @@ final readonly class CodeBlock
         public ?string $skipped = null,
         public int $exitStatus = 0,
         public ?string $serves = null,
+        public ?string $folder = null,
+        public bool $isServed = false,
     ) {}
 
     /**
@@ -30,7 +34,11 @@ final readonly class CodeBlock
      *     <!-- test: file=jobs.txt -->             not run; a file that the page's other blocks find in their folder
      *     <!-- test: exit=3 -->                    the last command of a console block ends with this status
      *     <!-- test: serves=127.0.0.1:80/x -->     a server: it is asked for this, interrupted, and ends
+     *     <!-- test: in=examples/x -->             run in this folder of the project, with a new database in its environment
+     *     <!-- test: served -->                    run while the last command of the page's first block with "serves" is up
      *     <!-- test: skip-run because REASON -->   not run; a PHP block is checked for its syntax all the same
+     *
+     * Instead of an address that a console block serves, the test takes one that is free.
      *
      * @return list<self>
      */
@@ -60,7 +68,7 @@ final readonly class CodeBlock
         );
     }
 
-    /** @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string} */
+    /** @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string, folder?: string, isServed?: bool} */
     private static function directives(string $text, int $line): array
     {
         $directives = [];
@@ -71,11 +79,15 @@ final readonly class CodeBlock
                 $directives['exitStatus'] = (int) $match[1];
             } elseif (preg_match('/^serves=(\S+)/', $text, $match) === 1) {
                 $directives['serves'] = $match[1];
+            } elseif (preg_match('/^in=(\S+)/', $text, $match) === 1) {
+                $directives['folder'] = $match[1];
+            } elseif (preg_match('/^served(?!\S)/', $text, $match) === 1) {
+                $directives['isServed'] = true;
             } elseif (preg_match('/^skip-run because (\S.*)/', $text, $match) === 1) {
                 $directives['skipped'] = $match[1];
             } else {
                 throw new \UnexpectedValueException(
-                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH or skip-run because REASON",
+                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH, in=FOLDER, served or skip-run because REASON",
                 );
             }
             $text = substr($text, \strlen($match[0]));

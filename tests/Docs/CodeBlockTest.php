@@ -53,10 +53,21 @@ final class CodeBlockTest extends TestCase
         );
     }
 
+    public function testABlockMayRunInAFolderAndBesideWhatThePageServes(): void
+    {
+        [$serving, $asking] = CodeBlock::allIn(
+            "<!-- test: in=examples/x serves=127.0.0.1:80/y -->\n```console\n$ x\n```\n<!-- test: in=examples/x served -->\n```console\n$ y\n```\n",
+        );
+
+        self::assertSame(['examples/x', '127.0.0.1:80/y', false], [$serving->folder, $serving->serves, $serving->isServed]);
+        self::assertSame(['examples/x', null, true], [$asking->folder, $asking->serves, $asking->isServed]);
+    }
+
     /** @return iterable<string, array{string}> */
     public static function badDirectives(): iterable
     {
         yield 'unknown' => ['later'];
+        yield 'almost one' => ['servedby'];
         yield 'no reason' => ['skip-run'];
         yield 'an empty reason' => ['skip-run because '];
         yield 'a status that is no number' => ['exit=x'];

@@ -7,18 +7,19 @@ namespace Spindle\Tests\Docs;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /**
  * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql makes there, if it
- * has one.
+ * has one. So does what is run in a folder of the project.
  */
 final class CodeBlocksTest extends TestCase
 {
     use UsesCluster;
 
     /** Fences whose content is only looked at. */
-    private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'mermaid', 'c'];
+    private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
 
     /** The file of a page that is executed in the database of each of its blocks. */
     private const SCHEMA = 'schema.sql';
@@ -35,23 +36,27 @@ final class CodeBlocksTest extends TestCase
         $this->workplace->remove();
     }
 
-    /** @return iterable<string, array{CodeBlock, list<CodeBlock>}> */
+    /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
     public static function blocks(): iterable
     {
         foreach (self::pages() as $page) {
             $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
             $files = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->file !== null));
+            $server = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->serves !== null))[0] ?? null;
             foreach ($blocks as $block) {
                 if ($block->file === null && !\in_array($block->language, self::NOT_CODE, true)) {
-                    yield "{$page}:{$block->line}" => [$block, $files];
+                    yield "{$page}:{$block->line}" => [$block, $files, $server];
                 }
             }
         }
     }
 
-    /** @param list<CodeBlock> $files */
+    /**
+     * @param list<CodeBlock> $files
+     * @param CodeBlock|null  $server the page's first block that serves something
+     */
     #[DataProvider('blocks')]
-    public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files): void
+    public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
     {
         foreach ($files as $file) {
             $this->workplace->put((string) $file->file, $file->content);
@@ -59,7 +64,7 @@ final class CodeBlocksTest extends TestCase
 
         match ($block->language) {
             'php' => $this->runPhp($block, $files),
-            'console' => $this->runConsole($block),
+            'console' => $this->runConsole($block, $server),
             default => self::fail(
                 "A block of \"{$block->language}\" is not run: make it php or console, or one of " . implode(', ', self::NOT_CODE),
             ),
@@ -92,7 +97,7 @@ final class CodeBlocksTest extends TestCase
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
     }
 
-    private function runConsole(CodeBlock $block): void
+    private function runConsole(CodeBlock $block, ?CodeBlock $server): void
     {
         $commands = $block->commands();
         self::assertNotSame([], $commands, 'A console block shows at least one line that begins with "$ "');
@@ -100,11 +105,54 @@ final class CodeBlocksTest extends TestCase
             return;
         }
 
+        if ($block->folder !== null) {
+            $this->workplace->enter($block->folder);
+            $this->workplace->useDatabase('');
+        }
+        $free = self::freeAddress($block->isServed ? $server : $block);
+        $serving = $block->isServed ? $this->beginServing($server ?? self::fail('Nothing on the page has "serves"'), $free) : null;
+        try {
+            $this->runCommands($block, $free);
+        } finally {
+            $serving?->signal(\SIGINT);
+            $serving?->wait();
+        }
+    }
+
+    /** @param array<string, string> $free */
+    private function beginServing(CodeBlock $server, array $free): Process
+    {
+        $commands = array_column($server->commands(), 0);
+        foreach (\array_slice($commands, 0, -1) as $command) {
+            self::assertExit(0, $this->workplace->shell(strtr($command, $free)));
+        }
+
+        return $this->workplace->serving(strtr((string) end($commands), $free), strtr((string) $server->serves, $free));
+    }
+
+    /** @return array<string, string> for strtr(): what the block serves on this machine may be taken by another */
+    private static function freeAddress(?CodeBlock $server): array
+    {
+        if ($server === null || $server->serves === null) {
+            return [];
+        }
+        $socket = Streams::server();
+        $free = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+
+        return [explode('/', $server->serves)[0] => $free];
+    }
+
+    /** @param array<string, string> $free */
+    private function runCommands(CodeBlock $block, array $free): void
+    {
+        $commands = $block->commands();
         foreach ($commands as $number => [$command, $expected]) {
-            $process = $this->workplace->shell($command, $number === \count($commands) - 1 ? $block->serves : null);
+            $serves = $number === \count($commands) - 1 && $block->serves !== null ? strtr($block->serves, $free) : null;
+            $process = $this->workplace->shell(strtr($command, $free), $serves);
             self::assertExit($number === \count($commands) - 1 ? $block->exitStatus : 0, $process);
             if ($expected !== '') {
-                ExpectedOutput::assertMatches($expected, $process->getOutput(), "Output of: {$command}");
+                ExpectedOutput::assertMatches(strtr($expected, $free), $process->getOutput(), "Output of: {$command}");
             }
         }
     }
@@ -121,7 +169,7 @@ final class CodeBlocksTest extends TestCase
     /** @return list<string> below the project's folder */
     private static function pages(): array
     {
-        $pages = ['README.md'];
+        $pages = ['README.md', 'examples/aircraft/README.md'];
         $docs = Workplace::project() . '/docs';
         if (is_dir($docs)) {
             foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($docs)) as $file) {

@@ -4,10 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Streams;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
 
 final class DemoTest extends TestCase
 {
+    use EndsInTime;
+    use LeavesNothing;
+
+    private const AIRCRAFT = '/examples/aircraft/demo.php';
+
     private Workplace $workplace;
 
     protected function setUp(): void
@@ -20,6 +33,11 @@ final class DemoTest extends TestCase
         $this->workplace->remove();
     }
 
+    protected function deadline(): int
+    {
+        return 120;
+    }
+
     public function testTheDemoDoesRealWorkAndComparesItWithAPlainLoop(): void
     {
         $process = $this->workplace->php(Workplace::project() . '/examples/demo/demo.php', '--limit=12');
@@ -28,5 +46,104 @@ final class DemoTest extends TestCase
         self::assertStringContainsString('36 commands in ', $process->getOutput());
         self::assertStringContainsString('12 files summed', $process->getOutput());
         self::assertMatchesRegularExpression('/would take [\d.]+ s for all: [\d.]+ times as long/', $process->getOutput());
+    }
+
+    public function testTheDemoOfTheAircraftApplicationChecksItselfAndEnds(): void
+    {
+        $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', '--json', '--aircraft=500', '--clients=5');
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        $result = json_decode($process->getOutput(), true, flags: \JSON_THROW_ON_ERROR);
+        self::assertIsArray($result);
+        self::assertSame(['clients', 'seconds', 'cycles', 'cycles_per_second', 'p50_ms', 'p99_ms', 'errors', 'first_error'], array_keys($result));
+        self::assertSame([0, null], [$result['errors'], $result['first_error']]);
+        self::assertGreaterThan(0, $result['cycles']);
+        self::assertMatchesRegularExpression('~^PostgreSQL \d\S+ .*has 500 aircraft~m', $process->getErrorOutput());
+        self::assertStringContainsString("\nAll of it works.\n", $process->getErrorOutput());
+        self::assertStringNotContainsString("\e", $process->getErrorOutput(), 'colours and progress are for terminals');
+        self::assertDirectoryDoesNotExist(self::cluster($process->getErrorOutput()));
+    }
+
+    public function testTheDemoOfTheAircraftApplicationHasHelp(): void
+    {
+        $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--help');
+
+        self::assertSame(0, $process->getExitCode());
+        self::assertStringContainsString("\nExamples:\n  ./demo aircraft\n", $process->getOutput());
+        self::assertSame('', $process->getErrorOutput());
+    }
+
+    public function testTheDemoOfTheAircraftApplicationRefusesWhatItDoesNotKnow(): void
+    {
+        foreach (['--lisen=1' => 'The "--lisen" option does not exist', '--clients=none' => '--clients takes a whole number from 1 to 1000000, not "none"', 'more' => 'No arguments expected'] as $argument => $message) {
+            $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, $argument);
+
+            self::assertSame(64, $process->getExitCode(), $argument);
+            self::assertStringStartsWith("error: {$message}", $process->getErrorOutput());
+        }
+    }
+
+    public function testTheDemoOfTheAircraftApplicationTellsWhatToDoAboutAPortThatIsTaken(): void
+    {
+        $taken = Streams::server();
+        $address = (string) stream_socket_get_name($taken, false);
+        foreach (['listen', 'admin'] as $option) {
+            $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', "--{$option}={$address}");
+
+            self::assertSame(1, $process->getExitCode());
+            self::assertMatchesRegularExpression("~^error: {$address} can't be used: Address already in use\. Give another address: ./demo aircraft --{$option} 127\.0\.0\.1:\d+$~m", $process->getErrorOutput());
+        }
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testTheDemoOfTheAircraftApplicationEndsByCtrlC(): void
+    {
+        $process = $this->runningDemo();
+        posix_kill(-(int) $process->getPid(), \SIGINT); // as a terminal does, to all in its foreground
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertStringEndsWith("\nStopping ...\n", $process->getOutput());
+        self::assertSame('', $process->getErrorOutput());
+        self::assertDirectoryDoesNotExist(self::cluster($process->getOutput()));
+    }
+
+    public function testNothingOfTheDemoOfTheAircraftApplicationSurvivesIt(): void
+    {
+        $process = $this->runningDemo();
+        $process->signal(\SIGKILL);
+        $process->wait();
+
+        $cluster = self::cluster($process->getOutput());
+        Eventually::holds(static function () use ($cluster): bool {
+            clearstatcache();
+
+            return !is_dir($cluster) && self::processesOf($cluster) === [];
+        }, 'the cluster is gone', 20);
+        self::assertSame(1, preg_match('~ http://(\S+)/openapi\.json~', $process->getOutput(), $match));
+        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$match[1]}") === false, 'the server is gone', 20);
+    }
+
+    /** Its pid is that of a process group of its own. */
+    private function runningDemo(): Process
+    {
+        $process = new Process(['setsid', \PHP_BINARY, Workplace::project() . self::AIRCRAFT, '--listen=127.0.0.1:0', '--admin=127.0.0.1:0', '--aircraft=100', '--clients=2', '--seconds=1'], timeout: 60);
+        $process->start();
+        Eventually::holds(static fn(): bool => str_contains($process->getOutput(), "\nCtrl-C stops all of this") || !$process->isRunning(), 'the demo runs', 30);
+        self::assertTrue($process->isRunning(), $process->getErrorOutput());
+
+        return $process;
+    }
+
+    private static function cluster(string $output): string
+    {
+        self::assertSame(1, preg_match("~ psql 'host=(\S+/spindle-postgres-\w+) ~", $output, $match), $output);
+
+        return $match[1];
+    }
+
+    /** @return list<string> those with the folder in their command line */
+    private static function processesOf(string $cluster): array
+    {
+        return array_values(array_filter(Text::names('/proc'), static fn(string $name): bool => str_contains(Processes::commandLine((int) $name), $cluster)));
     }
 }

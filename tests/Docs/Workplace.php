@@ -15,12 +15,15 @@ final class Workplace
 
     public readonly string $folder;
 
+    /** Where commands run. */
+    private string $here;
+
     /** @var array<string, string> in the environment */
     private array $database = [];
 
     public function __construct()
     {
-        $this->folder = sys_get_temp_dir() . '/spindle-docs-' . bin2hex(random_bytes(6));
+        $this->folder = $this->here = sys_get_temp_dir() . '/spindle-docs-' . bin2hex(random_bytes(6));
         mkdir($this->folder);
         symlink(self::project() . '/vendor', "{$this->folder}/vendor");
     }
@@ -54,6 +57,12 @@ final class Workplace
         $this->database = ['PGHOST' => $cluster->host, 'PGPORT' => (string) $cluster->port, 'PGUSER' => $cluster->user, 'PGDATABASE' => $name];
     }
 
+    /** From now on commands run in this folder of the project. */
+    public function enter(string $folder): void
+    {
+        $this->here = self::project() . "/{$folder}";
+    }
+
     /** Standard error is part of the output, as in a terminal. */
     public function shell(string $line, ?string $serves = null): Process
     {
@@ -64,6 +73,16 @@ final class Workplace
     public function php(string $file, string ...$arguments): Process
     {
         return $this->run($this->phpCommand($file, ...$arguments));
+    }
+
+    /** A command that serves this until it is interrupted. */
+    public function serving(string $line, string $url): Process
+    {
+        $process = $this->process(['sh', '-c', "exec 2>&1\nexec {$line}"]);
+        $process->start();
+        self::awaitAnswer($process, $url);
+
+        return $process;
     }
 
     /** @param string $url what the file serves, until it is interrupted */
@@ -95,24 +114,36 @@ final class Workplace
     /** @param list<string> $command */
     private function run(array $command, ?string $serves = null): Process
     {
-        $environment = [
-            'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
-            'NO_COLOR' => '1',
-            'COLUMNS' => '80',
-            ...$this->database,
-        ];
-        $process = new Process($command, $this->folder, $environment, timeout: self::DEADLINE);
+        $process = $this->process($command);
         if ($serves === null) {
             $process->run();
 
             return $process;
         }
         $process->start();
-        Eventually::holdsByItself(static fn(): bool => !$process->isRunning() || @file_get_contents("http://{$serves}") !== false, "{$serves} is served", 20);
+        self::awaitAnswer($process, $serves);
         $process->signal(\SIGINT);
         $process->wait();
 
         return $process;
+    }
+
+    /** @param list<string> $command */
+    private function process(array $command): Process
+    {
+        $environment = [
+            'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
+            'NO_COLOR' => '1',
+            'COLUMNS' => '80',
+            ...$this->database,
+        ];
+
+        return new Process($command, $this->here, $environment, timeout: self::DEADLINE);
+    }
+
+    private static function awaitAnswer(Process $process, string $url): void
+    {
+        Eventually::holdsByItself(static fn(): bool => !$process->isRunning() || @file_get_contents("http://{$url}") !== false, "{$url} is served", 20);
     }
 
     public function remove(): void

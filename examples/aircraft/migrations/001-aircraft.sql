@@ -7,5 +7,6 @@ CREATE TABLE aircraft (
     added_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT aircraft_number CHECK (number ~ '^[A-Z0-9][A-Z0-9-]{0,15}$'),
     CONSTRAINT aircraft_title CHECK (title ~ '\S' AND title !~ '[[:cntrl:]]' AND length(title) <= 200),
-    CONSTRAINT aircraft_serial_number CHECK (serial_number ~ '\S' AND serial_number !~ '[[:cntrl:]]' AND length(serial_number) <= 64)
+    CONSTRAINT aircraft_serial_number CHECK (serial_number ~ '\S' AND serial_number !~ '[[:cntrl:]]' AND length(serial_number) <= 64),
+    CONSTRAINT aircraft_assembly_date CHECK (assembly_date BETWEEN '0001-01-01' AND '9999-12-31')
 );

@@ -6,13 +6,18 @@ namespace Aircraft;
 
 use Psr\Log\AbstractLogger;
 
-/** PHP's own error log: standard error in a server, nginx's log under PHP-FPM. */
+/** PHP's own error log: standard error in a server, nginx's log under PHP-FPM. The exception of the context is told, too. */
 final class ErrorLog extends AbstractLogger
 {
     /** @param array<array-key, mixed> $context */
     public function log($level, string|\Stringable $message, array $context = []): void
     {
+        $failure = $context['exception'] ?? null;
+        unset($context['exception']);
         $texts = array_filter($context, static fn(mixed $value): bool => \is_scalar($value) || $value instanceof \Stringable);
-        error_log(strtr((string) $message, array_combine(array_map(static fn(int|string $name): string => "{{$name}}", array_keys($texts)), array_map(strval(...), $texts))));
+        $line = strtr((string) $message, array_combine(array_map(static fn(int|string $name): string => "{{$name}}", array_keys($texts)), array_map(strval(...), $texts)));
+        $cause = $failure instanceof \Throwable ? ': ' . $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}" : '';
+        // One line, whatever is in it.
+        error_log(addcslashes($line . $cause, "\0..\37\177"));
     }
 }

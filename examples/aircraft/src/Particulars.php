@@ -19,11 +19,7 @@ final readonly class Particulars
      */
     public static function of(array $fields): self
     {
-        $faults = array_filter([
-            'title' => self::textFault($fields['title'] ?? null, self::TITLE),
-            'serial_number' => self::textFault($fields['serial_number'] ?? null, self::SERIAL_NUMBER),
-            'assembly_date' => self::dateFault($fields['assembly_date'] ?? null),
-        ], \is_string(...));
+        $faults = self::faults($fields);
         if ($faults !== []) {
             throw new InvalidInputException($faults);
         }
@@ -31,13 +27,27 @@ final readonly class Particulars
         return new self($fields['title'], $fields['serial_number'], $fields['assembly_date'] ?? null);
     }
 
+    /**
+     * @param array<array-key, mixed> $fields as of() takes them
+     *
+     * @return array<string, string> what is wrong, by field
+     */
+    public static function faults(array $fields): array
+    {
+        return array_filter([
+            'title' => self::textFault($fields['title'] ?? null, self::TITLE),
+            'serial_number' => self::textFault($fields['serial_number'] ?? null, self::SERIAL_NUMBER),
+            'assembly_date' => self::dateFault($fields['assembly_date'] ?? null),
+        ], \is_string(...));
+    }
+
     private static function textFault(mixed $text, int $most): ?string
     {
         return match (true) {
             $text === null => 'is missing',
             !\is_string($text) => 'must be a string',
-            preg_match('/^[^\p{C}]*$/Du', $text) !== 1 => 'must be text without control characters, in UTF-8',
-            trim($text) === '' => 'must not be empty',
+            preg_match('/^[^\p{C}\p{Zl}\p{Zp}]*$/Du', $text) !== 1 => 'must be text without control characters, in UTF-8',
+            preg_match('/[^\s\p{Z}]/u', $text) !== 1 => 'must not be empty',
             mb_strlen($text) > $most => "must have at most {$most} characters",
             default => null,
         };

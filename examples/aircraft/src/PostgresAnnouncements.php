@@ -45,7 +45,7 @@ final class PostgresAnnouncements implements Announcements
                 $this->database->execute('SELECT pg_notify($1, $2)', [self::CHANNEL, Announced::payload($some)]);
             }
         } catch (PostgresException $failure) {
-            $this->logger->warning('Changes could not be told of: {message}', ['message' => $failure->getMessage(), 'exception' => $failure]);
+            $this->logger->warning('Changes could not be told of', ['exception' => $failure]);
         }
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
+use Spindle\Postgres\CheckViolationException;
+use Spindle\Postgres\NotNullViolationException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UniqueViolationException;
 
@@ -13,7 +15,16 @@ final class RefusedImportException extends \DomainException
     /** What PostgreSQL says of data: malformed, of the wrong type, against a constraint. */
     private const OF_DATA = ['22', '23'];
 
-    private function __construct(string $message, public readonly bool $isDuplicate, \Throwable $previous)
+    /** What a line has to keep to, by the constraint's name. */
+    private const RULES = [
+        'aircraft_number' => ['number', 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen'],
+        'aircraft_title' => ['title', 'must be text without control characters, not only of spaces, of at most 200 characters'],
+        'aircraft_serial_number' => ['serial_number', 'must be text without control characters, not only of spaces, of at most 64 characters'],
+        'aircraft_assembly_date' => ['assembly_date', 'must be a day of the years 1 to 9999'],
+    ];
+
+    /** @param array<string, string> $faults what is wrong with the line, by field, where it is a field */
+    private function __construct(string $message, public readonly ?int $lineOfFile, public readonly array $faults, public readonly bool $isDuplicate, \Throwable $previous)
     {
         parent::__construct($message, previous: $previous);
     }
@@ -24,9 +35,34 @@ final class RefusedImportException extends \DomainException
         if (!\in_array(substr($refusal->sqlState, 0, 2), self::OF_DATA, true)) {
             return null;
         }
-        $where = preg_match('/\bline \d+/', (string) $refusal->context, $line) === 1 ? " ({$line[0]})" : '';
-        $detail = (string) $refusal->detail;
+        // "COPY aircraft, line 3, column title: …", in the language of the server.
+        $line = preg_match('/\d+/', (string) $refusal->context, $number) === 1 ? (int) $number[0] : null;
+        [$field, $fault] = self::fault($refusal, $line);
+        $where = $line === null ? '' : "Line {$line}: ";
+        $what = $field === '' ? $fault : "{$field} {$fault}";
 
-        return new self($refusal->getMessage() . ($detail === '' ? '' : ": {$detail}") . $where, $refusal instanceof UniqueViolationException, $refusal);
+        return new self("{$where}{$what}; nothing was added", $line, $field === '' ? [] : [$field => $fault], $refusal instanceof UniqueViolationException, $refusal);
+    }
+
+    /** @return array{string, string} the field, '' for the whole line, and what is wrong */
+    private static function fault(QueryException $refusal, ?int $line): array
+    {
+        return match (true) {
+            $refusal instanceof UniqueViolationException => ['number', 'is there already, or twice in the file' . self::value($refusal)],
+            $refusal instanceof CheckViolationException => self::RULES[$refusal->constraint] ?? ['', "is against the rule {$refusal->constraint}"],
+            $refusal instanceof NotNullViolationException => [(string) $refusal->column, 'is missing'],
+            \in_array($refusal->sqlState, ['22007', '22008', '22009'], true) => ['assembly_date', 'must be a date such as 1998-04-30, or nothing'],
+            \in_array($refusal->sqlState, ['22021', '22P05'], true) => ['', 'the text is not in UTF-8'],
+            $refusal->routine === 'CopyReadAttributesCSV' => ['', 'a quote is opened and not closed'],
+            $refusal->routine === 'CopyReadLineText' => ['', 'a line ends in another way than those before, or within a field that is not in quotes'],
+            $line === 1 => ['', 'the names of the columns must be there: number,title,serial_number,assembly_date'],
+            default => ['', 'there must be four fields: number,title,serial_number,assembly_date'],
+        };
+    }
+
+    /** From "Key (number)=(D-AIMA) already exists.", in the language of the server. */
+    private static function value(QueryException $refusal): string
+    {
+        return preg_match('/=\(([A-Z0-9-]+)\)/', (string) $refusal->detail, $number) === 1 ? ": {$number[1]}" : '';
     }
 }

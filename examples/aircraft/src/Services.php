@@ -6,6 +6,7 @@ namespace Aircraft;
 
 use Aircraft\Http\AddAircraft;
 use Aircraft\Http\DeleteAircraft;
+use Aircraft\Http\Describe;
 use Aircraft\Http\ExportAircraft;
 use Aircraft\Http\FollowAircraft;
 use Aircraft\Http\GetAircraft;
@@ -35,6 +36,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Worker\Executor;
 use Spindle\Worker\InlineExecutor;
+use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -48,6 +50,8 @@ final class Services extends Container
 {
     /** Bytes of a file to import. */
     private const MAX_IMPORT = 1 << 30;
+
+    private const FOR_COPIES = 'database for copies';
 
     /** Seconds for which changes are gathered. */
     private const GATHER = 0.02;
@@ -67,8 +71,8 @@ final class Services extends Container
         $this[LoggerInterface::class] = static fn(): LoggerInterface => new ErrorLog();
         $this[CommandPool::class] = static fn(): CommandPool => new CommandPool(concurrency: self::COMMANDS);
         $this[AircraftService::class] = static fn(self $it): AircraftService => new AircraftService($it->database(), $it->one(Announcements::class));
-        $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->database());
-        $this[Reports::class] = static fn(self $it): Reports => new Reports($it->database(), $it->one(CommandPool::class));
+        $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->databaseForCopies());
+        $this[Reports::class] = static fn(self $it): Reports => new Reports($it->databaseForCopies(), $it->one(CommandPool::class));
         $this->defineHandlers();
     }
 
@@ -77,10 +81,11 @@ final class Services extends Container
     {
         $services = new self($settings);
         $services[PostgresPool::class] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), $settings->connections);
+        $services[self::FOR_COPIES] = static fn(self $it): PostgresPool => $it->database();
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
         $services[FollowAircraft::class] = static fn(self $it): FollowAircraft => new FollowAircraft($it->one(ChangeFeed::class));
-        $services[Executor::class] = static fn(): Executor => new WorkerPool(self::WORKERS, options: new WorkerPoolOptions(
+        $services[Executor::class] = static fn(): Executor => new WorkerPool(self::WORKERS, new TaskRetryPolicy(1, onTimeout: false, onThrow: false), new WorkerPoolOptions(
             timeout: self::TASK_TIMEOUT,
             initialize: static fn(): bool => proc_nice(self::NICENESS),
         ));
@@ -96,6 +101,8 @@ final class Services extends Container
             self::databaseOptions($settings)->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
             $settings->connections,
         );
+        // ext-pgsql has nothing that takes the data of a COPY as they come.
+        $services[self::FOR_COPIES] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), 1);
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
         $services[FollowAircraft::class] = static fn(): NotServedHere => new NotServedHere();
         $services[Executor::class] = static fn(): Executor => new InlineExecutor();
@@ -131,11 +138,20 @@ final class Services extends Container
         $this[RenderCertificate::class] = static fn(self $it): RequestHandlerInterface => new RenderCertificate($it->one(AircraftService::class), $it->one(Executor::class));
         $this[MakeReport::class] = static fn(self $it): RequestHandlerInterface => new MakeReport($it->one(Reports::class));
         $this[Sleep::class] = static fn(self $it): RequestHandlerInterface => new Sleep($it->database());
+        $this[Describe::class] = static fn(): RequestHandlerInterface => new Describe();
     }
 
     private function database(): PostgresPool
     {
         return $this->one(PostgresPool::class);
+    }
+
+    private function databaseForCopies(): PostgresPool
+    {
+        $database = $this[self::FOR_COPIES];
+        \assert($database instanceof PostgresPool);
+
+        return $database;
     }
 
     private function announcements(float $gather): Announcements

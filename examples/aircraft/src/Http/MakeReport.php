@@ -24,10 +24,15 @@ final readonly class MakeReport implements RequestHandlerInterface
     {
         $fields = JsonBody::of($request);
         $by = \is_string($fields['by'] ?? null) ? ReportBy::tryFrom($fields['by']) : null;
-        if ($by === null) {
-            throw new InvalidInputException(['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))]);
+        $faults = $by === null ? ['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))] : [];
+        try {
+            $top = WholeNumber::of('top', $fields['top'] ?? self::TOP, 1, self::MOST);
+        } catch (InvalidInputException $invalid) {
+            $faults += $invalid->faults;
         }
-        $top = WholeNumber::of('top', $fields['top'] ?? self::TOP, 1, self::MOST);
+        if ($by === null || !isset($top)) {
+            throw new InvalidInputException($faults);
+        }
 
         return Response::json(['by' => $by, 'counts' => $this->reports->count($by, $top, Leaving::of($request))]);
     }

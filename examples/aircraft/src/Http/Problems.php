@@ -17,6 +17,10 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\QueryException;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerCrashedException;
+use Spindle\Worker\WorkerStartException;
 
 /** What goes wrong as problem documents. What nobody has thought of is left to whoever is around this. */
 final readonly class Problems implements MiddlewareInterface
@@ -30,7 +34,7 @@ final readonly class Problems implements MiddlewareInterface
         } catch (InvalidInputException $invalid) {
             return Problem::of(422, $invalid->getMessage(), ['errors' => self::byField($invalid->faults)]);
         } catch (RefusedImportException $refusal) {
-            return Problem::of($refusal->isDuplicate ? 409 : 422, $refusal->getMessage());
+            return Problem::of($refusal->isDuplicate ? 409 : 422, $refusal->getMessage(), ['line' => $refusal->lineOfFile, 'errors' => self::byField($refusal->faults)]);
         } catch (DuplicateEntityException $duplicate) {
             return Problem::of(409, $duplicate->getMessage());
         } catch (UnknownAircraftException $unknown) {
@@ -41,7 +45,28 @@ final readonly class Problems implements MiddlewareInterface
             return Problem::of(503, 'The database can not be reached; nothing was changed', headers: self::RETRY_AFTER);
         } catch (ConnectionLostException) {
             return Problem::of(503, 'The connection to the database was lost, and nobody knows whether something was changed: look before you try again', headers: self::RETRY_AFTER);
+        } catch (QueryException $refusal) {
+            return Problem::of(503, self::condition($refusal) . '; nothing was changed', headers: self::RETRY_AFTER);
+        } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException) {
+            return Problem::of(503, 'The work was interrupted; nothing was changed', headers: self::RETRY_AFTER);
         }
+    }
+
+    /**
+     * What the database is in, and not what is wrong with a statement.
+     *
+     * @throws QueryException when it is that
+     *
+     * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
+     */
+    private static function condition(QueryException $refusal): string
+    {
+        return match (true) {
+            $refusal->sqlState === '25006' => 'The database takes no changes at present',
+            $refusal->sqlState === '57014' => 'The database took too long',
+            str_starts_with($refusal->sqlState, '53') => 'The database lacks room or memory',
+            default => throw $refusal,
+        };
     }
 
     /**

@@ -25,6 +25,7 @@ final class Routes
         ['GET', '/aircraft/{number}/certificate', RenderCertificate::class],
         ['POST', '/reports', MakeReport::class],
         ['GET', '/sleep', Sleep::class],
+        ['GET', '/openapi.json', Describe::class],
     ];
 
     private const COMPILED = __DIR__ . '/../../routes.php';

@@ -30,6 +30,7 @@ final readonly class Sleep implements RequestHandlerInterface
             return ['affected' => $affected, 'uuid' => $this->database->query('SELECT gen_random_uuid()', [], $leaving)->value()];
         };
 
-        return Response::json($count === 1 ? $sleep() : await(array_map(static fn() => async($sleep), range(1, $count))));
+        // They come in the order in which they end, with keys that JSON would take for an object's.
+        return Response::json($count === 1 ? $sleep() : array_values(await(array_map(static fn() => async($sleep), range(1, $count)))));
     }
 }

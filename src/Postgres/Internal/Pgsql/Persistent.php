@@ -37,8 +37,11 @@ final class Persistent
     }
 
     /**
-     * Blocks. In two steps: a connection that is found again tells notices to an object that is gone until PHP has given it
-     * to another, and by then a statement has been sent over it. So it is found once while notices are ignored.
+     * Blocks. PHP has a connection tell notices to an object that a request ends with, and the connection does not; and it sends a
+     * statement over one that is found again before it names another object. So notices are ignored in a request, from now on to its
+     * end, that has such a connection. One that is new is found again at once, without that, or it would write them to standard error.
+     *
+     * PHP also frees a connection that was lost and can't be had anew, whoever has an object of it: there must be none by then.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c php_pgsql_do_connect
      *
@@ -46,14 +49,32 @@ final class Persistent
      */
     public function connect(): array
     {
-        $ignores = ini_set('pgsql.ignore_notice', '1');
-        try {
-            [$first, $warning] = Warnings::of(fn() => pg_pconnect($this->conninfo));
-        } finally {
-            ini_set('pgsql.ignore_notice', (string) $ignores);
+        ini_set('pgsql.ignore_notice', '1');
+        $kept = self::kept();
+        [$connection, $warning] = Warnings::of(fn() => pg_pconnect($this->conninfo));
+        if ($connection !== false && pg_connection_status($connection) !== \PGSQL_CONNECTION_OK) {
+            $warning = (string) strtok(pg_last_error($connection), "\n");
+            pg_close($connection);
+            $connection = false;
         }
+        if ($connection === false || self::kept() === $kept) {
+            return [$connection, $warning];
+        }
+        ini_set('pgsql.ignore_notice', '0');
+        try {
+            return Warnings::of(fn() => pg_pconnect($this->conninfo));
+        } finally {
+            ini_set('pgsql.ignore_notice', '1');
+        }
+    }
 
-        return $first === false ? [false, $warning] : Warnings::of(fn() => pg_pconnect($this->conninfo));
+    /** How many PHP keeps in this process, which it tells nowhere else. */
+    private static function kept(): int
+    {
+        ob_start();
+        (new \ReflectionExtension('pgsql'))->info();
+
+        return preg_match('/Active Persistent Links\D+(\d+)/', (string) ob_get_clean(), $links) === 1 ? (int) $links[1] : 0;
     }
 
     /** @return array<string, mixed> without the password */

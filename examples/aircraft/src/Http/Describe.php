@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Aircraft\Http;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Response;
+
+/** GET /openapi.json: all this, described. */
+final readonly class Describe implements RequestHandlerInterface
+{
+    private const FILE = __DIR__ . '/../../openapi.json';
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        return Response::file(self::FILE, $request, 'application/json');
+    }
+}

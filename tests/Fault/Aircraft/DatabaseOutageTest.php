@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Aircraft;
+
+use Aircraft\Migrations;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Tests\Aircraft\RunsAircraft;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Nginx;
+use Spindle\Tests\Scale;
+use Spindle\Tests\WebServer;
+use Symfony\Component\Process\Process;
+
+/** PostgreSQL is restarted, or killed and started again, while clients write. */
+final class DatabaseOutageTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use Nginx;
+    use RunsAircraft;
+    use RunsServe;
+    use WebServer;
+
+    private const CLIENTS = 8;
+
+    private ?Process $program = null;
+
+    protected function deadline(): int
+    {
+        return 60 + 10 * Scale::of(20);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testUnderTheServerClientsAreToldToComeBackAndWhatTheyWereToldIsTrue(): void
+    {
+        $dsn = $this->startDatabase();
+        $this->serve($this->aircraft(['DATABASE_URL' => $dsn, 'AIRCRAFT_CONNECTIONS' => '4']), ['--processes', '2']);
+        $this->goThroughOutages($this->address, $dsn);
+    }
+
+    #[RequiresPhpExtension('pgsql')]
+    #[RequiresPhpExtension('sockets')]
+    public function testUnderFpmClientsAreToldToComeBackAndWhatTheyWereToldIsTrue(): void
+    {
+        $dsn = $this->startDatabase();
+        $this->startFpm("pm.max_children = 3\nenv[DATABASE_URL] = \"{$dsn}\"");
+        $page = \dirname(__DIR__, 3) . '/examples/aircraft/public/index.php';
+        $address = $this->startNginx(<<<NGINX
+            keepalive_requests 1000000;
+            location / {
+                include /etc/nginx/fastcgi_params;
+                fastcgi_param SCRIPT_FILENAME {$page};
+                fastcgi_pass unix:{$this->path('socket')};
+            }
+            NGINX);
+        $this->goThroughOutages("tcp://{$address}", $dsn);
+    }
+
+    /** @return string its DSN */
+    private function startDatabase(): string
+    {
+        $this->program = Host::start(OutageProgram::class . '::run', [$this->path(), Scale::of(20)]);
+        Eventually::holds(fn(): bool => is_file($this->path('dsn')), 'PostgreSQL runs', 20);
+        $dsn = (string) file_get_contents($this->path('dsn'));
+        $connection = PostgresConnection::connect($dsn);
+        (new Migrations($connection))->run();
+        $connection->close();
+
+        return $dsn;
+    }
+
+    private function goThroughOutages(string $address, string $dsn): void
+    {
+        $load = new CrudLoad($address);
+        $load->start(self::CLIENTS);
+        $late = [];
+        for ($outage = 1; $outage <= Scale::of(20); ++$outage) {
+            $this->awaitAcknowledged($load);
+            touch($this->path("go{$outage}"));
+            Eventually::holds(fn(): bool => is_file($this->path("back{$outage}")), 'PostgreSQL is back', 30);
+            $back = hrtime(true);
+            $this->awaitAcknowledged($load);
+            array_push($late, ...array_filter($load->refused, static fn(array $refusal): bool => $refusal[0] > $back));
+        }
+        $load->stop();
+
+        self::assertSame([], $load->wrong);
+        self::assertSame([], $load->unanswered);
+        self::assertSame([], $late, 'refused though PostgreSQL was back');
+        $connection = PostgresConnection::connect($dsn);
+        $titles = array_column($connection->query('SELECT number, title FROM aircraft')->all(), 'title', 'number');
+        $connection->close();
+        self::assertSame([], $load->contradictions($titles));
+        touch($this->path('stop'));
+        self::assertSame(0, $this->program?->wait(), (string) $this->program?->getErrorOutput());
+    }
+
+    private function awaitAcknowledged(CrudLoad $load): void
+    {
+        $before = $load->acknowledged;
+        Eventually::holds(static fn(): bool => $load->acknowledged >= $before + 10 * self::CLIENTS, 'clients write', 30);
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
+
+/** What PHP keeps for the next request, and the server that ends meanwhile. */
+#[RequiresPhpExtension('pgsql')]
+#[RequiresPhpExtension('sockets')]
+final class PersistentFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    public function testAServerThatIsGoneWhenAConnectionIsFoundAgainIsAnExceptionAndNoCrash(): void
+    {
+        self::assertSame(['gone' => ConnectionFailedException::class, 'back' => 1], Host::call(self::class . '::findItAgain'));
+    }
+
+    /** @return array<string, mixed> */
+    public static function findItAgain(): array
+    {
+        $cluster = TemporaryCluster::start();
+        $options = PostgresOptions::of($cluster->dsn())->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]);
+        $open = static fn(): Session => (new Sessions($options))->open(null);
+        $open()->close();
+        $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
+        $cluster->kill();
+        array_map(static fn(int $pid): bool => posix_kill($pid, \SIGKILL), $children);
+        $found = [];
+        try {
+            $open();
+        } catch (ConnectionFailedException $failure) {
+            $found['gone'] = $failure::class;
+        }
+        $cluster->restart();
+        $session = $open();
+        $found['back'] = $session->query('SELECT 1')->value();
+        $session->close();
+
+        return $found;
+    }
+}

@@ -1,0 +1,176 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Aircraft;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\ReceivedResponse;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Nginx;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
+
+use function Amp\Future\await;
+
+/** Two servers behind nginx with examples/aircraft/deploy/nginx-balancer.conf. */
+final class BalancerTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use Nginx;
+    use OwnDirectory;
+    use RunsServe;
+
+    private const CONFIGURATION = __DIR__ . '/../../../examples/aircraft/deploy/nginx-balancer.conf';
+
+    /** Each request is in a file, and answered when there is another file, or after a while. */
+    private const APP = <<<'PHP'
+        return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            file_put_contents('seen', "{$request->getMethod()} {$request->getUri()->getPath()} {$request->getServerParams()['SERVER_PORT']}\n", FILE_APPEND | LOCK_EX);
+            if ($request->getUri()->getPath() === '/slow') {
+                for ($end = hrtime(true) + 8_000_000_000; !file_exists('go') && hrtime(true) < $end; clearstatcache()) {
+                    Amp\delay(0.01);
+                }
+            }
+            return Spindle\Http\Response::text($request->getServerParams()['SERVER_PORT']);
+        };
+        PHP;
+
+    /** The one that is started first. */
+    private ?Process $first = null;
+
+    #[After(6)]
+    protected function stopFirst(): void
+    {
+        if ($this->first?->isRunning() === true) {
+            $this->first->signal(\SIGKILL);
+            $this->first->wait();
+        }
+        $this->first = null;
+    }
+
+    public function testAServerThatStopsAnswersWhatItHas(): void
+    {
+        [$balancer, $firstPort, $otherPort] = $this->balance();
+        $answers = $this->askBoth($balancer);
+        $this->first?->signal(\SIGTERM);
+        Eventually::holds(fn(): bool => str_contains((string) $this->first?->getErrorOutput(), 'Stopping'), 'it stops');
+        for ($i = 0; $i < 6; ++$i) {
+            self::assertSame($otherPort, $this->send($balancer, $i % 2 === 0 ? 'GET' : 'POST', '/')->body, 'the other one is asked instead');
+        }
+        touch($this->path('go'));
+        $answered = await($answers);
+
+        self::assertSame(['GET 200', 'GET 200', 'POST 200', 'POST 200'], self::statuses($answered));
+        self::assertEqualsCanonicalizing(
+            ["GET /slow {$firstPort}", "GET /slow {$otherPort}", "POST /slow {$firstPort}", "POST /slow {$otherPort}"],
+            $this->seenSlow(),
+            'each was sent once',
+        );
+        Eventually::holds(fn(): bool => $this->first?->isRunning() === false, 'it has ended', 10);
+        self::assertSame(0, $this->first?->getExitCode());
+    }
+
+    public function testWhatWasSentToAServerThatDiesIsRepeatedUnlessItIsAPost(): void
+    {
+        [$balancer, $firstPort, $otherPort] = $this->balance();
+        $answers = $this->askBoth($balancer);
+        $this->first?->signal(\SIGKILL);
+        Eventually::holds(fn(): bool => \count($this->seenSlow()) >= 5, 'one of them is repeated', 10);
+        touch($this->path('go'));
+        $answered = await($answers);
+
+        self::assertSame(['GET 200', 'GET 200', 'POST 200', 'POST 502'], self::statuses($answered));
+        self::assertEqualsCanonicalizing(
+            ["GET /slow {$firstPort}", "GET /slow {$otherPort}", "GET /slow {$otherPort}", "POST /slow {$firstPort}", "POST /slow {$otherPort}"],
+            $this->seenSlow(),
+            'no POST was sent twice',
+        );
+    }
+
+    public function testWhatNginxIsToldInItsContainerItUnderstands(): void
+    {
+        $balancer = $this->startNginxWith(fn(string $address): string => strtr((string) file_get_contents(\dirname(self::CONFIGURATION) . '/nginx-fpm.conf'), [
+            'listen 8086;' => "listen {$address};",
+            'fastcgi_params;' => '/etc/nginx/fastcgi_params;',
+            'fpm:9000' => 'unix:' . $this->path('nobody'),
+        ]));
+
+        self::assertSame(502, $this->send($balancer, 'GET', '/aircraft')->status, 'FPM is not there');
+    }
+
+    /** @return array{string, string, string} nginx's address, and the ports of both servers */
+    private function balance(): array
+    {
+        $this->first = $this->serve(self::APP, ['--processes', '1']);
+        $first = str_replace('tcp://', '', $this->address);
+        $this->serve(self::APP, ['--processes', '1']);
+        $other = str_replace('tcp://', '', $this->address);
+        $balancer = $this->startNginxWith(static fn(string $address): string => strtr((string) file_get_contents(self::CONFIGURATION), [
+            'listen 80;' => "listen {$address};",
+            '127.0.0.1:8085' => $first,
+            '127.0.0.1:8095' => $other,
+        ]));
+
+        return [$balancer, self::port($first), self::port($other)];
+    }
+
+    private static function port(string $address): string
+    {
+        return substr((string) strrchr($address, ':'), 1);
+    }
+
+    /**
+     * Has each server handle a GET and a POST, which are sent to them in turn.
+     *
+     * @return array<string, Future<ReceivedResponse>>
+     */
+    private function askBoth(string $balancer): array
+    {
+        $answers = [];
+        foreach (['GET', 'GET', 'POST', 'POST'] as $number => $method) {
+            $answers["{$number} {$method}"] = Async::run(fn(): ReceivedResponse => $this->send($balancer, $method, '/slow'))->ignore();
+            Eventually::holds(fn(): bool => \count($this->seenSlow()) > $number, 'it was sent to one of them');
+        }
+
+        return $answers;
+    }
+
+    private function send(string $balancer, string $method, string $target): ReceivedResponse
+    {
+        $client = $this->clients[] = RawClient::connect("tcp://{$balancer}");
+
+        return $client->request($method, $target, "Connection: close\r\n", $method === 'POST' ? 'x' : '')->response();
+    }
+
+    /** @return list<string> requests that servers have begun to handle */
+    private function seenSlow(): array
+    {
+        return array_values(array_filter(Text::lines($this->path('seen')), static fn(string $line): bool => str_contains($line, '/slow')));
+    }
+
+    /**
+     * @param array<string, ReceivedResponse> $answered by number and method
+     *
+     * @return list<string>
+     */
+    private static function statuses(array $answered): array
+    {
+        $statuses = [];
+        foreach ($answered as $request => $response) {
+            $statuses[] = explode(' ', $request)[1] . " {$response->status}";
+        }
+        sort($statuses);
+
+        return $statuses;
+    }
+}
