@@ -9,7 +9,6 @@ use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
-use Spindle\Bench\Support\Statistics;
 
 /** Each measurement with its contestants, in alternating rounds, as a table. */
 final readonly class Comparison
@@ -84,8 +83,8 @@ final readonly class Comparison
             Column::range(),
             Column::ratioOf('Spindle ÷ it', $series[0]),
             ...self::costs($series[0]),
-            self::figure('p50 ms', 'p50', 2),
-            self::figure('p99 ms', 'p99', 2),
+            Column::raw('p50 ms', 'p50', 2),
+            Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
         ]);
     }
@@ -98,8 +97,8 @@ final readonly class Comparison
         $this->table($series, $what->title(), [
             Column::median('p50 ms', 3),
             Column::range(3),
-            self::figure('p99 ms', 'p99', 3),
-            self::figure('requests/s', 'rate', 0),
+            Column::raw('p99 ms', 'p99', 3),
+            Column::raw('requests/s', 'rate', 0),
             ...self::costs($series[0]),
             ...self::memoryAndClient(),
         ]);
@@ -122,10 +121,10 @@ final readonly class Comparison
             Column::median('requests/s'),
             Column::range(),
             Column::ratioTo('÷ one process', $series[0]),
-            self::figure('CPU µs each', 'cpu', 1),
-            self::percent('of the busiest process, %', 'busiest'),
-            self::figure('p50 ms', 'p50', 2),
-            self::figure('p99 ms', 'p99', 2),
+            Column::raw('CPU µs each', 'cpu', 1),
+            Column::percent('of the busiest process, %', 'busiest'),
+            Column::raw('p50 ms', 'p50', 2),
+            Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
         ]);
     }
@@ -137,8 +136,8 @@ final readonly class Comparison
         $this->table($this->series($what, $idle->measure(...), $what->value), "{$what->title()}: " . self::MANY, [
             Column::median('KB each', 2),
             Column::range(2),
-            self::megabytes('MB before', 'before'),
-            self::megabytes('MB with them', 'after'),
+            Column::megabytes('MB before', 'before'),
+            Column::megabytes('MB with them', 'after'),
         ]);
     }
 
@@ -155,11 +154,11 @@ final readonly class Comparison
         );
         $this->report->table(\sprintf('%s, %d connections: %s requests', $what->title(), $connections, number_format($this->options->count)), Rounds::run([$series], 1), [
             Column::median('growth, %', 2),
-            self::megabytes('MB after a tenth', 'tenth', 2),
-            self::megabytes('at the end', 'end', 2),
-            self::megabytes('at most', 'most', 2),
-            self::figure('requests', 'requests', 0),
-            self::figure('requests/s', 'rate', 0),
+            Column::megabytes('MB after a tenth', 'tenth', 2),
+            Column::megabytes('at the end', 'end', 2),
+            Column::megabytes('at most', 'most', 2),
+            Column::raw('requests', 'requests', 0),
+            Column::raw('requests/s', 'rate', 0),
         ]);
     }
 
@@ -172,10 +171,10 @@ final readonly class Comparison
         $this->table($series, \sprintf('%s: %d and %d, a deadline of %d s', $what->title(), $load->connections, self::MANY, $this->options->deadline), [
             Column::median('p99 ÷ without them', 2),
             Column::range(2),
-            self::figure('p99 ms without', 'before', 2),
-            self::figure('with them', 'during', 2),
-            self::figure('closed', 'closed', 0),
-            self::figure('the last after s', 'last', 1),
+            Column::raw('p99 ms without', 'before', 2),
+            Column::raw('with them', 'during', 2),
+            Column::raw('closed', 'closed', 0),
+            Column::raw('the last after s', 'last', 1),
         ]);
     }
 
@@ -204,19 +203,13 @@ final readonly class Comparison
      */
     private function one(string $label, \Closure $start, \Closure $measure, string $context): Series
     {
-        return new Series($label, static function (Series $series) use ($start, $measure): float {
+        return Outcome::series($label, static function () use ($start, $measure): Outcome {
             $server = $start();
             try {
-                $outcome = $measure($server);
+                return $measure($server);
             } finally {
                 $server->stop();
             }
-            $series->record(['figure' => $outcome->figure, 'right' => $outcome->problems === []] + $outcome->raw);
-            if ($outcome->problems !== []) {
-                $series->note('not all right: ' . implode(', ', $outcome->problems));
-            }
-
-            return $outcome->figure;
         }, $context);
     }
 
@@ -237,8 +230,8 @@ final readonly class Comparison
     private static function costs(Series $spindle): array
     {
         return [
-            self::figure('CPU µs each', 'cpu', 1),
-            Column::figure('CPU, Spindle ÷ it', static fn(Series $one): ?float => Statistics::ofRatios(self::byRound($spindle, 'cpu'), self::byRound($one, 'cpu'))?->median, 2),
+            Column::raw('CPU µs each', 'cpu', 1),
+            Column::rawRatioOf('CPU, Spindle ÷ it', 'cpu', $spindle),
         ];
     }
 
@@ -246,38 +239,9 @@ final readonly class Comparison
     private static function memoryAndClient(): array
     {
         return [
-            self::megabytes('MB', 'memory'),
-            self::percent('client, % of a core', 'client'),
+            Column::megabytes('MB', 'memory'),
+            Column::percent('client, % of a core', 'client'),
         ];
-    }
-
-    private static function percent(string $title, string $name): Column
-    {
-        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), 100.0), 0);
-    }
-
-    private static function megabytes(string $title, string $name, int $decimals = 1): Column
-    {
-        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), 1 / (1 << 20)), $decimals);
-    }
-
-    /** A figure of the raw data. */
-    private static function figure(string $title, string $name, int $decimals): Column
-    {
-        return Column::figure($title, static fn(Series $one): ?float => $one->medianOf($name), $decimals);
-    }
-
-    /** @return array<int, float> a figure of the raw data; there is one for each round that succeeded */
-    private static function byRound(Series $series, string $name): array
-    {
-        ['values' => $values, 'raw' => $raw] = $series->toArray();
-
-        return array_combine(array_keys($values), array_map(static fn(array $one): float => is_numeric($one[$name] ?? null) ? (float) $one[$name] : 0.0, $raw));
-    }
-
-    private static function scaled(?float $value, float $factor): ?float
-    {
-        return $value === null ? null : $value * $factor;
     }
 
     /** @return array<string, string> who asks, and what matters of those who answer */

@@ -36,12 +36,12 @@ final readonly class ComparisonOptions
     public static function of(Options $options): self
     {
         return new self(
-            array_map(Measurement::from(...), self::names($options, 'only', array_column(Measurement::cases(), 'value'))),
+            array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
             $options->int('n', 10),
             $options->int('connections'),
             $options->int('rounds'),
-            self::seconds($options->text('seconds')),
-            $options->text('peers') === 'none' ? [] : array_map(Contestant::from(...), self::names($options, 'peers', array_column(self::PEERS, 'value'))),
+            $options->seconds('seconds'),
+            $options->text('peers') === 'none' ? [] : array_map(Contestant::from(...), $options->names('peers', array_column(self::PEERS, 'value'))),
             array_map(self::file(...), $options->all('autoload')),
             $options->int('deadline'),
         );
@@ -65,31 +65,6 @@ final readonly class ComparisonOptions
             'peers' => array_column($this->peers, 'value'),
             'deadline' => $this->deadline,
         ];
-    }
-
-    /**
-     * @param non-empty-list<string> $allowed
-     *
-     * @return non-empty-list<string>
-     *
-     * @throws UsageException
-     */
-    private static function names(Options $options, string $name, array $allowed): array
-    {
-        $names = $options->text($name) === 'all' ? $allowed : $options->list($name);
-        $wrong = array_values(array_diff($names, $allowed));
-
-        return $names !== [] && $wrong === []
-            ? $names
-            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
-    }
-
-    /** @throws UsageException */
-    private static function seconds(string $text): float
-    {
-        return preg_match('/^\d{1,6}(?:\.\d+)?$/D', $text) === 1 && (float) $text >= 0.1
-            ? (float) $text
-            : throw new UsageException("option --seconds: '{$text}' is not allowed; give a number from 0.1");
     }
 
     /** @throws UsageException */

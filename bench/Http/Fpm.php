@@ -9,7 +9,7 @@ use Spindle\Bench\Support\Program;
 /** nginx and PHP-FPM, with configurations of their own and a Unix socket between them that nobody else can reach. */
 final readonly class Fpm
 {
-    /** Processes of PHP, as many all the time. */
+    /** Processes of PHP, where nothing else is asked for. */
     public const WORKERS = 2;
 
     /** Where a user's PATH often does not lead. */
@@ -34,22 +34,31 @@ final readonly class Fpm
         return strtr($nginx, ['nginx version: ' => '']) . ', PHP ' . (preg_match('/^PHP Version => (\S+)/m', $fpm, $match) === 1 ? $match[1] : '?') . " {$opcache} OPcache";
     }
 
-    /** @return list<non-empty-list<string>> */
-    public static function commands(Site $site, PrivateDirectory $directory): array
+    /** Whether its PHP has an extension. */
+    public static function has(string $extension): bool
     {
-        $nginx = $directory->write('nginx.conf', self::nginxConfiguration($site, $directory));
-        $fpm = $directory->write('fpm.conf', self::fpmConfiguration($directory));
+        return preg_match("/^{$extension}$/m", self::output([...self::command(), '-m'])) === 1;
+    }
+
+    /** @return list<non-empty-list<string>> */
+    public static function commands(FpmPool $pool, PrivateDirectory $directory): array
+    {
+        $nginx = $directory->write('nginx.conf', self::nginxConfiguration($pool, $directory));
+        $fpm = $directory->write('fpm.conf', self::fpmConfiguration($pool, $directory));
 
         return [
-            [...self::command(), '-F', '-y', $fpm, ...(self::isRoot() ? ['-R'] : [])],
+            [...self::command(), ...$pool->options, '-F', '-y', $fpm, ...(self::isRoot() ? ['-R'] : [])],
             [(string) self::nginx(), '-p', $directory->path, '-e', "{$directory->path}/nginx.log", '-c', $nginx],
         ];
     }
 
-    private static function fpmConfiguration(PrivateDirectory $directory): string
+    private static function fpmConfiguration(FpmPool $pool, PrivateDirectory $directory): string
     {
-        $workers = self::WORKERS;
         $backlog = Site::BACKLOG;
+        $environment = '';
+        foreach ($pool->environment as $name => $value) {
+            $environment .= "env[{$name}] = \"" . addcslashes($value, '"\\') . "\"\n";
+        }
 
         return <<<INI
             [global]
@@ -58,29 +67,31 @@ final readonly class Fpm
             listen = {$directory->path}/fpm.sock
             listen.backlog = {$backlog}
             pm = static
-            pm.max_children = {$workers}
+            pm.max_children = {$pool->workers}
+            {$environment}
             INI;
     }
 
-    private static function nginxConfiguration(Site $site, PrivateDirectory $directory): string
+    private static function nginxConfiguration(FpmPool $pool, PrivateDirectory $directory): string
     {
         // A master that is root gives its workers to another user, who may not enter the directory.
         $user = self::isRoot() ? 'user root;' : '';
-        $listen = $site->address() . ($site->isTls() ? ' ssl' : '') . ' backlog=' . Site::BACKLOG;
-        $tls = $site->isTls() ? "ssl_certificate {$site->certificate}; ssl_certificate_key {$site->key};" : '';
-        $page = __DIR__ . "/page/{$site->work->value}.php";
+        $listen = $pool->address . ($pool->certificate !== null ? ' ssl' : '') . ' backlog=' . Site::BACKLOG;
+        $tls = $pool->certificate !== null ? "ssl_certificate {$pool->certificate}; ssl_certificate_key {$pool->key};" : '';
 
         return <<<NGINX
             daemon off;
             {$user}
-            worker_processes auto;
+            worker_processes {$pool->nginx};
             pid {$directory->path}/nginx.pid;
             error_log {$directory->path}/nginx.log;
             events { worker_connections 2048; }
             http {
                 access_log off;
                 keepalive_requests 1000000000;
-                client_header_timeout {$site->deadline}s;
+                client_header_timeout {$pool->deadline}s;
+                client_max_body_size 0;
+                fastcgi_read_timeout 600s;
                 client_body_temp_path {$directory->path}/nginx.body;
                 proxy_temp_path {$directory->path}/nginx.proxy;
                 fastcgi_temp_path {$directory->path}/nginx.fastcgi;
@@ -91,7 +102,7 @@ final readonly class Fpm
                     {$tls}
                     location / {
                         fastcgi_pass unix:{$directory->path}/fpm.sock;
-                        fastcgi_param SCRIPT_FILENAME {$page};
+                        fastcgi_param SCRIPT_FILENAME {$pool->page};
                         fastcgi_param QUERY_STRING \$query_string;
                         fastcgi_param REQUEST_METHOD \$request_method;
                         fastcgi_param REQUEST_URI \$request_uri;

@@ -10,7 +10,8 @@ final readonly class Load
     /** What {@see WrkRun::awaitMark()} waits for. */
     public const MARK = 'mark';
 
-    private const DONE = <<<'LUA'
+    /** Has wrk say what {@see WrkResult} reads. */
+    public const DONE = <<<'LUA'
         done = function(summary, latency)
             local errors = summary.errors
             io.write(string.format(

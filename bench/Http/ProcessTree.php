@@ -40,11 +40,15 @@ final readonly class ProcessTree
         return array_combine($pids, array_map(static fn(int $pid): float => (new ProcessStatus($pid))->cpu(), $pids));
     }
 
-    /** @return int bytes, what several share divided among them */
-    public function memory(): int
+    /**
+     * @param list<int> $pids
+     *
+     * @return int bytes, what several share divided among them
+     */
+    public static function memoryOf(array $pids): int
     {
         $kilobytes = 0;
-        foreach ($this->pids() as $pid) {
+        foreach ($pids as $pid) {
             $kilobytes += preg_match('/^Pss:\s*(\d+) kB$/m', (string) @file_get_contents("/proc/{$pid}/smaps_rollup"), $match) === 1 ? (int) $match[1] : 0;
         }
 

@@ -11,7 +11,7 @@ use Spindle\Bench\Support\Program;
 final readonly class Servers
 {
     /** Assertions are off, as they are where anything is served. */
-    private const PHP_OPTIONS = [...Program::PHP_OPTIONS, '-d', 'zend.assertions=-1'];
+    public const PHP_OPTIONS = [...Program::PHP_OPTIONS, '-d', 'zend.assertions=-1'];
 
     private ?Certificate $certificate;
 
@@ -31,7 +31,7 @@ final readonly class Servers
         $site = $this->site($work, $withTls ? $this->certificate : null);
         $directory = new PrivateDirectory();
 
-        return new Server($site, $directory, $contestant === Contestant::Fpm ? Fpm::commands($site, $directory) : [[
+        return new Server($site, $directory, $contestant === Contestant::Fpm ? Fpm::commands(FpmPool::of($site), $directory) : [[
             ...self::php(), self::folder() . '/http-contestant.php', $contestant->value, $work->value, ...$site->arguments(),
             ...array_map(static fn(string $file): string => "--autoload={$file}", $this->autoloaders),
         ]]);

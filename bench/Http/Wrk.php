@@ -8,7 +8,7 @@ use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
 
-/** The client: wrk, with one thread. */
+/** The client: wrk. */
 final readonly class Wrk
 {
     private const NAME = 'wrk';
@@ -41,11 +41,21 @@ final readonly class Wrk
     /** @param float $seconds at most */
     public function start(Server $server, Load $load, float $seconds): WrkRun
     {
-        $script = $server->directory->write(self::SCRIPT, $load->script($server->site->address()));
+        return $this->startScript($load->script($server->site->address()), $server->directory, $server->site->url(), 1, $load->connections, $seconds, self::TIMEOUT);
+    }
+
+    /**
+     * @param string $script  in Lua
+     * @param float  $seconds at most
+     * @param int    $timeout seconds after which an answer is an error
+     */
+    public function startScript(string $script, PrivateDirectory $directory, string $url, int $threads, int $connections, float $seconds, int $timeout): WrkRun
+    {
+        $file = $directory->write(self::SCRIPT, $script);
 
         return Signals::hold(fn(): WrkRun => new WrkRun([
-            $this->program, '-t1', "-c{$load->connections}", '-d' . ((int) ceil($seconds) + self::SPARE), '--timeout', self::TIMEOUT . 's',
-            '-s', $script, $server->site->url(),
+            $this->program, "-t{$threads}", "-c{$connections}", '-d' . ((int) ceil($seconds) + self::SPARE), '--timeout', "{$timeout}s",
+            '-s', $file, $url,
         ]));
     }
 

@@ -51,11 +51,19 @@ final class WrkRun
         }
     }
 
-    /** @return bool whether another mark of its script has come; false when it has ended */
-    public function awaitMark(): bool
+    /**
+     * @param (\Closure(): void)|null $look is called every so often meanwhile
+     *
+     * @return bool whether another mark of its script has come; false when it has ended
+     */
+    public function awaitMark(?\Closure $look = null): bool
     {
         $mark = Load::MARK . "\n";
-        while (!str_contains($this->said, $mark) && $this->read());
+        while (!str_contains($this->said, $mark) && $this->read()) {
+            if ($look !== null) {
+                $look();
+            }
+        }
         [$before, $after] = explode($mark, $this->said, 2) + [1 => null];
         $this->said = $before . $after;
 
@@ -65,11 +73,19 @@ final class WrkRun
     /** @throws \RuntimeException when it said no figures */
     public function stop(): WrkResult
     {
-        $this->interrupt();
-        while ($this->read());
+        return WrkResult::of($this->finish());
+    }
+
+    /** @return string all that it has said, once it has ended */
+    public function finish(): string
+    {
+        // It may not have been ready for the first.
+        do {
+            $this->interrupt();
+        } while ($this->read());
         $this->end();
 
-        return WrkResult::of($this->said);
+        return $this->said;
     }
 
     /** @return float CPU seconds that it has used, once it has ended */

@@ -43,12 +43,12 @@ final readonly class ComparisonOptions
     public static function of(Options $options): self
     {
         return new self(
-            array_map(Measurement::from(...), self::names($options, 'only', array_column(Measurement::cases(), 'value'))),
+            array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
             $options->has('n') ? $options->int('n') : null,
             $options->has('connections') ? $options->ints('connections', 1) : [],
             $options->has('fibers') ? $options->ints('fibers', 1) : [],
             $options->int('rounds'),
-            $options->text('peers') === 'none' ? [] : self::names($options, 'peers', Contestant::PEERS),
+            $options->text('peers') === 'none' ? [] : $options->names('peers', Contestant::PEERS),
             $options->int('bytes', 1024),
             $options->int('limit'),
         );
@@ -97,22 +97,5 @@ final readonly class ComparisonOptions
             'bytes' => $this->bytes,
             'limit' => $this->limit,
         ];
-    }
-
-    /**
-     * @param non-empty-list<string> $allowed
-     *
-     * @return non-empty-list<string>
-     *
-     * @throws UsageException
-     */
-    private static function names(Options $options, string $name, array $allowed): array
-    {
-        $names = $options->text($name) === 'all' ? $allowed : $options->list($name);
-        $wrong = array_values(array_diff($names, $allowed));
-
-        return $names !== [] && $wrong === []
-            ? $names
-            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
     }
 }

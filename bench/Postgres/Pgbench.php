@@ -30,35 +30,55 @@ final readonly class Pgbench
     public function run(Load $load, int $count): array
     {
         $times = $this->pipeline ? self::PIPELINE : 1;
-        $transactions = max(1, intdiv($count, $this->connections * $times));
-        $script = (string) tempnam(sys_get_temp_dir(), 'spindle-pgbench-');
-        file_put_contents($script, $this->script($load, $times));
+        $result = $this->runScript($this->script($load, $times), max(1, intdiv($count, $this->connections * $times)));
+
+        return ['rate' => $times * $result['rate'], 'count' => $times * $result['count'], 'right' => $result['right']];
+    }
+
+    /**
+     * @param string                $script       in its own language: a transaction
+     * @param int                   $transactions of each connection
+     * @param array<string, string> $variables    of the script
+     *
+     * @return array{rate: float, count: int, right: bool} transactions a second, and how many in all
+     *
+     * @throws \RuntimeException when it fails
+     */
+    public function runScript(string $script, int $transactions, array $variables = []): array
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-pgbench-');
+        file_put_contents($file, $script);
         foreach (array_intersect_key($this->target->parameters, self::VARIABLES) as $name => $value) {
             putenv(self::VARIABLES[$name] . "={$value}");
         }
         try {
-            [$status, $output] = Program::run($this->command($script, $transactions));
+            [$status, $output] = Program::run($this->command($file, $transactions, $variables));
         } finally {
-            unlink($script);
+            unlink($file);
         }
         if ($status !== 0 || preg_match('/^tps = ([\d.]+) \(without/m', $output, $rate) !== 1) {
             throw new \RuntimeException("pgbench ended with {$status}: {$output}");
         }
 
         return [
-            'rate' => $times * (float) $rate[1],
-            'count' => $times * $transactions * $this->connections,
+            'rate' => (float) $rate[1],
+            'count' => $transactions * $this->connections,
             'right' => preg_match('~^number of transactions actually processed: (\d+)/\1$~m', $output) === 1,
         ];
     }
 
-    /** @return list<string> */
-    private function command(string $script, int $transactions): array
+    /**
+     * @param array<string, string> $variables
+     *
+     * @return list<string>
+     */
+    private function command(string $script, int $transactions, array $variables): array
     {
         ['host' => $host, 'port' => $port, 'user' => $user, 'dbname' => $database] = $this->target->parameters;
 
         return [
             (string) self::program(), '-n', '-M', 'prepared', '-c', (string) $this->connections, '-j', '1', '-t', (string) $transactions,
+            ...array_map(static fn(string $name, string $value): string => "-D{$name}={$value}", array_keys($variables), $variables),
             '-f', $script, '-h', $host, '-p', $port, '-U', $user, $database,
         ];
     }

@@ -47,15 +47,16 @@ final readonly class Server
     /**
      * @param int  $connections that a contestant has at most
      * @param bool $withTls     whether it is to have TLS
+     * @param array<string, string|int|float|bool> $settings of postgresql.conf, beyond or instead of the usual
      *
      * @throws UsageException when there is none to be had
      */
-    public static function start(int $connections, bool $withTls): self
+    public static function start(int $connections, bool $withTls, array $settings = []): self
     {
         $certificate = $withTls && \extension_loaded('openssl') ? Certificate::make() : null;
         try {
             $cluster = TemporaryCluster::start(
-                self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE)],
+                $settings + self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE)],
                 new TemporaryClusterOptions(certificate: $certificate?->file, key: $certificate?->keyFile),
             );
         } catch (ClusterException $failure) {

@@ -47,6 +47,32 @@ final readonly class Column
         return new self($title, static fn(Series $series): ?string => self::number($figure($series), $decimals));
     }
 
+    /** A figure of the raw data. */
+    public static function raw(string $title, string $name, int $decimals, float $factor = 1.0): self
+    {
+        return self::figure($title, static function (Series $series) use ($name, $factor): ?float {
+            $median = $series->medianOf($name);
+
+            return $median === null ? null : $factor * $median;
+        }, $decimals);
+    }
+
+    public static function percent(string $title, string $name): self
+    {
+        return self::raw($title, $name, 0, 100.0);
+    }
+
+    public static function megabytes(string $title, string $name, int $decimals = 1): self
+    {
+        return self::raw($title, $name, $decimals, 1 / (1 << 20));
+    }
+
+    /** The base by the series, of a figure of the raw data. */
+    public static function rawRatioOf(string $title, string $name, Series $base, int $decimals = 2): self
+    {
+        return self::figure($title, static fn(Series $series): ?float => Statistics::ofRatios($base->byRound($name), $series->byRound($name))?->median, $decimals);
+    }
+
     public function cell(Series $series): string
     {
         return ($this->cell)($series) ?? self::NOTHING;

@@ -128,6 +128,33 @@ final readonly class Options
         return $numbers !== [] ? $numbers : throw new UsageException("option --{$name}: '' is not allowed; give one or more whole numbers between commas");
     }
 
+    /**
+     * @param non-empty-list<string> $allowed
+     *
+     * @return non-empty-list<string> those that were asked for; all of them for "all"
+     *
+     * @throws UsageException
+     */
+    public function names(string $name, array $allowed): array
+    {
+        $names = $this->text($name) === 'all' ? $allowed : $this->list($name);
+        $wrong = array_values(array_diff($names, $allowed));
+
+        return $names !== [] && $wrong === []
+            ? $names
+            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
+    }
+
+    /** @throws UsageException when it is not a number of seconds */
+    public function seconds(string $name): float
+    {
+        $text = $this->text($name);
+
+        return preg_match('/^\d{1,6}(?:\.\d+)?$/D', $text) === 1 && (float) $text >= 0.1
+            ? (float) $text
+            : throw new UsageException("option --{$name}: '{$text}' is not allowed; give a number from 0.1");
+    }
+
     private static function toInt(string $name, string $text, int $minimum): int
     {
         $dashes = \strlen($name) === 1 ? '-' : '--';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What a benchmark prints: where it ran, tables, warnings; and the raw data as JSON, when a file is named. */
+/** What a benchmark prints: where it ran, tables, warnings; the raw data as JSON and all of it as a page, when files are named. */
 final class Report
 {
     /** @var list<Series> */
@@ -13,11 +13,18 @@ final class Report
     /** @var list<string> */
     private array $warnings = [];
 
+    /** @var list<string> of the page */
+    private array $html = [];
+
+    /** @var array<string, string> before anything was measured */
+    private readonly array $environment;
+
     /**
      * @param array<string, mixed> $options what was asked for
      */
     public function __construct(private readonly array $options)
     {
+        $this->environment = Environment::describe();
         Environment::print();
         $warning = Environment::warning();
         $this->warnings = $warning === null ? [] : [$warning];
@@ -33,9 +40,25 @@ final class Report
             static fn(Series $one): array => [$one->label, ...array_map(static fn(Column $column): string => $column->cell($one), $columns)],
             $series,
         );
-        echo "\n{$title}\n\n", Table::markdown(['', ...array_map(static fn(Column $column): string => $column->title, $columns)], $rows);
+        $this->rows($title, ['', ...array_map(static fn(Column $column): string => $column->title, $columns)], $rows);
         $this->series = [...$this->series, ...$series];
         $this->warnings = array_merge($this->warnings, ...array_map(static fn(Series $one): array => $one->problems(), $series));
+    }
+
+    /**
+     * @param list<string>       $titles
+     * @param list<list<string>> $rows
+     */
+    public function rows(string $title, array $titles, array $rows): void
+    {
+        echo "\n{$title}\n\n", Table::markdown($titles, $rows);
+        $this->html[] = Table::html($title, $titles, $rows);
+    }
+
+    /** @param string $svg for the page, below the last table */
+    public function chart(string $svg): void
+    {
+        $this->html[] = "<figure>\n{$svg}</figure>\n";
     }
 
     public function warn(string $warning): void
@@ -43,21 +66,33 @@ final class Report
         $this->warnings[] = $warning;
     }
 
-    /** @param string $json the file that raw data goes to; '' for none */
-    public function finish(string $json = ''): void
+    /**
+     * @param string $json the file that raw data goes to; '' for none
+     * @param string $html the file that the page goes to; '' for none
+     */
+    public function finish(string $json = '', string $html = '', string $title = ''): void
     {
         $this->warnOfWideFigures();
         foreach ($this->warnings as $number => $warning) {
             echo $number === 0 ? "\n" : '', "Warning: {$warning}\n";
         }
+        $this->write($json, $html, $title);
+    }
+
+    /** Writes what there is so far, so that a run that does not come to its end was not for nothing. */
+    public function write(string $json, string $html = '', string $title = ''): void
+    {
         if ($json !== '') {
             $data = [
-                'environment' => Environment::describe(),
+                'environment' => $this->environment,
                 'options' => $this->options,
                 'series' => array_map(static fn(Series $one): array => $one->toArray(), $this->series),
                 'warnings' => $this->warnings,
             ];
             file_put_contents($json, json_encode($data, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR) . "\n");
+        }
+        if ($html !== '') {
+            file_put_contents($html, Page::of($title, $this->environment + $this->options, $this->html, $this->warnings));
         }
     }
 

@@ -88,6 +88,12 @@ final class Series
         return $values === [] ? null : Statistics::of(array_map(floatval(...), $values))->median;
     }
 
+    /** @return array<int, float> a figure of the raw data; there is one for each round that succeeded */
+    public function byRound(string $figure): array
+    {
+        return array_combine(array_keys($this->values), array_map(static fn(array $one): float => is_numeric($one[$figure] ?? null) ? (float) $one[$figure] : 0.0, $this->raw));
+    }
+
     /** @return list<string> */
     public function problems(): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A Markdown table whose columns also line up as plain text. */
+/** A table, as Markdown whose columns also line up as plain text, and as HTML. */
 final class Table
 {
     /**
@@ -23,6 +23,22 @@ final class Table
             static fn(array $cells): string => '| ' . implode(' | ', array_map(self::pad(...), array_keys($cells), $cells, $widths)) . ' |',
             [$titles, $rule, ...$rows],
         )) . "\n";
+    }
+
+    /**
+     * @param list<string>       $titles
+     * @param list<list<string>> $rows
+     */
+    public static function html(string $title, array $titles, array $rows): string
+    {
+        return '<h2>' . Page::text($title) . "</h2>\n<div class=\"wide\"><table>\n<thead>" . self::row('th', $titles) . "</thead>\n<tbody>"
+            . implode('', array_map(static fn(array $row): string => self::row('td', $row), $rows)) . "</tbody>\n</table></div>\n";
+    }
+
+    /** @param list<string> $texts */
+    private static function row(string $tag, array $texts): string
+    {
+        return '<tr>' . implode('', array_map(static fn(string $text): string => "<{$tag}>" . Page::text($text) . "</{$tag}>", $texts)) . "</tr>\n";
     }
 
     private static function pad(int $column, string $text, int $width): string

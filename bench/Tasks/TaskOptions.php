@@ -47,12 +47,12 @@ final readonly class TaskOptions
         }
 
         return new self(
-            array_map(TaskMeasurement::from(...), self::names($options, 'only', array_column(TaskMeasurement::cases(), 'value'))),
+            array_map(TaskMeasurement::from(...), $options->names('only', array_column(TaskMeasurement::cases(), 'value'))),
             $options->has('n') ? $options->int('n') : null,
             $options->ints('workers', 1),
             $options->int('rounds'),
-            array_map(static fn(string $name): WorkerContext => $contexts[ucfirst($name)], self::names($options, 'contexts', array_map(strtolower(...), array_keys($contexts)))),
-            $options->text('peers') === 'none' ? [] : self::names($options, 'peers', self::PEERS),
+            array_map(static fn(string $name): WorkerContext => $contexts[ucfirst($name)], $options->names('contexts', array_map(strtolower(...), array_keys($contexts)))),
+            $options->text('peers') === 'none' ? [] : $options->names('peers', self::PEERS),
             $options->int('bytes'),
             $options->int('iterations'),
             $pumice,
@@ -75,22 +75,5 @@ final readonly class TaskOptions
             'pumice' => $this->pumice,
             'limit' => $this->limit,
         ];
-    }
-
-    /**
-     * @param non-empty-list<string> $allowed
-     *
-     * @return non-empty-list<string>
-     *
-     * @throws UsageException
-     */
-    private static function names(Options $options, string $name, array $allowed): array
-    {
-        $names = $options->text($name) === 'all' ? $allowed : $options->list($name);
-        $wrong = array_values(array_diff($names, $allowed));
-
-        return $names !== [] && $wrong === []
-            ? $names
-            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
     }
 }

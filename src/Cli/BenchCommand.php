@@ -46,6 +46,13 @@ final class BenchCommand extends Command
           <info>spindle bench http --only text,echo --autoload ../peers/vendor/autoload.php</info>
           <info>spindle bench http --only soak -n 10000000 --json soak.json</info>
 
+        Serves the aircraft application of examples/ by Spindle and by nginx with PHP-FPM, on the same
+        database:
+
+          <info>spindle bench aircraft --html report.html</info>
+          <info>spindle bench aircraft --only crud --rounds 1 --json crud.json</info>
+          <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
+
         Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
 
           <info>spindle bench contexts</info>
@@ -54,35 +61,38 @@ final class BenchCommand extends Command
         Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'contexts' => 'contexts.php'];
+    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'contexts' => 'contexts.php'];
 
     /** By name: the script's option, a shortcut, the help. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak [default: 3000 commands; 1000000 requests; the others have a number for each]'],
+        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; the others have a number for each]'],
         'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http: measurements of each contestant [default: 5]'],
+        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http, aircraft: measurements of each contestant [default: 5]'],
         'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
         'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
         'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
         'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
-        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls [default: all]'],
+        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk [default: all]'],
         'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
         'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
-        'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]'],
+        'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]; aircraft: of Spindle to the database in latency and sleep [default: 100]'],
         'fibers' => ['--fibers', null, 'postgres: that share these connections, between commas [default: some of 1, 64 and 256]'],
         'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]'],
         'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
         'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
         'limit' => ['--limit', null, 'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]'],
         'dsn' => ['--dsn', null, 'postgres: the server to measure, by a DSN [default: a temporary cluster]'],
-        'seconds' => ['--seconds', null, 'http: of load for each measurement [default: 3]'],
+        'clients' => ['--clients', null, 'aircraft: at once [default: 50]'],
+        'cycles' => ['--cycles', null, 'aircraft: of each client of crud [default: 200]'],
+        'seconds' => ['--seconds', null, 'http, aircraft: of load for each measurement [default: 3; aircraft: 5]'],
         'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
         'deadline' => ['--deadline', null, 'http: seconds for the head of a request, which slow clients do not keep [default: 10]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],
         'json' => ['--json', null, 'Write the raw data to this file'],
+        'html' => ['--html', null, 'aircraft: write a report with charts to this file'],
     ];
 
     public function __construct()

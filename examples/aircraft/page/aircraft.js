@@ -331,6 +331,7 @@ const connect = () => {
   const events = new EventSource('/aircraft/events');
   events.onopen = () => {
     become('live', 'Live');
+    refresh();
     setTimeout(refresh, AGAIN.failed); // the server listens a moment after it has begun to answer
   };
   for (const change of ['added', 'updated', 'deleted']) {

@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Http\Wrk;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+
+/** What all measurements have: the database, the servers, the client, the report. */
+final class Bench
+{
+    /** Workers of FPM where nobody has looked for the best number. */
+    private const WORKERS = 4;
+
+    /** @var array<string, int> the best number of workers, by contestant */
+    private array $workers = [];
+
+    /** @param list<Contestant> $peers those behind FPM that take part */
+    public function __construct(
+        public readonly ComparisonOptions $options,
+        public readonly Database $database,
+        public readonly Servers $servers,
+        public readonly Wrk $wrk,
+        public readonly Report $report,
+        public readonly array $peers,
+    ) {}
+
+    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false): Setup
+    {
+        $workers = $contestant->isFpm() && $workers === 0 ? $this->workers[$contestant->value] ?? self::WORKERS : $workers;
+
+        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed);
+    }
+
+    /** From now on setup() gives it so many workers. */
+    public function chooseWorkers(Contestant $contestant, int $workers): void
+    {
+        $this->workers[$contestant->value] = $workers;
+    }
+
+    /**
+     * Measured on a fresh server, with the table as it is at the beginning.
+     *
+     * @param \Closure(Served): Outcome $measure
+     */
+    public function series(Setup $setup, \Closure $measure, string $context, ?string $label = null): Series
+    {
+        return Outcome::series($label ?? $setup->label(), fn(): Outcome => $this->with($setup, $measure), $context);
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(Served): T $do
+     *
+     * @return T
+     */
+    public function with(Setup $setup, \Closure $do): mixed
+    {
+        $this->database->restore();
+        $served = $this->servers->start($setup);
+        try {
+            return $do($served);
+        } finally {
+            $served->processes->stop();
+        }
+    }
+
+    /**
+     * @param list<Series> $series
+     *
+     * @return list<Series> the same, measured
+     */
+    public function rounds(array $series): array
+    {
+        return Rounds::run($series, $this->options->rounds);
+    }
+
+    /**
+     * @param list<Series>              $series
+     * @param \Closure(Series): ?float  $figure
+     *
+     * @return array<string, float|null> for a chart
+     */
+    public static function figures(array $series, \Closure $figure): array
+    {
+        return array_combine(array_map(static fn(Series $one): string => $one->label, $series), array_map($figure, $series));
+    }
+}

@@ -1,0 +1,103 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Load as HttpLoad;
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Series;
+
+/** Light requests while heavy ones are under way all the time. */
+final readonly class Certificates
+{
+    /** Light requests a second. */
+    private const RATE = 200;
+
+    /** Heavy ones at once. */
+    private const HEAVY = 4;
+
+    private const LIGHT_TARGET = '/aircraft/S-000001';
+    private const HEAVY_TARGET = '/aircraft/S-000002/certificate';
+
+    /** Seconds for a certificate; seconds after which requests of either kind are under way. */
+    private const PATIENCE = 60;
+    private const BEGINNING = 0.5;
+
+    public function __construct(private Bench $bench) {}
+
+    public function run(): void
+    {
+        $series = [
+            $this->series($this->bench->setup(Contestant::Spindle, isTimed: true), 'Spindle, workers on its core'),
+            $this->series($this->bench->setup(Contestant::Spindle, onBoth: true, isTimed: true), 'Spindle, workers on both cores'),
+            ...array_map(fn(Contestant $one): Series => $this->series($this->bench->setup($one)), array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))),
+        ];
+        $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [
+            Column::median('p99 ÷ alone', 2),
+            Column::range(2),
+            Column::raw('p50 ms alone', 'p50Alone', 2),
+            Column::raw('with', 'p50', 2),
+            Column::raw('p99 ms alone', 'p99Alone', 2),
+            Column::raw('with', 'p99', 2),
+            Column::raw('longest ms alone', 'longestAlone', 2),
+            Column::raw('with', 'longest', 2),
+            Column::raw("the loop's longest gap, ms, alone", 'gapAlone', 1),
+            Column::raw('when workers start', 'gapStart', 1),
+            Column::raw('with', 'gap', 1),
+            Column::raw('certificates/s', 'certificates', 1),
+        ]);
+        foreach (['p99Alone' => 'alone', 'p99' => 'while certificates are rendered'] as $name => $when) {
+            $this->bench->report->chart(BarChart::svg("p99 of light requests {$when}, ms", Bench::figures($series, static fn(Series $one): ?float => $one->medianOf($name)), 2));
+        }
+    }
+
+    private function series(Setup $setup, ?string $label = null): Series
+    {
+        return $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $setup->isTimed), 'certificates', $label);
+    }
+
+    private function measure(Served $served, bool $isTimed): Outcome
+    {
+        $this->light($served, self::BEGINNING);
+        $times = [hrtime(true)];
+        $alone = $this->light($served, $this->bench->options->seconds);
+        $times[] = hrtime(true);
+        // The first one starts the workers.
+        $isRight = str_contains($served->get(self::HEAVY_TARGET), '</svg>');
+        $times[] = hrtime(true);
+        $script = "wrk.path = '" . self::HEAVY_TARGET . "'\n" . HttpLoad::DONE;
+        $heavy = $this->bench->wrk->startScript($script, $served->directory, $served->url(), 1, self::HEAVY, $this->bench->options->seconds, self::PATIENCE);
+        $heavy->last(self::BEGINNING);
+        $times[] = hrtime(true);
+        $beside = $this->light($served, $this->bench->options->seconds);
+        $times[] = hrtime(true);
+        $certificates = $heavy->stop();
+        $gap = static fn(int $phase): float => 1e3 * LoopGaps::longest($served->directory, $times[$phase], $times[$phase + 1]);
+
+        return new Outcome($alone['p99'] > 0.0 ? $beside['p99'] / $alone['p99'] : 0.0, [
+            'p50Alone' => $alone['p50'],
+            'p50' => $beside['p50'],
+            'p99Alone' => $alone['p99'],
+            'p99' => $beside['p99'],
+            'longestAlone' => $alone['longest'],
+            'longest' => $beside['longest'],
+            'requests' => $beside['count'],
+            'certificates' => $certificates->rate(),
+        ] + ($isTimed ? ['gapAlone' => $gap(0), 'gapStart' => $gap(1), 'gap' => $gap(3)] : []), [
+            ...$alone['problems'],
+            ...$beside['problems'],
+            // Where none came to its end in so short a time, they were under way nevertheless.
+            ...($certificates->requests === 0 ? [] : array_map(static fn(string $problem): string => "certificates: {$problem}", $certificates->problems())),
+            ...($isRight ? [] : ['there is no certificate']),
+        ]);
+    }
+
+    /** @return array{p50: float, p99: float, longest: float, count: int, problems: list<string>} */
+    private function light(Served $served, float $seconds): array
+    {
+        return OpenLoop::get($served->address, self::LIGHT_TARGET, '"MSN 10001"', self::RATE, $seconds);
+    }
+}

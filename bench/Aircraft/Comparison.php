@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Aircraft\Fleet;
+use Revolt\EventLoop;
+use Spindle\Bench\Http\Fpm;
+use Spindle\Bench\Http\Wrk;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\UsageException;
+
+/** The measurements that were asked for, one after the other. */
+final class Comparison
+{
+    private const TITLE = 'The aircraft application: fiber server, database and workers together, beside PHP-FPM';
+
+    /** Connections that contestants have to the database at most, beside those that are asked for. */
+    private const CONNECTIONS = 400;
+
+    public function __construct(private readonly ComparisonOptions $options) {}
+
+    /**
+     * Measures, prints, and writes what files are named for.
+     *
+     * @throws UsageException when what it needs is not there
+     */
+    public function run(string $json = '', string $html = ''): void
+    {
+        if (!class_exists(Fleet::class)) {
+            throw new UsageException('the aircraft application is not part of this installation; take a checkout of Spindle with its development packages');
+        }
+        $wrk = new Wrk();
+        $cores = Cores::find();
+        $peers = array_values(array_filter($this->options->peers(), static fn(Contestant $one): bool => $one->missing() === null));
+        $database = Database::start($this->options->connections + $this->options->clients + self::CONNECTIONS);
+        try {
+            $facts = $database->describe() + [
+                'Client' => "{$wrk->describe()}, a thread for each client, on the same machine",
+                'Cores in use' => $cores->describe(),
+                'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
+            ] + ($peers === [] ? [] : ['FPM' => Fpm::describe()]);
+            $report = new Report($this->options->toArray() + $facts);
+            foreach ($facts as $name => $text) {
+                printf("%-8s %s\n", $name, $text);
+            }
+            $this->tellWhoIsMissing();
+            $cores->move([(int) getmypid(), ...$database->processes()]);
+            $bench = new Bench($this->options, $database, new Servers($cores), $wrk, $report, $peers);
+            foreach ($this->options->only as $what) {
+                match ($what) {
+                    Measurement::Crud => (new Crud($bench))->run(),
+                    Measurement::Latency => (new Latency($bench))->run(),
+                    Measurement::Sleep => (new Sleeping($bench))->run(),
+                    Measurement::Certificates => (new Certificates($bench))->run(),
+                    Measurement::Bulk => (new Bulk($bench))->run(),
+                };
+                $report->write($json, $html, self::TITLE);
+            }
+            $report->finish($json, $html, self::TITLE);
+        } finally {
+            $database->stop();
+        }
+    }
+
+    private function tellWhoIsMissing(): void
+    {
+        $reasons = [];
+        foreach ($this->options->peers() as $one) {
+            if ($one->missing() !== null) {
+                $reasons[] = "{$one->label()}: not available: {$one->missing()}\n";
+            }
+        }
+        echo $reasons === [] ? '' : "\n" . implode('', $reasons);
+    }
+}

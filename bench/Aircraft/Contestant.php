@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Fpm;
+
+/** Who serves the aircraft. */
+enum Contestant: string
+{
+    case Spindle = 'spindle';
+    case SpindleOnTwo = 'spindle-2';
+    case SpindleAnnouncing = 'spindle-events';
+    case Fpm = 'fpm';
+    case Preloaded = 'fpm-preloaded';
+    case Plain = 'fpm-plain';
+
+    /** What --peers names, beside pgbench. */
+    public const PEERS = [self::Fpm, self::Preloaded, self::Plain];
+
+    /** What tables call it. */
+    public function label(int $workers = 0): string
+    {
+        return match ($this) {
+            self::Spindle => 'Spindle, one core',
+            self::SpindleOnTwo => 'Spindle, two cores',
+            self::SpindleAnnouncing => 'Spindle, one core, changes announced',
+            self::Fpm => 'nginx + PHP-FPM, the same handlers',
+            self::Preloaded => 'nginx + PHP-FPM, the same handlers, preloaded',
+            self::Plain => 'nginx + PHP-FPM, plain PHP',
+        } . ($workers > 0 ? ", {$workers} workers" : '');
+    }
+
+    public function isFpm(): bool
+    {
+        return \in_array($this, self::PEERS, true);
+    }
+
+    /** Why it can't take part here; null when it can. */
+    public function missing(): ?string
+    {
+        return match (true) {
+            !$this->isFpm() => null,
+            Fpm::missing() !== null => Fpm::missing(),
+            $this === self::Plain && !Fpm::has('pdo_pgsql') => 'the PHP of php-fpm has no pdo_pgsql',
+            !Fpm::has('pgsql') => 'the PHP of php-fpm has no pgsql',
+            default => null,
+        };
+    }
+}

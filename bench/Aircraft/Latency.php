@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+
+/** The load of {@see Crud} with a database that is far away, where a process of FPM waits for each answer. */
+final readonly class Latency
+{
+    /** By milliseconds, how many times as many clients as usual. */
+    private const DELAYS = [5 => 1, 50 => 8];
+
+    /** Seconds of load before it counts, and of a trial, at most. */
+    private const WARM_UP = 1.0;
+
+    /** Workers of FPM by which it is found what one more takes; fewer than these are never given. */
+    private const FEW = 2;
+    private const MORE = 8;
+
+    public function __construct(private Bench $bench) {}
+
+    public function run(): void
+    {
+        foreach (self::DELAYS as $milliseconds => $times) {
+            $far = new FarDatabase($this->bench->database->endpoint(), $milliseconds / 1e3);
+            try {
+                $this->compare($milliseconds, $far, new Load($this->bench->wrk, $this->bench->database, $times * $this->bench->options->clients));
+            } finally {
+                $far->close();
+            }
+        }
+    }
+
+    private function compare(int $milliseconds, FarDatabase $far, Load $load): void
+    {
+        $context = "{$milliseconds} ms";
+        $spindle = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $this->bench->options->connections);
+        [$fits, $setups] = [[], [$spindle]];
+        $memory = $this->bench->peers === [] ? 0 : $this->memory($spindle, $load);
+        foreach ($this->bench->peers as $peer) {
+            [$first, $more] = array_map(fn(int $workers): int => $this->memory($this->bench->setup($peer, $far->endpoint, $workers), $load), [self::FEW, self::MORE]);
+            $each = max(1, ($more - $first) / (self::MORE - self::FEW));
+            $workers = max(self::FEW, self::FEW + (int) floor(($memory - $first) / $each));
+            $fits[] = [$workers, $each];
+            $setups[] = $this->bench->setup($peer, $far->endpoint, $workers);
+        }
+        Rounds::say('');
+        $series = array_map(fn(Setup $setup): Series => $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $load, $far), $context), $setups);
+        $this->bench->report->table(
+            "Create, read, update, delete with {$milliseconds} ms on the way to the database and back: {$load->clients} clients, FPM with as many workers as fit into Spindle's memory, at least " . self::FEW,
+            $this->bench->rounds($series),
+            [
+                Column::median('cycles/s', 1),
+                Column::range(1),
+                Column::ratioOf('Spindle ÷ it', $series[0]),
+                Column::raw('p50 ms', 'p50', 1),
+                Column::raw('p99 ms', 'p99', 1),
+                Column::raw('CPU ms a cycle', 'cpu', 3),
+                Column::megabytes('MB', 'memory'),
+                Column::raw('connections', 'connections', 0),
+                Column::percent('client, % of a core', 'client'),
+                Column::percent('the delay, %', 'line'),
+            ],
+        );
+        $this->bench->report->chart(BarChart::svg("Cycles a second, {$milliseconds} ms on the way to the database and back", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 1));
+        $this->tellNeeds($milliseconds, $series, $fits);
+    }
+
+    /** @return int bytes of all processes under load, at most */
+    private function memory(Setup $setup, Load $load): int
+    {
+        Rounds::say("{$setup->label()}: its memory");
+
+        try {
+            return (int) $this->bench->with($setup, fn(Served $served): Outcome => $load->last($served, min(2 * self::WARM_UP, $this->bench->options->seconds)))->raw['memory'];
+        } catch (\RuntimeException) {
+            return 0; // the measurement will tell why
+        }
+    }
+
+    private function measure(Served $served, Load $load, FarDatabase $far): Outcome
+    {
+        $load->last($served, min(self::WARM_UP, $this->bench->options->seconds));
+        // Who queues requests still works on those whose clients have left, and comes to this one when they are done.
+        $served->isRight();
+        $before = $this->bench->database->count();
+        $cpu = $far->cpu();
+        $outcome = $load->last($served, $this->bench->options->seconds);
+        $line = ($far->cpu() - $cpu) / max(1e-3, (float) $outcome->raw['seconds']);
+        $served->isRight();
+        $left = $this->bench->database->count() - $before;
+
+        return new Outcome($outcome->figure, $outcome->raw + ['line' => $line], [
+            ...$outcome->problems,
+            ...($left >= 0 && $left <= $load->clients ? [] : ["{$left} aircraft are left of {$load->clients} clients, who had one each at most"]),
+        ], $outcome->more);
+    }
+
+    /**
+     * What FPM would need to be as fast, if workers cost nothing but their memory.
+     *
+     * @param list<Series>             $series
+     * @param list<array{int, float}>  $fits   workers, and the bytes of each further one
+     */
+    private function tellNeeds(int $milliseconds, array $series, array $fits): void
+    {
+        $rate = $series[0]->statistics()?->median;
+        $own = $series[0]->medianOf('memory');
+        $rows = [];
+        foreach ($fits as $i => [$workers, $each]) {
+            $theirs = $series[$i + 1]->statistics()?->median;
+            $memory = $series[$i + 1]->medianOf('memory');
+            if ($rate !== null && $own !== null && $theirs > 0.0 && $memory !== null) {
+                $needed = max($workers, (int) ceil($rate / ($theirs / $workers)));
+                $bytes = $memory + ($needed - $workers) * $each;
+                $rows[] = [$series[$i + 1]->label, (string) $needed, number_format($bytes / (1 << 20), 1), number_format($own / $bytes, 2)];
+            }
+        }
+        if ($rows !== []) {
+            $this->bench->report->rows("What FPM would need for Spindle's rate at {$milliseconds} ms, extrapolated: as if each further worker made as many cycles and took as much memory as those that were measured, and no processor", ['', 'workers', 'MB', "Spindle's MB ÷ that"], $rows);
+        }
+    }
+}

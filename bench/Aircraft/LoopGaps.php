@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Revolt\EventLoop;
+use Spindle\Bench\Http\PrivateDirectory;
+
+/**
+ * The time for which a server's event loop does not turn: a timer of a millisecond in its process writes each gap between two
+ * of its calls into a file, with when it ended by the machine's clock.
+ */
+final readonly class LoopGaps
+{
+    public const VARIABLE = 'SPINDLE_BENCH_GAPS';
+
+    private const PERIOD = 0.001;
+
+    /** Nanoseconds that are told of. */
+    private const LEAST = 2_000_000;
+
+    public static function file(PrivateDirectory $directory): string
+    {
+        return "{$directory->path}/gaps";
+    }
+
+    /** In the server's process. */
+    public static function tell(string $file): void
+    {
+        $told = fopen($file, 'a');
+        \assert($told !== false);
+        $last = hrtime(true);
+        EventLoop::unreference(EventLoop::repeat(self::PERIOD, static function () use ($told, &$last): void {
+            $now = hrtime(true);
+            if ($now - $last >= self::LEAST) {
+                fwrite($told, "{$now} " . ($now - $last) . "\n");
+            }
+            $last = $now;
+        }));
+    }
+
+    /** @return float seconds of the longest gap that ended between these two times of hrtime() */
+    public static function longest(PrivateDirectory $directory, int $from, int $to): float
+    {
+        $longest = self::PERIOD;
+        foreach ((array) @file(self::file($directory)) as $line) {
+            [$at, $gap] = explode(' ', (string) $line) + [1 => '0'];
+            if ((int) $at >= $from && (int) $at - (int) $gap <= $to) {
+                $longest = max($longest, (int) $gap / 1e9);
+            }
+        }
+
+        return $longest;
+    }
+}

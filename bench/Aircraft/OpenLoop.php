@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+/**
+ * Requests at times that were fixed before, whether the earlier ones are answered or not. The latency of each counts from when it
+ * was due, so that a server that stands still for a while is charged for all who would have come meanwhile.
+ */
+final class OpenLoop
+{
+    /** Seconds after the last one was due. */
+    private const PATIENCE = 30.0;
+
+    private const PIECE = 65_536;
+
+    /** @var list<resource> */
+    private array $idle = [];
+
+    /** @var array<int, resource> that wait for an answer */
+    private array $waiting = [];
+
+    /** @var array<int, float> when each of those was due */
+    private array $due = [];
+
+    /** @var array<int, string> what has come of its answer */
+    private array $answers = [];
+
+    /** @var list<float> milliseconds */
+    private array $latencies = [];
+
+    private int $wrong = 0;
+
+    private function __construct(private readonly string $address, private readonly string $target, private readonly string $expected) {}
+
+    /**
+     * @param string $expected  that each answer has in it
+     *
+     * @return array{p50: float, p99: float, longest: float, count: int, problems: list<string>} milliseconds
+     */
+    public static function get(string $address, string $target, string $expected, int $rate, float $seconds): array
+    {
+        $loop = new self($address, $target, $expected);
+        $count = (int) ceil($rate * $seconds);
+        $loop->run($count, 1 / $rate);
+        sort($loop->latencies);
+        $answered = \count($loop->latencies);
+        $percentile = static fn(float $share): float => $loop->latencies[max(0, (int) ceil($answered * $share) - 1)] ?? 0.0;
+
+        return ['p50' => $percentile(0.5), 'p99' => $percentile(0.99), 'longest' => $percentile(1.0), 'count' => $count, 'problems' => [
+            ...($answered === $count ? [] : [($count - $answered) . " of {$count} requests had no answer"]),
+            ...($loop->wrong === 0 ? [] : ["{$loop->wrong} wrong answers"]),
+        ]];
+    }
+
+    private function run(int $count, float $interval): void
+    {
+        [$start, $sent] = [self::now() + $interval, 0];
+        $end = $start + $count * $interval + self::PATIENCE;
+        while (($sent < $count || $this->waiting !== []) && ($now = self::now()) < $end) {
+            for (; $sent < $count && ($due = $start + $sent * $interval) <= $now; ++$sent) {
+                $this->send($due);
+            }
+            $left = max(0.0, ($sent < $count ? $start + $sent * $interval : $end) - self::now());
+            if ($this->waiting === []) {
+                usleep((int) ceil($left * 1e6));
+                continue;
+            }
+            [$read, $write, $except] = [$this->waiting, null, null];
+            @stream_select($read, $write, $except, (int) $left, (int) ceil(fmod($left, 1.0) * 1e6));
+            foreach ($read as $id => $client) {
+                $this->read($id, $client);
+            }
+        }
+    }
+
+    private function send(float $due): void
+    {
+        $client = array_pop($this->idle) ?? @stream_socket_client("tcp://{$this->address}");
+        if ($client === false || @fwrite($client, "GET {$this->target} HTTP/1.1\r\nHost: {$this->address}\r\n\r\n") === false) {
+            return;
+        }
+        stream_set_blocking($client, false);
+        [$this->waiting[(int) $client], $this->due[(int) $client], $this->answers[(int) $client]] = [$client, $due, ''];
+    }
+
+    /** @param resource $client */
+    private function read(int $id, mixed $client): void
+    {
+        $this->answers[$id] .= fread($client, self::PIECE);
+        if (!feof($client) && !self::isWhole($this->answers[$id])) {
+            return;
+        }
+        if (self::isWhole($this->answers[$id])) {
+            $this->latencies[] = 1e3 * (self::now() - $this->due[$id]);
+            $this->wrong += str_starts_with($this->answers[$id], 'HTTP/1.1 200 ') && str_contains($this->answers[$id], $this->expected) ? 0 : 1;
+        }
+        unset($this->waiting[$id], $this->due[$id], $this->answers[$id]);
+        if (!feof($client)) {
+            $this->idle[] = $client;
+        }
+    }
+
+    private static function isWhole(string $answer): bool
+    {
+        $head = strpos($answer, "\r\n\r\n");
+        if ($head === false) {
+            return false;
+        }
+
+        return preg_match('/\r\nContent-Length: *(\d+)\r\n/i', substr($answer, 0, $head + 2), $match) === 1
+            ? \strlen($answer) >= $head + 4 + (int) $match[1]
+            : str_ends_with($answer, "0\r\n\r\n");
+    }
+
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+}

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Http\Processes;
+
+/** The aircraft application, served by one contestant. */
+final readonly class Served
+{
+    public Processes $processes;
+
+    /**
+     * Returns when it has answered.
+     *
+     * @param string                       $address  host:port
+     * @param list<non-empty-list<string>> $commands of the processes
+     *
+     * @throws \RuntimeException when it does not, or not what it has to
+     */
+    public function __construct(public string $address, public PrivateDirectory $directory, array $commands)
+    {
+        $this->processes = new Processes($directory, $commands);
+        $this->processes->await($this->isRight(...));
+    }
+
+    public function url(string $path = '/'): string
+    {
+        return "http://{$this->address}{$path}";
+    }
+
+    /** Whether it knows an aircraft that is there. */
+    public function isRight(): bool
+    {
+        return str_contains($this->get('/aircraft/S-000001'), '"MSN 10001"');
+    }
+
+    /** @return string the body of an answer with a status of success, else '' */
+    public function get(string $path): string
+    {
+        return (string) @file_get_contents($this->url($path));
+    }
+}

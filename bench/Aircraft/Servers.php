@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Fpm;
+use Spindle\Bench\Http\FpmPool;
+use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Http\Servers as HttpServers;
+use Spindle\Bench\Http\Site;
+
+/** Starts contestants, each in fresh processes on a port of its own. */
+final readonly class Servers
+{
+    /** Of FPM: no file is looked at again, and a body may have any length. */
+    private const FPM_OPTIONS = ['-d', 'zend.assertions=-1', '-d', 'opcache.validate_timestamps=0', '-d', 'post_max_size=0'];
+
+    public function __construct(private Cores $cores) {}
+
+    /** @throws \RuntimeException when it does not come up */
+    public function start(Setup $setup): Served
+    {
+        $address = Site::HOST . ':' . Site::freePort();
+        $directory = new PrivateDirectory();
+        $commands = $setup->contestant->isFpm() ? self::fpm($setup, $address, $directory) : [self::spindle($setup, $address, $directory)];
+        $before = $this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo);
+
+        return new Served($address, $directory, array_map(static fn(array $command): array => [...$before, ...$command], $commands));
+    }
+
+    /** @return non-empty-list<string> */
+    private static function spindle(Setup $setup, string $address, PrivateDirectory $directory): array
+    {
+        $environment = self::environment($setup) + ($setup->isTimed ? [LoopGaps::VARIABLE => LoopGaps::file($directory)] : []);
+
+        return [
+            'env', ...array_map(static fn(string $name, string $value): string => "{$name}={$value}", array_keys($environment), $environment),
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, self::root() . '/bin/spindle', 'serve',
+            $setup->isTimed ? __DIR__ . '/timed-app.php' : self::root() . '/examples/aircraft/app.php',
+            '--listen', $address, '--processes', $setup->contestant === Contestant::SpindleOnTwo ? '2' : '1', '--quiet',
+        ];
+    }
+
+    /** @return list<non-empty-list<string>> */
+    private static function fpm(Setup $setup, string $address, PrivateDirectory $directory): array
+    {
+        return Fpm::commands(new FpmPool(
+            $address,
+            $setup->contestant === Contestant::Plain ? __DIR__ . '/plain.php' : self::root() . '/examples/aircraft/public/index.php',
+            $setup->workers,
+            '1',
+            environment: self::environment($setup) + ['PLAIN_DSN' => $setup->database->pdo()],
+            options: [...self::FPM_OPTIONS, ...($setup->contestant === Contestant::Preloaded ? self::preloading() : [])],
+        ), $directory);
+    }
+
+    /** @return list<string> */
+    private static function preloading(): array
+    {
+        $user = posix_getpwuid(posix_geteuid())['name'] ?? '';
+
+        return ['-d', 'opcache.preload=' . __DIR__ . '/preload.php', ...(posix_geteuid() === 0 ? ['-d', "opcache.preload_user={$user}"] : [])];
+    }
+
+    /** @return array<string, string> */
+    private static function environment(Setup $setup): array
+    {
+        return [
+            'DATABASE_URL' => $setup->database->dsn(),
+            'AIRCRAFT_CONNECTIONS' => (string) $setup->connections,
+            'AIRCRAFT_EVENTS' => $setup->contestant === Contestant::SpindleAnnouncing ? 'on' : 'off',
+        ];
+    }
+
+    private static function root(): string
+    {
+        return \dirname(__DIR__, 2);
+    }
+}

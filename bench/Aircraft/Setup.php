@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+/** How a contestant serves. */
+final readonly class Setup
+{
+    /**
+     * @param int  $workers     of FPM
+     * @param int  $connections that a process of Spindle may have to the database
+     * @param bool $onBoth      whether it may use both cores
+     * @param bool $isTimed     whether Spindle's event loop is timed, see {@see LoopGaps}
+     */
+    public function __construct(
+        public Contestant $contestant,
+        public Endpoint $database,
+        public int $workers = 0,
+        public int $connections = 10,
+        public bool $onBoth = false,
+        public bool $isTimed = false,
+    ) {}
+
+    public function label(): string
+    {
+        return $this->contestant->label($this->workers);
+    }
+}

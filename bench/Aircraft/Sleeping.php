@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Series;
+
+/** Requests that wait for the database ten times each, side by side. */
+final readonly class Sleeping
+{
+    private const EACH = 10;
+
+    /** By the number of clients of the other measurements. */
+    private const TIMES = 2;
+
+    public function __construct(private Bench $bench) {}
+
+    public function run(): void
+    {
+        $this->compare(1);
+        $this->compare(self::TIMES * $this->bench->options->clients);
+    }
+
+    private function compare(int $clients): void
+    {
+        // Plain PHP has no such request.
+        $contestants = [Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))];
+        $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
+        $series = array_map(fn(Contestant $one): Series => $this->bench->series(
+            $this->bench->setup($one, connections: $connections),
+            fn(Served $served): Outcome => $this->measure($served, $clients),
+            "sleep, {$clients} clients",
+        ), $contestants);
+        $title = \sprintf('pg_sleep(1) %d times in each request: %d %s, %d connections for a process', self::EACH, $clients, $clients === 1 ? 'client' : 'clients at once', $connections);
+        $this->bench->report->table($title, $this->bench->rounds($series), [
+            Column::median('seconds', 2),
+            Column::range(2),
+            Column::raw('connections', 'connections', 0),
+            Column::megabytes('MB', 'memory'),
+        ]);
+        $this->bench->report->chart(BarChart::svg("Seconds: {$title}", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 2));
+    }
+
+    private function measure(Served $served, int $clients): Outcome
+    {
+        $begin = hrtime(true);
+        $bodies = Requests::get($served->address, '/sleep?n=' . self::EACH, $clients);
+        $seconds = (hrtime(true) - $begin) / 1e9;
+        $slept = $uuids = [];
+        foreach ($bodies as $body) {
+            $answers = json_decode($body, true);
+            $slept[] = \is_array($answers) ? array_sum(array_filter(array_column($answers, 'affected'), is_int(...))) : 0;
+            $uuids = [...$uuids, ...(\is_array($answers) ? array_column($answers, 'uuid') : [])];
+        }
+        $wanted = self::EACH * $clients;
+        $problems = array_sum($slept) === $wanted && \count(array_unique($uuids, \SORT_REGULAR)) === $wanted ? [] : [\sprintf('%d of %d were answered, with %d sleeps', \count($bodies), $clients, array_sum($slept))];
+
+        return new Outcome($seconds, ['connections' => $this->bench->database->connections(), 'memory' => $served->processes->memory()], $problems);
+    }
+}

@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Spindle\Bench\Http\ProcessTree;
+
+/** Looks at a server's memory and at its connections to the database, as often as it is let. */
+final class Watch
+{
+    /** Looks after which processes are searched for anew. */
+    private const SEARCH = 10;
+
+    /** @var list<array{float, int}> seconds since the start, and bytes */
+    private array $memory = [];
+
+    private int $connections = 0;
+
+    /** @var list<int> */
+    private array $pids = [];
+
+    private readonly float $start;
+
+    private float $last = 0.0;
+
+    /** @param float $interval seconds between two looks, at least */
+    public function __construct(private readonly Served $served, private readonly Database $database, private readonly float $interval = 0.2)
+    {
+        $this->start = self::now();
+    }
+
+    public function look(): void
+    {
+        $now = self::now();
+        if ($now - $this->last < $this->interval) {
+            return;
+        }
+        $this->last = $now;
+        if (\count($this->memory) % self::SEARCH === 0) {
+            $this->pids = $this->served->processes->pids();
+        }
+        $this->memory[] = [round($now - $this->start, 3), ProcessTree::memoryOf($this->pids)];
+        $this->connections = max($this->connections, $this->database->connections());
+    }
+
+    /** @return int bytes at most */
+    public function most(): int
+    {
+        return max([0, ...array_column($this->memory, 1)]);
+    }
+
+    /** @return int at most */
+    public function connections(): int
+    {
+        return $this->connections;
+    }
+
+    /** @return list<array{float, int}> seconds since the start, and bytes of all processes */
+    public function memory(): array
+    {
+        return $this->memory;
+    }
+
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * The aircraft application with its event loop timed.
+ */
+
+use Spindle\Bench\Aircraft\LoopGaps;
+
+require_once __DIR__ . '/../autoload.php';
+
+LoopGaps::tell((string) getenv(LoopGaps::VARIABLE));
+
+return require __DIR__ . '/../../examples/aircraft/app.php';
