@@ -69,6 +69,7 @@ final readonly class Servers
         return [
             'DATABASE_URL' => $setup->database->dsn(),
             'AIRCRAFT_CONNECTIONS' => (string) $setup->connections,
+            'AIRCRAFT_WAIT' => '60',
             'AIRCRAFT_EVENTS' => $setup->contestant === Contestant::SpindleAnnouncing ? 'on' : 'off',
         ];
     }

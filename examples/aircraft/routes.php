@@ -23,11 +23,11 @@ return [
     ],
     [ // $regexpList
         0 => '{^(?'
-                .'|/aircraft/([^/]++)(?'
-                    .'|(*:28)'
-                    .'|/certificate(*:47)'
-                .')'
-            .')/?$}sD',
+                . '|/aircraft/([^/]++)(?'
+                    . '|(*:28)'
+                    . '|/certificate(*:47)'
+                . ')'
+            . ')/?$}sD',
     ],
     [ // $dynamicRoutes
         28 => [

@@ -34,6 +34,7 @@ use Spindle\Http\MiddlewareStack;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Worker\Executor;
 use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\TaskRetryPolicy;
@@ -80,7 +81,7 @@ final class Services extends Container
     public static function ofServer(Settings $settings): self
     {
         $services = new self($settings);
-        $services[PostgresPool::class] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), $settings->connections);
+        $services[PostgresPool::class] = static fn(): PostgresPool => self::pool(self::databaseOptions($settings), $settings);
         $services[self::FOR_COPIES] = static fn(self $it): PostgresPool => $it->database();
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
@@ -97,9 +98,9 @@ final class Services extends Container
     public static function ofRequest(Settings $settings): self
     {
         $services = new self($settings);
-        $services[PostgresPool::class] = static fn(): PostgresPool => new PostgresPool(
+        $services[PostgresPool::class] = static fn(): PostgresPool => self::pool(
             self::databaseOptions($settings)->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
-            $settings->connections,
+            $settings,
         );
         // ext-pgsql has nothing that takes the data of a COPY as they come.
         $services[self::FOR_COPIES] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), 1);
@@ -172,6 +173,11 @@ final class Services extends Container
         \assert($service instanceof $class);
 
         return $service;
+    }
+
+    private static function pool(PostgresOptions $options, Settings $settings): PostgresPool
+    {
+        return new PostgresPool($options, $settings->connections, new PostgresPoolOptions(acquireTimeout: $settings->wait));
     }
 
     private static function databaseOptions(Settings $settings): PostgresOptions

@@ -15,7 +15,7 @@ final class SettingsTest extends TestCase
 {
     use OwnDirectory;
 
-    private const VARIABLES = ['DATABASE_URL', 'AIRCRAFT_CONNECTIONS', 'AIRCRAFT_EVENTS'];
+    private const VARIABLES = ['DATABASE_URL', 'AIRCRAFT_CONNECTIONS', 'AIRCRAFT_EVENTS', 'AIRCRAFT_WAIT'];
 
     #[After]
     protected function forgetVariables(): void
@@ -27,7 +27,7 @@ final class SettingsTest extends TestCase
     {
         array_map(static fn(string $name): bool => putenv("{$name}="), self::VARIABLES);
 
-        self::assertEquals(new Settings('', 10, true), Settings::ofEnvironment());
+        self::assertEquals(new Settings('', 10, true, 5), Settings::ofEnvironment());
     }
 
     public function testTheyComeFromTheEnvironment(): void
@@ -35,9 +35,10 @@ final class SettingsTest extends TestCase
         putenv('DATABASE_URL=postgres://app:secret@db.test/aircraft');
         putenv('AIRCRAFT_CONNECTIONS=3');
         putenv('AIRCRAFT_EVENTS=off');
+        putenv('AIRCRAFT_WAIT=20');
         $settings = Settings::ofEnvironment();
 
-        self::assertSame(['postgres://app:secret@db.test/aircraft', 3, false], [$settings->database, $settings->connections, $settings->announces]);
+        self::assertSame(['postgres://app:secret@db.test/aircraft', 3, false, 20], [$settings->database, $settings->connections, $settings->announces, $settings->wait]);
         self::assertStringNotContainsString('secret', print_r($settings, true));
     }
 
@@ -45,6 +46,7 @@ final class SettingsTest extends TestCase
     #[TestWith(['AIRCRAFT_CONNECTIONS', '-1'])]
     #[TestWith(['AIRCRAFT_CONNECTIONS', 'ten'])]
     #[TestWith(['AIRCRAFT_CONNECTIONS', '1.5'])]
+    #[TestWith(['AIRCRAFT_WAIT', '0'])]
     #[TestWith(['AIRCRAFT_EVENTS', 'true'])]
     public function testWhatIsWrongIsNamed(string $name, string $value): void
     {
