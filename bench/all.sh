@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures what Spindle's commands, tasks, PostgreSQL client and HTTP server claim, one line of
-# docs/explanation/benchmarks.md after the other.
+# Measures what Spindle's commands, tasks, PostgreSQL client, HTTP server and the application of all of them claim, one
+# line of docs/explanation/benchmarks.md after the other.
 #
 #   bench/all.sh                     everything, small: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
@@ -9,7 +9,8 @@
 #                                    tasks-start contexts postgres-select postgres-unit postgres-update postgres-rows
 #                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
 #                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
-#                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls
+#                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls aircraft-crud
+#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
 #
 # PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, PUMICE the
 # folder of Pumice's source, and AUTOLOAD files, between blanks, by which PHP finds the peers of http. Raw data goes to the
@@ -21,13 +22,13 @@ php=${PHP:-php}
 many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
-seconds=1 soak=100000
+seconds=1 soak=100000 cycles=20 aircraft=100000
 if [ "${1:-}" = --full ]; then
     shift
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
-    seconds=3 soak=10000000
+    seconds=3 soak=10000000 cycles=200 aircraft=1000000
 fi
 
 title() {
@@ -46,6 +47,10 @@ http() {
         set -- "$@" --autoload "$one"
     done
     bench http "$@"
+}
+
+aircraft() {
+    bench aircraft --only "$1" -n "$aircraft" --cycles "$cycles" --seconds "$seconds" --rounds "$rounds" ${JSON:+--html "$JSON/$name.html"}
 }
 
 measure() {
@@ -181,6 +186,21 @@ measure() {
         http-tls)
             title 'Plain text over TLS'
             http tls ;;
+        aircraft-crud)
+            title 'Create, read, update, delete: >= 3 x nginx with FPM, at <= 1/4 of its CPU, in less memory than 4 workers need'
+            aircraft crud ;;
+        aircraft-latency)
+            title 'The same with a far database: >= 20 x with 50 ms'
+            aircraft latency ;;
+        aircraft-sleep)
+            title '/sleep?n=10: <= 1.10 s; 100 clients on 100 connections: <= 12 s'
+            aircraft sleep ;;
+        aircraft-certificates)
+            title 'Light requests beside four certificates: p99 < 3 x, no gap of the loop over 20 ms'
+            aircraft certificates ;;
+        aircraft-bulk)
+            title 'Rows imported and exported: < 16 MB more memory'
+            aircraft bulk ;;
         *)
             echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
             exit 255 ;;
@@ -192,7 +212,7 @@ measure() {
     postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
     postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-idle http-soak http-slow \
-    http-tls
+    http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
 for name; do
     measure "$name"
 done
