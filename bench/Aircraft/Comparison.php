@@ -37,7 +37,7 @@ final class Comparison
         $database = Database::start($this->options->connections + $this->options->clients + self::CONNECTIONS);
         try {
             $facts = $database->describe() + [
-                'Client' => "{$wrk->describe()}, a thread for each client, on the same machine",
+                'Client' => "on the same machine: one process of plain PHP for all clients, and {$wrk->describe()} for certificates",
                 'Cores in use' => $cores->describe(),
                 'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
             ] + ($peers === [] ? [] : ['FPM' => Fpm::describe()]);

@@ -43,7 +43,7 @@ final readonly class Crud
 
     public function __construct(private Bench $bench)
     {
-        $this->load = new Load($bench->wrk, $bench->database, $bench->options->clients);
+        $this->load = new Load($bench->database, $bench->options->clients);
     }
 
     public function run(): void

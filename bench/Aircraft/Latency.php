@@ -30,7 +30,7 @@ final readonly class Latency
         foreach (self::DELAYS as $milliseconds => $times) {
             $far = new FarDatabase($this->bench->database->endpoint(), $milliseconds / 1e3);
             try {
-                $this->compare($milliseconds, $far, new Load($this->bench->wrk, $this->bench->database, $times * $this->bench->options->clients));
+                $this->compare($milliseconds, $far, new Load($this->bench->database, $times * $this->bench->options->clients));
             } finally {
                 $far->close();
             }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** What crud.lua says at its end. */
+/** What {@see CrudClients} say at their end. */
 final readonly class LoadResult
 {
     /** Of a cycle. */
@@ -36,10 +36,10 @@ final readonly class LoadResult
     {
         $said = preg_match('/^\{"cycles":.+\}$/m', $output, $match) === 1 ? json_decode($match[0], true) : null;
         if (!\is_array($said)) {
-            throw new \RuntimeException('wrk said no figures: ' . trim($output));
+            throw new \RuntimeException('The clients said no figures: ' . trim($output));
         }
-        /** @var array{cycles: int, requests: int, us: int, p50: int, p99: int, p999: int, longest: int, errors: array<string, int>} $said */
-        return new self($said['cycles'], $said['requests'], $said['us'] / 1e6, $said['p50'] / 1e3, $said['p99'] / 1e3, $said['p999'] / 1e3, $said['longest'] / 1e3, $said['errors']);
+        /** @var array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>} $said */
+        return new self(...$said);
     }
 
     /** @return list<string> what went wrong */

@@ -72,7 +72,7 @@ const HELP = <<<'TEXT'
 const TRIES = [
     ['ten statements of a second each, side by side', 'GET', '/sleep?n=10', '', ''],
     ['changes as they happen', 'GET', '/aircraft/events', '', ''],
-    ['a document that is rendered by a worker', 'GET', '/aircraft/S-000007/certificate', '', ''],
+    ['a document that is rendered by a worker', 'GET', '/aircraft/S-000000/certificate', '', ''],
     ['what types there are, counted by a pipeline of commands', 'POST', '/reports', '{"by":"title","top":5}', 'application/json'],
     ['all of them, streamed', 'GET', '/aircraft/export', '', ''],
     ['some more, streamed into the table', 'POST', '/aircraft/import', "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 38,2010-05-19\n", 'text/csv'],

@@ -23,19 +23,21 @@ return [
     ],
     [ // $regexpList
         0 => '{^(?'
-                . '|/aircraft/([^/]++)(?'
-                    . '|(*:28)'
-                    . '|/certificate(*:47)'
-                . ')'
-            . ')/?$}sD',
+                .'|/aircraft/(?'
+                    .'|((?!(?:import|export|events)(?:/|$))[^/]+)(?'
+                        .'|(*:65)'
+                    .')'
+                    .'|((?!(?:import|export|events)(?:/|$))[^/]+)/certificate(*:127)'
+                .')'
+            .')/?$}sD',
     ],
     [ // $dynamicRoutes
-        28 => [
+        65 => [
             [['_route' => 'GET /aircraft/{number}', '_handler' => 'Aircraft\\Http\\GetAircraft', '_pattern' => '/aircraft/{number}'], ['number'], ['GET' => 0, 'HEAD' => 1], null, false, true, null],
             [['_route' => 'PUT /aircraft/{number}', '_handler' => 'Aircraft\\Http\\UpdateAircraft', '_pattern' => '/aircraft/{number}'], ['number'], ['PUT' => 0], null, false, true, null],
             [['_route' => 'DELETE /aircraft/{number}', '_handler' => 'Aircraft\\Http\\DeleteAircraft', '_pattern' => '/aircraft/{number}'], ['number'], ['DELETE' => 0], null, false, true, null],
         ],
-        47 => [
+        127 => [
             [['_route' => 'GET /aircraft/{number}/certificate', '_handler' => 'Aircraft\\Http\\RenderCertificate', '_pattern' => '/aircraft/{number}/certificate'], ['number'], ['GET' => 0, 'HEAD' => 1], null, false, false, null],
             [null, null, null, null, false, false, 0],
         ],

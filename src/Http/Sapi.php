@@ -26,10 +26,14 @@ use Spindle\Http\Internal\Server\ResponseWriter;
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
  * Handlers may suspend as they do in the server. Limits and deadlines are those of the web server and of PHP here, but for
- * those on forms; a multipart form that came by POST was parsed by PHP before, within PHP's own.
+ * those on forms; a multipart form that came by POST was parsed by PHP before, within PHP's own. An answer whose body fails
+ * underway has PHP-FPM's process killed where its length was not told, or its client would take it for whole.
  */
 final class Sapi
 {
+    /** SIGKILL, which only ext-pcntl names. */
+    private const KILL = 9;
+
     private function __construct() {}
 
     /**
@@ -91,8 +95,22 @@ final class Sapi
             if ($hasBody) {
                 self::sendBody($body, $length, $exchange);
             }
+        } catch (\Throwable $failure) {
+            $length === null ? self::breakOff() : null;
+            throw $failure;
         } finally {
             $body->close();
+        }
+    }
+
+    /**
+     * Lets nobody take what was sent for whole where its length was not told. PHP-FPM ends every answer in good order, but for that of
+     * a process which is killed; it starts another one then. What was thrown is logged before.
+     */
+    private static function breakOff(): void
+    {
+        if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
+            register_shutdown_function(static fn(): bool => posix_kill(posix_getpid(), self::KILL));
         }
     }
 

@@ -156,7 +156,7 @@ final class Description
     {
         foreach (array_keys(iterator_to_array($this->operations())) as $name) {
             [$of, $pattern] = explode(' ', $name);
-            if ($of === $method && preg_match('~^' . str_replace('\{number\}', '[^/]+', preg_quote($pattern, '~')) . '$~D', $path) === 1) {
+            if ($of === $method && preg_match('~^' . str_replace('\{number\}', '(?!(?:import|export|events)(?:/|$))[^/]+', preg_quote($pattern, '~')) . '$~D', $path) === 1) {
                 return $this->followed(['paths', $pattern, strtolower($method), 'responses', (string) $status]);
             }
         }

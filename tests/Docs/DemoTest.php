@@ -50,7 +50,7 @@ final class DemoTest extends TestCase
 
     public function testTheDemoOfTheAircraftApplicationChecksItselfAndEnds(): void
     {
-        $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', '--json', '--aircraft=500', '--clients=5');
+        $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', '--json', '--aircraft=5', '--clients=5');
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         $result = json_decode($process->getOutput(), true, flags: \JSON_THROW_ON_ERROR);
@@ -58,7 +58,7 @@ final class DemoTest extends TestCase
         self::assertSame(['clients', 'seconds', 'cycles', 'cycles_per_second', 'p50_ms', 'p99_ms', 'errors', 'first_error'], array_keys($result));
         self::assertSame([0, null], [$result['errors'], $result['first_error']]);
         self::assertGreaterThan(0, $result['cycles']);
-        self::assertMatchesRegularExpression('~^PostgreSQL \d\S+ .*has 500 aircraft~m', $process->getErrorOutput());
+        self::assertMatchesRegularExpression('~^PostgreSQL \d\S+ .*has 5 aircraft~m', $process->getErrorOutput());
         self::assertStringContainsString("\nAll of it works.\n", $process->getErrorOutput());
         self::assertStringNotContainsString("\e", $process->getErrorOutput(), 'colours and progress are for terminals');
         self::assertDirectoryDoesNotExist(self::cluster($process->getErrorOutput()));

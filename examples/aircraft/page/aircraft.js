@@ -167,6 +167,9 @@ const refresh = async () => {
     write($('trouble'), '');
     $('aircraft').classList.remove('stale');
   } catch ({ message }) {
+    if (mine < shown) {
+      return;
+    }
     delay = AGAIN.failed;
     write($('trouble'), message);
     $('aircraft').classList.add('stale');
@@ -207,7 +210,10 @@ const close = dialog => {
 };
 
 for (const dialog of document.querySelectorAll('dialog')) {
-  dialog.querySelector('.cancel').addEventListener('click', () => close(dialog));
+  const form = dialog.querySelector('form');
+  const isBusy = () => form.ariaBusy === 'true'; // what is under way is waited for: nobody could tell how it ended
+  dialog.querySelector('.cancel').addEventListener('click', () => isBusy() || close(dialog));
+  dialog.addEventListener('cancel', event => isBusy() && event.preventDefault());
 }
 
 const editor = $('editor');
@@ -230,12 +236,13 @@ onSubmit(editorForm, async () => {
   if (date.validity.badInput) {
     throw new Problem('', 0, [{ field: 'assembly_date', detail: 'is no day of the calendar' }]);
   }
+  const wasThere = edited;
   const particulars = { title: title.value, serial_number: serial.value, assembly_date: date.value === '' ? null : date.value };
-  const stored = edited === null
+  const stored = wasThere === null
     ? await ask('POST', '/aircraft', JSON.stringify({ number: number.value, ...particulars }))
-    : await ask('PUT', path(edited), JSON.stringify(particulars));
+    : await ask('PUT', path(wasThere), JSON.stringify(particulars));
   close(editor);
-  say(`${stored.number} was ${edited === null ? 'added' : 'changed'}.`);
+  say(`${stored.number} was ${wasThere === null ? 'added' : 'changed'}.`);
   await refresh();
 });
 
@@ -244,8 +251,9 @@ const removerForm = remover.querySelector('form');
 let removed = '';
 
 onSubmit(removerForm, async () => {
-  await ask('DELETE', path(removed));
-  say(`${removed} was deleted.`);
+  const number = removed;
+  await ask('DELETE', path(number));
+  say(`${number} was deleted.`);
   await refresh();
   close(remover);
 });
@@ -256,7 +264,8 @@ $('aircraft').addEventListener('click', async ({ target }) => {
   const number = target.closest('tr')?.dataset.number;
   if (wish === 'edit') {
     try {
-      openEditor(await ask('GET', path(number))); // as it is now
+      const aircraft = await ask('GET', path(number)); // as it is now
+      document.querySelector('dialog[open]') ?? openEditor(aircraft);
     } catch ({ message }) {
       say(message);
     }

@@ -61,6 +61,9 @@ final class ChangeFeed
         } catch (CancelledException) {
             // Nobody follows any more.
         } catch (\Throwable $failure) {
+            if ($cancellation->isRequested()) {
+                return; // whoever follows now has another listener
+            }
             $this->stop();
             foreach ($this->followers as $follower) {
                 $follower->fail($failure);

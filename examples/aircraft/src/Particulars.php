@@ -10,6 +10,10 @@ final readonly class Particulars
     private const TITLE = 200;
     private const SERIAL_NUMBER = 64;
 
+    /** The table has the same rules: without control characters, ends of lines and what is no character; not only of spaces. */
+    private const TEXT = '/^[^\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}\x{2029}\x{fffe}\x{ffff}]*$/Du';
+    private const NOT_EMPTY = '/[^\s\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]/u';
+
     private function __construct(public string $title, public string $serialNumber, public ?string $assemblyDate) {}
 
     /**
@@ -46,8 +50,8 @@ final readonly class Particulars
         return match (true) {
             $text === null => 'is missing',
             !\is_string($text) => 'must be a string',
-            preg_match('/^[^\p{C}\p{Zl}\p{Zp}]*$/Du', $text) !== 1 => 'must be text without control characters, in UTF-8',
-            preg_match('/[^\s\p{Z}]/u', $text) !== 1 => 'must not be empty',
+            preg_match(self::TEXT, $text) !== 1 => 'must be text without control characters, in UTF-8',
+            preg_match(self::NOT_EMPTY, $text) !== 1 => 'must not be empty',
             mb_strlen($text) > $most => "must have at most {$most} characters",
             default => null,
         };

@@ -24,9 +24,15 @@ final class RefusedImportException extends \DomainException
     ];
 
     /** @param array<string, string> $faults what is wrong with the line, by field, where it is a field */
-    private function __construct(string $message, public readonly ?int $lineOfFile, public readonly array $faults, public readonly bool $isDuplicate, \Throwable $previous)
+    private function __construct(string $message, public readonly ?int $lineOfFile = null, public readonly array $faults = [], public readonly bool $isDuplicate = false, ?\Throwable $previous = null)
     {
         parent::__construct($message, previous: $previous);
+    }
+
+    /** A line by which PostgreSQL would take the file to end there. */
+    public static function endMark(int $line): self
+    {
+        return new self("Line {$line}: there is nothing but \\. in it; nothing was added", $line);
     }
 
     /** @return self|null null where it is not the file that is wrong */

@@ -25,7 +25,8 @@ final readonly class Reports
     public function count(ReportBy $by, int $top, ?Cancellation $cancellation = null): array
     {
         // Nothing of the line comes from outside but a whole number.
-        $line = "LC_ALL=C; export LC_ALL; sort | uniq -c | sort -k1,1nr -k2 | head -n {$top}";
+        // A shell knows no more of a pipeline than how its last command ended, so the others tell it; that one reads to the end.
+        $line = "LC_ALL=C; export LC_ALL; { sort || kill $$; } | { uniq -c || kill $$; } | { sort -k1,1nr -k2 || kill $$; } | sed -n 1,{$top}p";
         $values = $this->database->copyTo("COPY (SELECT {$by->column()} FROM aircraft) TO STDOUT", $cancellation);
         $result = $this->commands->execute(Command::shell($line)->withInput($values)->withTimeout(self::TIMEOUT), $cancellation)->orThrow();
         preg_match_all('/^ *(\d+) (.*)$/m', $result->stdout(), $found, \PREG_SET_ORDER);

@@ -13,6 +13,11 @@ final readonly class Transfer
 {
     private const COLUMNS = 'number, title, serial_number, assembly_date';
 
+    /** Bytes: sent one by one, rows would take twice as long. */
+    private const PIECE = 65_536;
+
+    private const BYTE_ORDER_MARK = "\u{feff}";
+
     public function __construct(private PostgresLink $database) {}
 
     /**
@@ -27,15 +32,59 @@ final readonly class Transfer
     public function import(iterable $csv, ?Cancellation $cancellation = null): int
     {
         try {
-            return $this->database->copyFrom('COPY aircraft (' . self::COLUMNS . ') FROM STDIN (FORMAT csv, HEADER match)', $csv, $cancellation);
+            return $this->database->copyFrom('COPY aircraft (' . self::COLUMNS . ') FROM STDIN (FORMAT csv, HEADER match)', self::checked($csv), $cancellation);
         } catch (QueryException $refusal) {
             throw RefusedImportException::of($refusal) ?? $refusal;
         }
     }
 
-    /** @return \Generator<string> CSV, as {@see import()} takes it */
+    /** @return \Generator<int, string> CSV, as {@see import()} takes it, in pieces of many rows */
     public function export(?Cancellation $cancellation = null): \Generator
     {
-        return $this->database->copyTo('COPY (SELECT ' . self::COLUMNS . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)', $cancellation);
+        $piece = '';
+        foreach ($this->database->copyTo('COPY (SELECT ' . self::COLUMNS . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)', $cancellation) as $row) {
+            $piece .= $row;
+            if (\strlen($piece) >= self::PIECE) {
+                yield $piece;
+                $piece = '';
+            }
+        }
+        yield $piece;
+    }
+
+    /**
+     * Without the mark that some programs begin a file with.
+     *
+     * Before PostgreSQL 18 a line of "\." ends even a COPY of CSV, and whatever follows is thrown away without a word.
+     *
+     * @param iterable<string> $csv
+     *
+     * @return \Generator<int, string>
+     */
+    private static function checked(iterable $csv): \Generator
+    {
+        $begin = '';
+        $end = null; // of what came before, as much of it as such a line may have there
+        $lines = 1;
+        foreach ($csv as $piece) {
+            if ($end === null) {
+                $begin .= $piece;
+                if (\strlen($begin) < \strlen(self::BYTE_ORDER_MARK)) {
+                    continue;
+                }
+                [$piece, $end] = [str_starts_with($begin, self::BYTE_ORDER_MARK) ? substr($begin, \strlen(self::BYTE_ORDER_MARK)) : $begin, "\n"];
+            }
+            if (preg_match('/[\r\n]\\\\\.[\r\n]/', $end . $piece, $mark, \PREG_OFFSET_CAPTURE) === 1) {
+                throw RefusedImportException::endMark($lines + substr_count(substr($piece, 0, max(0, $mark[0][1] + 1 - \strlen($end))), "\n"));
+            }
+            $end = substr($end . $piece, -3);
+            $lines += substr_count($piece, "\n");
+            yield $piece;
+        }
+        if ($end === null) {
+            yield $begin;
+        } elseif (preg_match('/[\r\n]\\\\\.$/D', $end) === 1) {
+            throw RefusedImportException::endMark($lines);
+        }
     }
 }

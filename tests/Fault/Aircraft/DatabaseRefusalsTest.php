@@ -50,7 +50,7 @@ final class DatabaseRefusalsTest extends TestCase
         }
         $clients = array_map(fn(int $i) => $this->client()->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE), range(1, 5));
         foreach ($clients as $client) {
-            self::assertRefused('The database can not be reached; nothing was changed', $client->response());
+            self::assertRefused('No connection to the database became free in time; nothing was changed', $client->response());
         }
         array_map(static fn(PostgresConnection $connection) => $connection->close(), $others);
         Eventually::holds(fn(): bool => $this->get('/aircraft')->status === 200, 'it has found out', 20);
@@ -105,6 +105,14 @@ final class DatabaseRefusalsTest extends TestCase
         Eventually::holds(static fn(): bool => $sleeping() === 0, 'none does', 4);
         self::assertSame(200, $this->get('/aircraft')->status);
         self::assertSame(0, $sleeping(), 'no more begin');
+    }
+
+    public function testWhoGetsNoConnectionInTimeIsToldSo(): void
+    {
+        $this->serve($this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_WAIT' => '1']), ['--processes', '1']);
+        $client = $this->client()->get('/sleep?n=5');
+
+        self::assertRefused('No connection to the database became free in time; nothing was changed', $client->response());
     }
 
     /** @param string $condition on statements of others that are under way */

@@ -188,6 +188,24 @@ final class PageTest extends TestCase
         self::assertSame([], $page->complaints());
     }
 
+    public function testWhatIsUnderWayIsWaitedForBeforeItsDialogCloses(): void
+    {
+        $this->insert('D-AIMA');
+        $this->insert('D-AIMB');
+        $page = $this->page("const send = window.fetch; window.fetch = async (...all) => { if (all[1].method === 'DELETE') { await new Promise(done => { window.goOn = done; }); } return send(...all); };");
+        $page->awaitRow('D-AIMB');
+        $page->click('[aria-label="Delete D-AIMA"]');
+        $page->click('#remover .main');
+        $page->await('window.goOn');
+        $page->click('#remover .cancel');
+        self::assertTrue($page->evaluate("document.getElementById('remover').open"));
+        $page->evaluate('window.goOn()');
+
+        $page->await("!document.getElementById('remover').open");
+        self::assertSame('D-AIMA was deleted.', $page->evaluate("document.getElementById('message').textContent"));
+        self::assertSame(['D-AIMB'], array_column($this->stored(), 0));
+    }
+
     public function testWhatIsChangedElsewhereAppearsByItself(): void
     {
         $this->insert('D-AIMA');

@@ -96,7 +96,7 @@ final class AircraftBenchTest extends TestCase
         self::needsWrk();
         $process = $this->bench('--only', 'crud', '--cycles', '1000000', '--rounds', '1', '--peers', 'none');
         $process->start();
-        Eventually::holds(fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, 'wrk')) !== [], 'the client sends', 20.0);
+        Eventually::holds(fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, 'crud-clients')) !== [], 'the client sends', 20.0);
         $process->signal(\SIGINT);
         $process->wait();
 

@@ -9,7 +9,6 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\RequestHandlerInterface;
-use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
 /** POST /aircraft/import: a CSV file straight into COPY. */
@@ -21,9 +20,7 @@ final readonly class ImportAircraft implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        if (preg_match('~^text/csv\s*(?:;|$)~Di', $request->getHeaderLine('Content-Type')) !== 1) {
-            throw new HttpException(415, 'The body must be CSV: send it with "Content-Type: text/csv"');
-        }
+        ContentType::ensure($request, 'text/csv', 'CSV', 'text/csv');
 
         return Response::json(['added' => $this->transfer->import(self::pieces($request->getBody()), Leaving::of($request))]);
     }

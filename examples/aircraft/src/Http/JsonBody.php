@@ -20,18 +20,12 @@ final class JsonBody
      */
     public static function of(ServerRequestInterface $request): array
     {
-        if (preg_match('~^application/(?:[\w.-]+\+)?json(?:\s*;|$)~Di', $request->getHeaderLine('Content-Type')) !== 1) {
-            throw new HttpException(415, 'The body must be JSON: send it with "Content-Type: application/json"');
-        }
+        ContentType::ensure($request, 'application/(?:[\w.-]+\+)?json', 'JSON', 'application/json');
         try {
-            $fields = json_decode((string) $request->getBody(), true, self::DEPTH, \JSON_THROW_ON_ERROR);
+            $fields = json_decode((string) $request->getBody(), false, self::DEPTH, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $malformed) {
             throw new HttpException(400, "The body is no JSON: {$malformed->getMessage()}", previous: $malformed);
         }
-        if (!\is_array($fields) || array_is_list($fields) && $fields !== []) {
-            throw new HttpException(400, 'The body must be a JSON object');
-        }
-
-        return $fields;
+        return $fields instanceof \stdClass ? (array) $fields : throw new HttpException(400, 'The body must be a JSON object');
     }
 }

@@ -12,6 +12,6 @@ final readonly class NotFound implements RequestHandlerInterface
 {
     public function handle(ServerRequestInterface $request): never
     {
-        throw new HttpException(404, "There is nothing at {$request->getUri()->getPath()}");
+        throw new HttpException(404, "There is nothing at {$request->getRequestTarget()}");
     }
 }

@@ -12,7 +12,9 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Command\CommandFailedException;
 use Spindle\Http\HttpException;
+use Spindle\LauncherException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -41,13 +43,17 @@ final readonly class Problems implements MiddlewareInterface
             return Problem::of(404, $unknown->getMessage());
         } catch (HttpException $refusal) {
             return Problem::of($refusal->status, $refusal->getMessage(), headers: $refusal->headers);
-        } catch (ConnectionFailedException|ConnectionClosedException|PoolTimeoutException) {
+        } catch (PoolTimeoutException) {
+            return Problem::of(503, 'No connection to the database became free in time; nothing was changed', headers: self::RETRY_AFTER);
+        } catch (ConnectionFailedException|ConnectionClosedException) {
             return Problem::of(503, 'The database can not be reached; nothing was changed', headers: self::RETRY_AFTER);
         } catch (ConnectionLostException) {
-            return Problem::of(503, 'The connection to the database was lost, and nobody knows whether something was changed: look before you try again', headers: self::RETRY_AFTER);
+            $consequence = \in_array($request->getMethod(), ['GET', 'HEAD'], true) ? 'nothing was changed' : 'nobody knows whether something was changed: look before you try again';
+
+            return Problem::of(503, "The connection to the database was lost; {$consequence}", headers: self::RETRY_AFTER);
         } catch (QueryException $refusal) {
             return Problem::of(503, self::condition($refusal) . '; nothing was changed', headers: self::RETRY_AFTER);
-        } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException) {
+        } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException|CommandFailedException|LauncherException) {
             return Problem::of(503, 'The work was interrupted; nothing was changed', headers: self::RETRY_AFTER);
         }
     }

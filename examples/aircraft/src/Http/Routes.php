@@ -28,6 +28,9 @@ final class Routes
         ['GET', '/openapi.json', Describe::class],
     ];
 
+    /** Anything but what is a path of its own: whether it is a number is for the handler to say. */
+    private const NUMBER = '(?!(?:import|export|events)(?:/|$))[^/]+';
+
     private const COMPILED = __DIR__ . '/../../routes.php';
 
     private function __construct() {}
@@ -57,7 +60,7 @@ final class Routes
     {
         $routes = new RouteCollection();
         foreach (self::ALL as [$method, $pattern, $handler]) {
-            $routes->add("{$method} {$pattern}", new Route($pattern, ['_handler' => $handler, '_pattern' => $pattern], methods: $method === 'GET' ? ['GET', 'HEAD'] : [$method]));
+            $routes->add("{$method} {$pattern}", new Route($pattern, ['_handler' => $handler, '_pattern' => $pattern], requirements: ['number' => self::NUMBER], methods: $method === 'GET' ? ['GET', 'HEAD'] : [$method]));
         }
 
         return new CompiledUrlMatcherDumper($routes);

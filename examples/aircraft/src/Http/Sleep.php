@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresLink;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** GET /sleep, or GET /sleep?n=10 for so many side by side: waits for the database, each on a connection of its own. */
+/** GET /sleep, or GET /sleep?n=10 for so many side by side: waits for the database, each on a connection of its own while it sleeps. */
 final readonly class Sleep implements RequestHandlerInterface
 {
     private const MOST = 100;

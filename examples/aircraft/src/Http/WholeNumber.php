@@ -13,8 +13,8 @@ final class WholeNumber
     /** @throws InvalidInputException that names the field, when it is none or out of range */
     public static function of(string $field, mixed $value, int $least, int $most): int
     {
-        $number = \is_int($value) || \is_string($value) ? filter_var($value, \FILTER_VALIDATE_INT, ['options' => ['min_range' => $least, 'max_range' => $most]]) : false;
+        $number = \is_string($value) && preg_match('/^\d{1,18}$/D', $value) === 1 ? (int) $value : $value;
 
-        return $number !== false ? $number : throw new InvalidInputException([$field => "must be a whole number from {$least} to {$most}"]);
+        return \is_int($number) && $number >= $least && $number <= $most ? $number : throw new InvalidInputException([$field => "must be a whole number from {$least} to {$most}"]);
     }
 }

@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Nginx;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
 use Spindle\Tests\WebServer;
 
 final class FpmTest extends AppContract
@@ -17,6 +19,18 @@ final class FpmTest extends AppContract
     use WebServer;
 
     private string $address = '';
+
+    public function testAnAnswerThatBreaksOffIsNotTakenForWhole(): void
+    {
+        try {
+            $this->ask('GET', '/breaks');
+            self::fail('It is taken for whole');
+        } catch (\UnexpectedValueException $broken) {
+            self::assertSame('The answer breaks off after 100000 bytes of its body', $broken->getMessage());
+        }
+        Eventually::holds(fn(): bool => str_contains(implode(Text::lines($this->path('error.log'))), 'in the middle'), 'the log has it');
+        self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
+    }
 
     private function address(): string
     {

@@ -104,6 +104,10 @@ $routes = [
         yield 'two';
     })(), 'text/plain'),
     '/short' => static fn(): ResponseInterface => Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']),
+    '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
+        yield str_repeat('x', 100_000);
+        throw new RuntimeException('in the middle');
+    })(), 'text/plain'),
     '/hesitant' => static fn(): ResponseInterface => new Response(200, [], $hesitant()),
     '/twice' => $refusedTwice,
     '/waits' => static function (): ResponseInterface {
