@@ -130,15 +130,18 @@ final class AircraftBenchTest extends TestCase
         }
     }
 
-    /** @return array<int, string> command lines that name its directory: nginx and FPM overwrite the environment that else tells */
+    /** @return array<int, string> command lines: its directory is in the environment, and in those of nginx and FPM, which overwrite that */
     private function itsProcesses(): array
     {
         $lines = [];
-        foreach (Text::names('/proc') as $pid) {
-            $lines[(int) $pid] = Processes::commandLine((int) $pid);
+        foreach (array_filter(Text::names('/proc'), ctype_digit(...)) as $pid) {
+            $line = Processes::commandLine((int) $pid);
+            if (str_contains($line . @file_get_contents("/proc/{$pid}/environ"), $this->path())) {
+                $lines[(int) $pid] = $line;
+            }
         }
 
-        return array_filter($lines, fn(string $line): bool => str_contains($line, $this->path()));
+        return $lines;
     }
 
     /** Its temporary files are in the directory of the test. */
