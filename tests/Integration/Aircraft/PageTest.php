@@ -196,7 +196,7 @@ final class PageTest extends TestCase
         $page->awaitRow('D-AIMB');
         $page->click('[aria-label="Delete D-AIMA"]');
         $page->click('#remover .main');
-        $page->await('window.goOn');
+        $page->await("typeof window.goOn === 'function'");
         $page->click('#remover .cancel');
         self::assertTrue($page->evaluate("document.getElementById('remover').open"));
         $page->evaluate('window.goOn()');
