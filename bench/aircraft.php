@@ -10,6 +10,7 @@ declare(strict_types=1);
 use Spindle\Bench\Aircraft\Comparison;
 use Spindle\Bench\Aircraft\ComparisonOptions;
 use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
 
 require __DIR__ . '/bootstrap.php';
@@ -36,13 +37,7 @@ $options = Options::read(
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
     throw new UsageException('the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them');
 }
-if (extension_loaded('pcntl')) {
-    pcntl_async_signals(true);
-    foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
-        // Whatever was started ends with the objects that hold it.
-        pcntl_signal($signal, static fn() => exit(128 + $signal));
-    }
-}
+Signals::exitByThem();
 
 $comparisonOptions = ComparisonOptions::of($options);
 [$json, $html] = [$options->output('json'), $options->output('html')];

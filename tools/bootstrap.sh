@@ -21,6 +21,11 @@ have() {
     return 1
 }
 
+# As bootstrap() takes it: Debian keeps it out of PATH.
+postgres_server() {
+    have postgres && echo postgres:postgresql || echo '/usr/lib/postgresql/*/bin/postgres:postgresql'
+}
+
 # Arguments are further commands that have to be there, as COMMAND:DEBIAN-PACKAGE.
 bootstrap() {
     packages=$(missing_packages "$@")

@@ -113,7 +113,7 @@ final class CrudClients
             return;
         }
         $answer = $this->received[$i] .= $bytes;
-        if (!self::isWhole($answer)) {
+        if (!HttpAnswer::isWhole($answer)) {
             return;
         }
         $this->received[$i] = '';
@@ -144,17 +144,6 @@ final class CrudClients
         $title = $this->steps[$i] < 2 ? 'Airbus A320' : 'Airbus A320neo';
 
         return "\"title\":\"{$title}\",\"serial_number\":\"MSN {$i}\",\"assembly_date\":\"1998-04-30\"";
-    }
-
-    private static function isWhole(string $answer): bool
-    {
-        $head = strpos($answer, "\r\n\r\n");
-
-        return $head !== false && match (true) {
-            preg_match('/\r\ncontent-length: *(\d+)\r\n/i', $answer, $length) === 1 => \strlen($answer) - $head - 4 >= (int) $length[1],
-            stripos($answer, "\r\ntransfer-encoding: chunked\r\n") !== false => str_ends_with($answer, "\r\n0\r\n\r\n"),
-            default => true,
-        };
     }
 
     private function fault(string $kind, int $count = 1): void

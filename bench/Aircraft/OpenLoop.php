@@ -89,10 +89,10 @@ final class OpenLoop
     private function read(int $id, mixed $client): void
     {
         $this->answers[$id] .= fread($client, self::PIECE);
-        if (!feof($client) && !self::isWhole($this->answers[$id])) {
+        if (!feof($client) && !HttpAnswer::isWhole($this->answers[$id])) {
             return;
         }
-        if (self::isWhole($this->answers[$id])) {
+        if (HttpAnswer::isWhole($this->answers[$id])) {
             $this->latencies[] = 1e3 * (self::now() - $this->due[$id]);
             $this->wrong += str_starts_with($this->answers[$id], 'HTTP/1.1 200 ') && str_contains($this->answers[$id], $this->expected) ? 0 : 1;
         }
@@ -100,18 +100,6 @@ final class OpenLoop
         if (!feof($client)) {
             $this->idle[] = $client;
         }
-    }
-
-    private static function isWhole(string $answer): bool
-    {
-        $head = strpos($answer, "\r\n\r\n");
-        if ($head === false) {
-            return false;
-        }
-
-        return preg_match('/\r\nContent-Length: *(\d+)\r\n/i', substr($answer, 0, $head + 2), $match) === 1
-            ? \strlen($answer) >= $head + 4 + (int) $match[1]
-            : str_ends_with($answer, "0\r\n\r\n");
     }
 
     private static function now(): float

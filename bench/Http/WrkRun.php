@@ -32,7 +32,7 @@ final class WrkRun
         $this->before = Usage::now()->cpu;
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], \STDERR], $pipes);
         if ($process === false || !isset($pipes[1])) {
-            throw new \RuntimeException('wrk could not be started');
+            throw new \RuntimeException("{$command[0]} could not be started");
         }
         [$this->process, $this->output] = [$process, $pipes[1]];
         stream_set_blocking($this->output, false);

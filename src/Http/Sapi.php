@@ -17,6 +17,7 @@ use Spindle\Http\Internal\Sapi\Environment;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Internal\Launcher\Process\Libc;
 
 /**
  * Runs the application that `spindle serve` runs under PHP-FPM, PHP's built-in server and any other SAPI: one request in
@@ -31,9 +32,6 @@ use Spindle\Http\Internal\Server\ResponseWriter;
  */
 final class Sapi
 {
-    /** SIGKILL, which only ext-pcntl names. */
-    private const KILL = 9;
-
     private function __construct() {}
 
     /**
@@ -110,7 +108,7 @@ final class Sapi
     private static function breakOff(): void
     {
         if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
-            register_shutdown_function(static fn(): bool => posix_kill(posix_getpid(), self::KILL));
+            register_shutdown_function(static fn(): bool => posix_kill(posix_getpid(), Libc::SIGKILL));
         }
     }
 

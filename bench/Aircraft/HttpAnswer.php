@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+/** What has come of an answer. */
+final class HttpAnswer
+{
+    private function __construct() {}
+
+    /** Whether that is all: by its length, or by the last chunk; one that has neither has no body. */
+    public static function isWhole(string $answer): bool
+    {
+        $head = strpos($answer, "\r\n\r\n");
+
+        return $head !== false && match (true) {
+            preg_match('/\r\ncontent-length: *(\d+)\r\n/i', substr($answer, 0, $head + 2), $length) === 1 => \strlen($answer) - $head - 4 >= (int) $length[1],
+            stripos($answer, "\r\ntransfer-encoding: chunked\r\n") !== false => str_ends_with($answer, "\r\n0\r\n\r\n"),
+            default => true,
+        };
+    }
+}
