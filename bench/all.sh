@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures what Spindle's commands, tasks, PostgreSQL client, HTTP server and the application of all of them claim, one
-# line of docs/explanation/benchmarks.md after the other.
+# Measures what Spindle's commands, tasks, PostgreSQL client, HTTP server, the application of all of them and tasks on other
+# machines claim, one line of docs/explanation/benchmarks.md after the other.
 #
 #   bench/all.sh                     everything, small: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
@@ -10,7 +10,8 @@
 #                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
 #                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls aircraft-crud
-#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
+#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk
+#                                    remote-single remote-recovery remote-backlog
 #
 # PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, PUMICE the
 # folder of Pumice's source, and AUTOLOAD files, between blanks, by which PHP finds the peers of http. Raw data goes to the
@@ -23,12 +24,14 @@ many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
 seconds=1 soak=100000 cycles=20 aircraft=100000
+remote=20000 kills=4 backlog=100000
 if [ "${1:-}" = --full ]; then
     shift
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
     seconds=3 soak=10000000 cycles=200 aircraft=1000000
+    remote=200000 kills=100 backlog=1000000
 fi
 
 title() {
@@ -51,6 +54,10 @@ http() {
 
 aircraft() {
     bench aircraft --only "$1" -n "$aircraft" --cycles "$cycles" --seconds "$seconds" --rounds "$rounds" ${JSON:+--html "$JSON/$name.html"}
+}
+
+remote() {
+    bench remote --only "$1" -n "$remote" --kills "$kills" --backlog "$backlog" --rounds "$rounds"
 }
 
 measure() {
@@ -201,6 +208,18 @@ measure() {
         aircraft-bulk)
             title 'Rows imported and exported: < 16 MB more memory'
             aircraft bulk ;;
+        remote-bulk)
+            title 'Tasks over an engine that do nothing: >= 10,000/s durable, >= 14,000/s fast'
+            remote bulk ;;
+        remote-single)
+            title 'One task at a time over an engine: p50 < 1.5 ms'
+            remote single ;;
+        remote-recovery)
+            title 'From SIGKILL until the task runs again: p99 <= 1 s of a worker, <= 15 s of an agent'
+            remote recovery ;;
+        remote-backlog)
+            title 'Claims from a long queue: p99 <= 1.5 x that of 1,000 jobs'
+            remote backlog ;;
         *)
             echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
             exit 255 ;;
@@ -212,7 +231,8 @@ measure() {
     postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
     postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-idle http-soak http-slow \
-    http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
+    http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
+    remote-bulk remote-single remote-recovery remote-backlog
 for name; do
     measure "$name"
 done

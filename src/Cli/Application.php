@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\ArgumentOrder;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\LauncherException;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
 use Symfony\Component\Console\Application as ConsoleApplication;
 use Symfony\Component\Console\Command\HelpCommand;
@@ -56,12 +57,14 @@ final class Application extends ConsoleApplication
         } catch (UsageException $exception) {
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
         } catch (ExceptionInterface $exception) {
-            return self::fail(rtrim($exception->getMessage(), '.') . ' (see --help)', ExitStatus::USAGE);
+            return self::fail(UsageException::withoutPassword(rtrim($exception->getMessage(), '.')) . ' (see --help)', ExitStatus::USAGE);
         } catch (LauncherException $exception) {
             // Its advice is for PHP code.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);
+        } catch (BrokerRefusedException $exception) {
+            return self::fail($exception->getMessage(), ExitStatus::REFUSED);
         } catch (\Throwable $exception) {
             return self::fail($exception instanceof SpindleException ? $exception->getMessage() : (string) $exception, ExitStatus::TROUBLE);
         }
@@ -89,7 +92,7 @@ final class Application extends ConsoleApplication
 
     protected function getDefaultCommands(): array
     {
-        return [new HelpCommand(), new ListCommand(), new RunCommand(), new ServeCommand(), new BenchCommand()];
+        return [new HelpCommand(), new ListCommand(), new RunCommand(), new ServeCommand(), new WorkCommand(), new QueueCommand(), new BenchCommand()];
     }
 
     /** @return list<string> */

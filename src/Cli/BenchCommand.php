@@ -53,6 +53,12 @@ final class BenchCommand extends Command
           <info>spindle bench aircraft --only crud --rounds 1 --json crud.json</info>
           <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
 
+        Has tasks run by an agent, over a temporary Redis or Valkey, in both of its tiers:
+
+          <info>spindle bench remote</info>
+          <info>spindle bench remote --only bulk,single --rounds 3 --json remote.json</info>
+          <info>spindle bench remote --only recovery --kills 100</info>
+
         Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
 
           <info>spindle bench contexts</info>
@@ -61,19 +67,19 @@ final class BenchCommand extends Command
         Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'contexts' => 'contexts.php'];
+    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'remote' => 'remote.php', 'contexts' => 'contexts.php'];
 
     /** By name: the script's option, a shortcut, the help. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; the others have a number for each]'],
+        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]'],
         'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http, aircraft: measurements of each contestant [default: 5]'],
+        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http, aircraft, remote: measurements of each contestant [default: 5]'],
         'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
         'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
         'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
         'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
-        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk [default: all]'],
+        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk; remote: of bulk, single, recovery, backlog [default: all]'],
         'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
         'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
         'connections' => ['--connections', null, 'postgres: of select, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]; aircraft: of Spindle to the database in latency and sleep [default: 100]'],
@@ -88,6 +94,8 @@ final class BenchCommand extends Command
         'seconds' => ['--seconds', null, 'http, aircraft: of load for each measurement [default: 3; aircraft: 5]'],
         'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
         'deadline' => ['--deadline', null, 'http: seconds for the head of a request, which slow clients do not keep [default: 10]'],
+        'kills' => ['--kills', null, 'remote: workers that are killed in recovery, and a quarter as many agents [default: 20]'],
+        'backlog' => ['--backlog', null, 'remote: jobs of the long queue [default: 1000000]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],

@@ -25,6 +25,8 @@ final class TaskContext
         public readonly int $attempt,
         private readonly \Closure $cancellation,
         private readonly \Closure $report,
+        /** The same for each attempt at this task, and for no other task; null where tasks have none, as in a {@see WorkerPool}. */
+        public readonly ?string $idempotencyKey = null,
     ) {}
 
     /**

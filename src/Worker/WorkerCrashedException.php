@@ -13,6 +13,8 @@ final class WorkerCrashedException extends TaskException
         public readonly ?int $exitCode,
         /** The signal that it died of, null after an exit. */
         public readonly ?int $signal,
+        /** Whether the task called exit(). */
+        public readonly bool $exited,
         /** The fatal error's text, null where there was none. */
         public readonly ?string $error,
         /** The last of what the worker wrote to its standard error, at most 8 KiB. */
@@ -43,7 +45,7 @@ final class WorkerCrashedException extends TaskException
             $message .= "; its last words:\n{$tail}";
         }
 
-        return new self($message, $exitCode, $signal, $error, $stderr, $memoryPeak, $attempts, $key);
+        return new self($message, $exitCode, $signal, $exit, $error, $stderr, $memoryPeak, $attempts, $key);
     }
 
     private static function hint(int $signal): string

@@ -67,4 +67,16 @@ final class WorkerPoolOptions
             throw new \ValueError("The bootstrap file '{$bootstrap}' is not there");
         }
     }
+
+    /**
+     * The same with others in place of some.
+     *
+     * @param mixed ...$changed by name
+     *
+     * @throws \ValueError
+     */
+    public function with(mixed ...$changed): self
+    {
+        return new self(...[...get_object_vars($this), ...$changed]); // @phpstan-ignore argument.type (PHP checks them)
+    }
 }

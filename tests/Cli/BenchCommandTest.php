@@ -130,7 +130,7 @@ final class BenchCommandTest extends TestCase
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
         $mistakes = [
-            "argument 'servers' is not allowed; give commands, tasks, postgres, http, aircraft, contexts" => ['servers'],
+            "argument 'servers' is not allowed; give commands, tasks, postgres, http, aircraft, remote, contexts" => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => ['commands', '--start', 'fork'],
             "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
@@ -144,6 +144,8 @@ final class BenchCommandTest extends TestCase
             "option --html: '/nowhere/report.html' can't be written; give a file in a folder that is there" => ['aircraft', '--html', '/nowhere/report.html'],
             'option --dsn: there is none; --help lists them' => ['aircraft', '--dsn', 'host=/tmp'],
             'option --html: there is none; --help lists them' => ['http', '--html', 'report.html'],
+            "option --only: 'speed' is not allowed; give all, or of bulk, single, recovery, backlog" => ['remote', '--only', 'speed'],
+            "option --backlog: '10' is not allowed; give a whole number from 1000" => ['remote', '--backlog', '10'],
             "option --max: '0' is not allowed; give a whole number from 1" => ['contexts', '--max', '0'],
             "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => ['commands', '--command', 'exit 3'],
         ];

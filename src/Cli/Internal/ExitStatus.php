@@ -13,6 +13,9 @@ final class ExitStatus
     public const BROKEN_PIPE = 141;
     public const TERMINATED = 143;
 
+    /** The broker refuses, or would lose jobs: to start again does not help. */
+    public const REFUSED = 253;
+
     /** Spindle itself failed, not a job: the launcher died, an output or the job log could not be written. */
     public const TROUBLE = 254;
 

@@ -80,6 +80,22 @@ final class GivenOptions
         return $value === null ? null : Duration::parse($value) ?? throw UsageException::option("--{$name}", $value, Duration::FORM);
     }
 
+    /**
+     * Whether the log is to be JSON.
+     *
+     * @throws UsageException
+     */
+    public function json(): bool
+    {
+        $format = $this->text('log-format') ?? 'text';
+
+        return match ($format) {
+            'text' => false,
+            'json' => true,
+            default => throw UsageException::option('--log-format', $format, 'text or json'),
+        };
+    }
+
     /** @throws UsageException when both are given */
     public function refuseTogether(string $name, string $other, string $reason): void
     {

@@ -9,7 +9,7 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\FatalError;
 
 /**
- * What PHP itself has to say in `spindle serve` is an entry of its log, and no line besides. An application that sets an
+ * What PHP itself has to say in `spindle serve` and `spindle work` is an entry of its log, and no line besides. An application that sets an
  * error handler has that instead.
  */
 final class PhpMessages

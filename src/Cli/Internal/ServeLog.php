@@ -9,7 +9,7 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
 
 /**
- * The log of `spindle serve` and of its processes: a line on standard error for each entry, written at once or not at all.
+ * The log of `spindle serve` and of its processes, and of `spindle work`: a line on standard error for each entry, written at once or not at all.
  * How many are missing is said as soon as there is room again.
  */
 final class ServeLog extends AbstractLogger
@@ -17,9 +17,6 @@ final class ServeLog extends AbstractLogger
     private const LESS_THAN_A_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
     private const COLOURS = [LogLevel::INFO => '32', LogLevel::NOTICE => '32', LogLevel::DEBUG => '2', LogLevel::WARNING => '33'];
     private const RED = '31';
-
-    /** Of Unicode's control characters those that are not ASCII: a terminal obeys U+009B as it does ESC with "[". */
-    private const C1 = '/\xc2[\x80-\x9f]/';
 
     private readonly LineFile $file;
 
@@ -85,18 +82,16 @@ final class ServeLog extends AbstractLogger
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]
             + ($exception === null ? [] : ['exception' => (string) $exception]);
 
-        $json = (string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
-
-        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => '\u00' . bin2hex($c1[0][1]), $json);
+        return TerminalText::escapeJson((string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
     }
 
     /** An exception's trace follows in lines of its own, which begin with white space. */
     private function textLine(string $level, string $message, ?\Throwable $exception): string
     {
         $shown = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
-        $line = self::time() . ' [' . getmypid() . "] {$shown} " . self::escape($message);
+        $line = self::time() . ' [' . getmypid() . "] {$shown} " . TerminalText::escape($message);
         foreach ($exception === null ? [] : explode("\n", (string) $exception) as $more) {
-            $line .= "\n    " . self::escape($more);
+            $line .= "\n    " . TerminalText::escape($more);
         }
 
         return $line;
@@ -105,10 +100,5 @@ final class ServeLog extends AbstractLogger
     private static function time(): string
     {
         return (new \DateTimeImmutable())->format('Y-m-d\TH:i:s.vP');
-    }
-
-    private static function escape(string $text): string
-    {
-        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => addcslashes($c1[0], "\177..\377"), addcslashes($text, "\0..\37\177"));
     }
 }

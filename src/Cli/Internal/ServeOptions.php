@@ -53,7 +53,7 @@ final class ServeOptions
             throw new UsageException('option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)');
         }
 
-        return new self(self::app($input), $addresses, self::supervisor($given, $admin, $certificate), self::json($given), $given->flag('quiet'));
+        return new self(self::app($input), $addresses, self::supervisor($given, $admin, $certificate), $given->json(), $given->flag('quiet'));
     }
 
     /** @throws UsageException */
@@ -134,17 +134,5 @@ final class ServeOptions
         return $seconds !== null && $seconds < self::SHORTEST
             ? throw UsageException::option("--{$name}", (string) $given->text($name), Duration::FORM . ', from ' . self::SHORTEST . ' on')
             : $seconds;
-    }
-
-    /** @throws UsageException */
-    private static function json(GivenOptions $given): bool
-    {
-        $format = $given->text('log-format') ?? 'text';
-
-        return match ($format) {
-            'text' => false,
-            'json' => true,
-            default => throw UsageException::option('--log-format', $format, 'text or json'),
-        };
     }
 }

@@ -16,6 +16,12 @@ final class UsageException extends \RuntimeException implements SpindleException
 
     public static function option(string $option, string $value, string $allowed): self
     {
-        return new self("option {$option}: '{$value}' is not allowed; give {$allowed}");
+        return new self("option {$option}: '" . self::withoutPassword($value) . "' is not allowed; give {$allowed}");
+    }
+
+    /** Of an address that stands where none belongs. */
+    public static function withoutPassword(#[\SensitiveParameter] string $text): string
+    {
+        return (string) preg_replace('~(?<=://)\S*@~', '***@', $text);
     }
 }

@@ -4,15 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
+use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
 /** A temporary cluster could not be made, or its server did not start. */
 final class ClusterException extends \RuntimeException implements SpindleException
 {
     /** @param string $output what the program that failed had to say; '' where none ran */
-    private function __construct(string $message, public readonly string $output = '')
+    private function __construct(string $message, public readonly string $output = '', ?\Throwable $previous = null)
     {
-        parent::__construct($output === '' ? $message : "{$message}:\n{$output}");
+        parent::__construct($output === '' ? $message : "{$message}:\n{$output}", previous: $previous);
     }
 
     /** @param list<string> $places that were searched */
@@ -35,19 +36,21 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
         return new self("initdb failed with exit code {$exitCode}", $output);
     }
 
-    public static function serverEnded(string $log): self
+    /**
+     * @internal
+     *
+     * @template T
+     *
+     * @param \Closure(): T $call
+     *
+     * @return T
+     */
+    public static function during(\Closure $call): mixed
     {
-        return new self('The PostgreSQL server ended before it was ready; the end of its log', $log);
-    }
-
-    /** @param float $seconds that it was given */
-    public static function late(float $seconds, string $log): self
-    {
-        return new self("The PostgreSQL server was not ready within {$seconds} seconds; the end of its log", $log);
-    }
-
-    public static function cannotDo(string $what, string $why): self
-    {
-        return new self("{$what}: {$why}");
+        try {
+            return $call();
+        } catch (ServerException $failure) {
+            throw new self($failure->getMessage(), $failure->output, $failure);
+        }
     }
 }

@@ -4,10 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
+use Spindle\Internal\Testing\FreePort;
+use Spindle\Internal\Testing\GuardianProcess;
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\Settings;
 use Spindle\LauncherException;
 use Spindle\Postgres\Testing\Internal\Binaries;
 use Spindle\Postgres\Testing\Internal\DataDirectory;
-use Spindle\Postgres\Testing\Internal\Guardian;
+use Spindle\Postgres\Testing\Internal\Leftovers;
 use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
@@ -23,22 +28,10 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  */
 final class TemporaryCluster
 {
-    /** Where the system takes no ports from for outgoing connections, on Linux: one that is free stays so. */
-    private const PORTS = [10_240, 32_000];
-
-    private const ATTEMPTS = 20;
-
     /** What it gives itself. */
     private const ITS_OWN = ['cluster_name', 'data_directory', 'listen_addresses', 'port', 'unix_socket_directories'];
 
-    /** A Unix socket's path is limited to 107 bytes, on some systems to 103. */
-    private const LONGEST_PATH = 85;
-
     public readonly string $database;
-
-    private readonly int $owner;
-
-    private bool $stopped = false;
 
     /**
      * @param string $host     the directory of its Unix socket, and of all its files
@@ -52,12 +45,11 @@ final class TemporaryCluster
         public readonly string $user,
         #[\SensitiveParameter]
         public readonly string $password,
-        private readonly Guardian $guardian,
+        private readonly GuardianProcess $guardian,
         private readonly Server $server,
         private readonly float $timeout,
     ) {
         $this->database = 'postgres';
-        $this->owner = (int) getmypid();
     }
 
     public function __destruct()
@@ -78,30 +70,9 @@ final class TemporaryCluster
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
-        foreach (array_intersect_key($settings, array_flip(self::ITS_OWN)) as $name => $_) {
-            throw new \ValueError("A temporary cluster chooses its own {$name}");
-        }
-        foreach ($settings as $name => $value) {
-            if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {
-                throw new \ValueError('The setting ' . strtok($name, "\r\n\0") . ' has a line break or a NUL byte, which postgresql.conf can\'t hold');
-            }
-        }
-        $options ??= new TemporaryClusterOptions();
-        $binaries = Binaries::find($options->version, $options->binaries);
-        $user = ServerUser::find();
-        $directory = self::directory();
-        $password = bin2hex(random_bytes(16));
-        $guardian = new Guardian($directory);
-        try {
-            (new DataDirectory($directory, $user))->make($binaries, $password, $settings, $options);
-            [$server, $port] = self::startServer($directory, $user, $binaries, $options->timeout);
-        } catch (\Throwable $failure) {
-            $guardian->dismiss();
+        Settings::check($settings, self::ITS_OWN, 'cluster', 'postgresql.conf');
 
-            throw $failure;
-        }
-
-        return new self($directory, $port, $options->user, $password, $guardian, $server, $options->timeout);
+        return ClusterException::during(static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()));
     }
 
     /**
@@ -137,10 +108,7 @@ final class TemporaryCluster
      */
     public function log(): string
     {
-        error_clear_last();
-        $log = @file_get_contents($this->server->logFile());
-
-        return $log === false ? throw ClusterException::cannotDo('The log of the server can\'t be read', $this->stopped ? 'the cluster was stopped' : error_get_last()['message'] ?? '') : $log;
+        return ClusterException::during(fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the cluster was stopped') : $this->server->log());
     }
 
     /**
@@ -151,7 +119,7 @@ final class TemporaryCluster
      */
     public function kill(): void
     {
-        $this->checkOurs();
+        $this->guardian->check('cluster');
         $this->server->kill();
     }
 
@@ -164,67 +132,55 @@ final class TemporaryCluster
      */
     public function restart(): void
     {
-        $this->checkOurs();
+        $this->guardian->check('cluster');
         $this->server->end();
-        $this->server->start($this->timeout);
+        ClusterException::during(fn() => $this->server->start($this->timeout));
     }
 
     /** Ends the server and removes all that there is of it; in a fork of the process that started it, does nothing. */
     public function stop(): void
     {
-        if (!$this->stopped && $this->owner === getmypid()) {
-            $this->stopped = true;
+        if ($this->guardian->isOurs()) {
             $this->server->end();
             $this->guardian->dismiss();
         }
     }
 
     /**
-     * @return array{Server, int} and its port
+     * @param array<string, string|int|float|bool> $settings
      *
      * @throws ClusterException
+     * @throws ServerException
      */
-    private static function startServer(string $directory, ServerUser $user, string $binaries, float $timeout): array
+    private static function make(array $settings, TemporaryClusterOptions $options): self
     {
-        for ($attempt = 1;; ++$attempt) {
-            $port = self::freePort();
-            $server = new Server($directory, $user->command([
-                "{$binaries}/postgres", '-D', "{$directory}/data", '-k', $directory, '-h', '127.0.0.1', '-p', (string) $port,
-                '-c', 'cluster_name=' . basename($directory),
-            ]));
-            try {
-                $server->start($timeout);
+        $binaries = Binaries::find($options->version, $options->binaries);
+        $user = ServerUser::find();
+        $directory = new PrivateDirectory('postgres');
+        $password = bin2hex(random_bytes(16));
+        $guardian = new GuardianProcess(Leftovers::class, $directory->path);
+        try {
+            (new DataDirectory($directory, $user))->make($binaries, $password, $settings, $options);
+            [$server, $port] = FreePort::take(static fn(int $port): array => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port]);
+        } catch (\Throwable $failure) {
+            $guardian->dismiss();
 
-                return [$server, $port];
-            } catch (ClusterException $failure) {
-                if ($attempt === self::ATTEMPTS || !str_contains($failure->output, 'Address already in use')) {
-                    throw $failure;
-                }
-            }
-        }
-    }
-
-    private static function directory(): string
-    {
-        $temporary = realpath(sys_get_temp_dir());
-
-        return ($temporary === false || \strlen($temporary) > self::LONGEST_PATH ? '/tmp' : $temporary) . '/spindle-postgres-' . bin2hex(random_bytes(6));
-    }
-
-    /** Another process may take it meanwhile. */
-    private static function freePort(): int
-    {
-        for ($i = 0; $i < self::ATTEMPTS; ++$i) {
-            $port = random_int(...self::PORTS);
-            $socket = @stream_socket_server("tcp://127.0.0.1:{$port}");
-            if ($socket !== false) {
-                fclose($socket);
-
-                return $port;
-            }
+            throw $failure;
         }
 
-        throw ClusterException::cannotDo('No port on 127.0.0.1 can be listened on', error_get_last()['message'] ?? '');
+        return new self($directory->path, $port, $options->user, $password, $guardian, $server, $options->timeout);
+    }
+
+    /** @throws ServerException */
+    private static function startServer(string $directory, int $port, ServerUser $user, string $binaries, float $timeout): Server
+    {
+        $server = new Server($directory, $user->command([
+            "{$binaries}/postgres", '-D', "{$directory}/data", '-k', $directory, '-h', '127.0.0.1', '-p', (string) $port,
+            '-c', 'cluster_name=' . basename($directory),
+        ]));
+        $server->start($timeout);
+
+        return $server;
     }
 
     /** @param array<array-key, string> $parameters */
@@ -236,12 +192,5 @@ final class TemporaryCluster
         }
 
         return implode(' ', $pairs);
-    }
-
-    private function checkOurs(): void
-    {
-        if ($this->stopped || $this->owner !== getmypid()) {
-            throw new \LogicException($this->stopped ? 'The cluster was stopped' : 'The cluster belongs to the process that this one was forked from');
-        }
     }
 }

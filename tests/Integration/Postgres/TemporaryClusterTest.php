@@ -8,24 +8,22 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
-use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
-use Spindle\Tests\Streams;
-use Spindle\Tests\Text;
-use Symfony\Component\Process\Process;
 
 final class TemporaryClusterTest extends TestCase
 {
     use EndsInTime;
+    use EndsWithItsOwner;
     use LeavesNothing;
-    use OwnDirectory;
+
+    /** A part of the microseconds that it takes to start. */
+    private const STARTING = 40_000;
 
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void
     {
@@ -178,161 +176,6 @@ final class TemporaryClusterTest extends TestCase
         self::assertSame([['one' => '1']], Cluster::ask('SELECT 1 AS one', $cluster->dsn()));
     }
 
-    public function testAServerThatIsStoppedBySignalEndsNevertheless(): void
-    {
-        $cluster = TemporaryCluster::start();
-        self::assertTrue(posix_kill((int) $cluster->postmasterPid(), \SIGSTOP));
-
-        $cluster->stop();
-
-        self::assertNothingLeft($cluster->host);
-    }
-
-    public function testItGoesWhenNobodyHoldsItAnyMore(): void
-    {
-        $cluster = TemporaryCluster::start();
-        $directory = $cluster->host;
-        self::assertDirectoryExists($directory);
-
-        unset($cluster);
-
-        self::assertNothingLeft($directory);
-    }
-
-    public function testAfterItWasStoppedItCanNeitherBeKilledNorRestarted(): void
-    {
-        $cluster = TemporaryCluster::start();
-        $cluster->stop();
-        $cluster->stop();
-
-        try {
-            $cluster->log();
-            self::fail('It was stopped');
-        } catch (ClusterException $stopped) {
-            self::assertSame("The log of the server can't be read: the cluster was stopped", $stopped->getMessage());
-        }
-        foreach ([$cluster->kill(...), $cluster->restart(...)] as $call) {
-            try {
-                $call();
-                self::fail('It was stopped');
-            } catch (\LogicException $stopped) {
-                self::assertSame('The cluster was stopped', $stopped->getMessage());
-            }
-        }
-    }
-
-    public function testItStartsInAFiberAsWell(): void
-    {
-        $cluster = Async::run(static fn(): TemporaryCluster => TemporaryCluster::start())->await();
-
-        self::assertSame([['one' => '1']], Cluster::ask('SELECT 1 AS one', $cluster->dsn()));
-    }
-
-    public function testTheServerInheritsNoDescriptorOfThisProcess(): void
-    {
-        [$ours, $theirs] = Streams::pair();
-        $cluster = TemporaryCluster::start();
-        fclose($theirs);
-
-        self::assertSame('', fread($ours, 1), 'nobody else holds the other end open');
-        self::assertTrue(feof($ours));
-        $cluster->stop();
-    }
-
-    public function testAForkThatInheritsItDoesNotEndIt(): void
-    {
-        $cluster = TemporaryCluster::start();
-        $fork = pcntl_fork();
-        if ($fork === 0) {
-            $this->useInFork($cluster);
-        }
-        pcntl_waitpid($fork, $status);
-
-        self::assertSame(\SIGUSR1, $status, 'the signal that ended it');
-        self::assertSame([['one' => '1']], Cluster::ask('SELECT 1 AS one', $cluster->dsn()));
-    }
-
-    /** Ends by SIGUSR1 when all is as it should be. */
-    private function useInFork(TemporaryCluster $cluster): never
-    {
-        $cluster->stop();
-        try {
-            $cluster->restart();
-        } catch (\LogicException $belongs) {
-            if ($belongs->getMessage() === 'The cluster belongs to the process that this one was forked from') {
-                unset($belongs, $cluster);
-                posix_kill((int) getmypid(), \SIGUSR1);
-            }
-        }
-        posix_kill((int) getmypid(), \SIGKILL);
-        exit(1);
-    }
-
-    public function testItGoesWithItsProcessHoweverThatEnds(): void
-    {
-        foreach (['return', 'exit', 'fatal error', 'SIGTERM', 'SIGKILL', 'SIGKILL with a fork', 'SIGKILL of the whole group'] as $how) {
-            $process = Host::start(self::class . '::hold', [$how], ['setsid']);
-            $process->waitUntil(static fn(string $type, string $output): bool => str_contains($output, "\n"));
-            $directory = trim($process->getOutput());
-            self::assertStringStartsWith(sys_get_temp_dir() . '/spindle-postgres-', $directory, $process->getErrorOutput());
-            $forks = array_filter(Processes::childrenOf((int) $process->getPid()), static fn(string $line): bool => str_contains($line, 'host.php'));
-            match (true) {
-                str_ends_with($how, 'group') => posix_kill(-(int) $process->getPid(), \SIGKILL),
-                str_starts_with($how, 'SIGKILL') => posix_kill((int) $process->getPid(), \SIGKILL),
-                $how === 'SIGTERM' => posix_kill((int) $process->getPid(), \SIGTERM),
-                default => null,
-            };
-
-            Eventually::holds(static fn(): bool => !file_exists($directory), "{$how}: the directory is gone", 3.0);
-            self::assertNothingLeft($directory);
-            self::assertCount($how === 'SIGKILL with a fork' ? 1 : 0, $forks);
-            array_map(static fn(int $fork): bool => posix_kill($fork, \SIGKILL), array_keys($forks));
-            $process->stop(0);
-        }
-    }
-
-    /** In another process: says where the cluster is, then ends, or waits for its end. */
-    public static function hold(string $how): void
-    {
-        $cluster = TemporaryCluster::start();
-        if ($how === 'SIGKILL with a fork' && pcntl_fork() === 0) {
-            sleep(30);
-        }
-        echo "{$cluster->host}\n";
-        match ($how) {
-            'return' => null,
-            'exit' => exit(0),
-            'fatal error' => self::exhaust(),
-            default => sleep(30),
-        };
-    }
-
-    public function testItGoesWithAProcessThatIsKilledWhileItStarts(): void
-    {
-        for ($i = 1; $i <= 8; ++$i) {
-            $process = new Process([\PHP_BINARY, \dirname(__DIR__, 2) . '/host.php', self::class . '::hold', '["SIGKILL"]'], null, ['TMPDIR' => $this->ownedByAll()]);
-            $process->start();
-            Eventually::holds(fn(): bool => $this->clusters() !== [], 'there is a directory');
-            usleep($i * 40_000);
-            posix_kill((int) $process->getPid(), \SIGKILL);
-            $process->stop(0);
-
-            Eventually::holds(fn(): bool => $this->clusters() === [], 'the directory is gone', 3.0);
-        }
-    }
-
-    public function testItIsRemovedAlsoWhenItsGuardianIsGone(): void
-    {
-        $cluster = TemporaryCluster::start();
-        $guardians = array_filter(Processes::childrenOf((int) getmypid()), static fn(string $line): bool => str_ends_with($line, $cluster->host) && str_contains($line, '/guardian.php'));
-        self::assertCount(1, $guardians);
-        posix_kill(array_key_first($guardians), \SIGKILL);
-
-        $cluster->stop();
-
-        self::assertNothingLeft($cluster->host);
-    }
-
     public function testAVersionThatIsNotInstalledIsMissedByItsPackage(): void
     {
         $this->expectException(ClusterException::class);
@@ -366,49 +209,13 @@ final class TemporaryClusterTest extends TestCase
         }
     }
 
-    public function testAServerThatTakesTooLongIsTold(): void
+    private static function called(): string
     {
-        try {
-            TemporaryCluster::start([], new TemporaryClusterOptions(timeout: 0.000_1));
-            self::fail('It started');
-        } catch (ClusterException $failure) {
-            self::assertStringStartsWith('The PostgreSQL server was not ready within 0.0001 seconds', $failure->getMessage());
-        }
+        return 'cluster';
     }
 
-    private static function assertNothingLeft(string $directory): void
+    private static function startOne(?float $timeout = null): TemporaryCluster
     {
-        self::assertDirectoryDoesNotExist($directory);
-        Eventually::holdsByItself(static fn(): bool => self::processesOf($directory) === [], 'no process is left');
-    }
-
-    /** @return list<string> command lines */
-    private static function processesOf(string $directory): array
-    {
-        $lines = array_map(static fn(string $pid): string => (int) $pid > 0 ? Processes::commandLine((int) $pid) : '', Text::names('/proc'));
-
-        return array_values(array_filter($lines, static fn(string $line): bool => str_contains($line, basename($directory))));
-    }
-
-    private static function exhaust(): never
-    {
-        ini_set('memory_limit', (string) (memory_get_usage() + 4_000_000));
-        $bytes = 'x';
-        while (true) {
-            $bytes .= $bytes;
-        }
-    }
-
-    private function ownedByAll(): string
-    {
-        chmod($this->path(), 0o777);
-
-        return $this->path();
-    }
-
-    /** @return list<string> */
-    private function clusters(): array
-    {
-        return array_values(array_filter(Text::names($this->path()), static fn(string $name): bool => str_starts_with($name, 'spindle-postgres-')));
+        return TemporaryCluster::start([], $timeout === null ? null : new TemporaryClusterOptions(timeout: $timeout));
     }
 }

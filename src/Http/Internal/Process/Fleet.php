@@ -9,6 +9,7 @@ use Spindle\Http\AppException;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Terminal;
 
 /**
  * What the supervisor does: it starts processes, replaces those that end and those whose code is old, and ends them with

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing\Internal;
 
+use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
 /** Finds the directory that holds a server's programs, which distributions keep out of PATH. */

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing\Internal;
 
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\Program;
+use Spindle\Internal\Testing\ServerException;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
@@ -24,20 +27,18 @@ final class DataDirectory
 
     private const HBA = ['local all all trust', 'local replication all trust', 'host all all 127.0.0.1/32 scram-sha-256'];
 
-    public function __construct(private readonly string $directory, private readonly ServerUser $user) {}
+    public function __construct(private readonly PrivateDirectory $directory, private readonly ServerUser $user) {}
 
     /**
      * @param array<string, string|int|float|bool> $settings
      *
      * @throws ClusterException
+     * @throws ServerException
      */
     public function make(string $binaries, #[\SensitiveParameter] string $password, array $settings, TemporaryClusterOptions $options): void
     {
-        error_clear_last();
-        if (!@mkdir($this->directory, 0o700)) {
-            throw ClusterException::cannotDo("The directory {$this->directory} can't be made", error_get_last()['message'] ?? 'mkdir failed');
-        }
-        $this->user->own($this->directory);
+        $this->directory->make();
+        $this->user->own($this->directory->path);
         $this->runInitdb($binaries, $password, $options);
         $this->write('data/postgresql.conf', self::configuration([...self::SETTINGS, ...$this->tls($options), ...$settings]), \FILE_APPEND);
         $this->write('data/pg_hba.conf', implode("\n", [...$options->hba, ...self::HBA]) . "\n");
@@ -45,12 +46,12 @@ final class DataDirectory
 
     private function runInitdb(string $binaries, string $password, TemporaryClusterOptions $options): void
     {
-        $this->write('password', $password);
+        $password = $this->write('password', $password);
         [$exitCode, $output] = Program::run($this->user->command([
-            "{$binaries}/initdb", '--pgdata', "{$this->directory}/data", '--no-sync', '--no-instructions', '--encoding', 'UTF8',
-            '--locale', 'C', '--auth', 'trust', '--username', $options->user, '--pwfile', "{$this->directory}/password", ...$options->initdb,
+            "{$binaries}/initdb", '--pgdata', "{$this->directory->path}/data", '--no-sync', '--no-instructions', '--encoding', 'UTF8',
+            '--locale', 'C', '--auth', 'trust', '--username', $options->user, '--pwfile', $password, ...$options->initdb,
         ]));
-        unlink("{$this->directory}/password");
+        unlink($password);
         if ($exitCode !== 0) {
             throw ClusterException::initdbFailed($exitCode, $output);
         }
@@ -62,13 +63,7 @@ final class DataDirectory
         $settings = ['ssl' => $options->certificate !== null];
         $files = ['ssl_cert_file' => $options->certificate, 'ssl_key_file' => $options->key, 'ssl_ca_file' => $options->authority];
         foreach (array_filter($files, \is_string(...)) as $setting => $file) {
-            error_clear_last();
-            $content = @file_get_contents($file);
-            if ($content === false) {
-                throw ClusterException::cannotDo("The file {$file} can't be read", error_get_last()['message'] ?? '');
-            }
-            $this->write("{$setting}.pem", $content);
-            $settings[$setting] = "{$this->directory}/{$setting}.pem";
+            $settings[$setting] = $this->owned($this->directory->copy($file, "{$setting}.pem"));
         }
 
         return $settings;
@@ -86,17 +81,15 @@ final class DataDirectory
         return $lines;
     }
 
-    /** Readable by the server's user only. */
-    private function write(string $name, #[\SensitiveParameter] string $content, int $flags = 0): void
+    private function write(string $name, #[\SensitiveParameter] string $content, int $flags = 0): string
     {
-        $path = "{$this->directory}/{$name}";
-        $mask = umask(0o077);
-        error_clear_last();
-        $written = @file_put_contents($path, $content, $flags);
-        umask($mask);
-        if ($written !== \strlen($content)) {
-            throw ClusterException::cannotDo("{$path} can't be written", error_get_last()['message'] ?? 'is the disk full?');
-        }
+        return $this->owned($this->directory->write($name, $content, $flags));
+    }
+
+    private function owned(string $path): string
+    {
         $this->user->own($path);
+
+        return $path;
     }
 }

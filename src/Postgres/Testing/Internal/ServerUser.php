@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing\Internal;
 
+use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
 /** The user that the server runs as: this process's own, or an unprivileged one where that is root. */

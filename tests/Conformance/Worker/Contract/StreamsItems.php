@@ -374,7 +374,7 @@ trait StreamsItems
      *
      * @return \Closure(): \Generator<int, int>
      */
-    private static function endless(Gate $gate): \Closure
+    protected static function endless(Gate $gate): \Closure
     {
         return static function () use ($gate): \Generator {
             $gate->say('begun');

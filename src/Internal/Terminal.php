@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Http\Internal\Process;
+namespace Spindle\Internal;
 
 /** The terminal that standard input and standard error were at the start, if they were. */
 final class Terminal

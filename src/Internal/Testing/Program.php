@@ -2,14 +2,13 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Testing\Internal;
+namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
-use Spindle\Postgres\Testing\ClusterException;
 
 /**
  * Starts programs that inherit nothing of this process but what they are given: neither its environment, which may
- * configure PostgreSQL, nor its open descriptors, which a server would hold open for as long as it runs.
+ * configure a server, nor its open descriptors, which a server would hold open for as long as it runs.
  */
 final class Program
 {
@@ -31,7 +30,7 @@ final class Program
      *
      * @return array{int, string} its exit code and what it wrote
      *
-     * @throws ClusterException
+     * @throws ServerException
      */
     public static function run(array $command): array
     {
@@ -48,7 +47,7 @@ final class Program
      *
      * @return resource as proc_open returns it
      *
-     * @throws ClusterException
+     * @throws ServerException
      */
     public static function start(array $command, string $output): mixed
     {
@@ -60,7 +59,7 @@ final class Program
      *
      * @return array{resource, resource} as proc_open returns it, and the pipe that it reads
      *
-     * @throws ClusterException
+     * @throws ServerException
      */
     public static function startGuardian(array $command): array
     {
@@ -83,7 +82,7 @@ final class Program
         error_clear_last();
         $process = @proc_open(['/bin/sh', '-c', $shell, 'sh', ...$command], $descriptors, $pipes, '/', self::environment());
         if ($process === false) {
-            throw ClusterException::cannotDo("'{$command[0]}' can't be started", error_get_last()['message'] ?? 'proc_open failed');
+            throw ServerException::cannotDo("'{$command[0]}' can't be started", error_get_last()['message'] ?? 'proc_open failed');
         }
 
         /** @var array<int, resource> $pipes */

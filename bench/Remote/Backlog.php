@@ -1,0 +1,160 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Remote\Tier;
+
+/** A queue that nobody empties, and claims from it. */
+final class Backlog
+{
+    /** Jobs that the short queue has. */
+    public const SHORT = 1_000;
+
+    /** Claims that are measured, and those before that do not count. */
+    private const CLAIMS = 1_000;
+    private const WARM_UP = 50;
+
+    /** Jobs of each claim. */
+    public const WANT = 16;
+
+    /** Bytes of a job, and of its outcome: as of a task that does nothing. */
+    private const FRAME = 168;
+    private const OUTCOME = 64;
+
+    /** As long as those are called that a script makes. */
+    private const MAILBOX = 'nobody-reads-these';
+    private const ID = self::MAILBOX . '-%x';
+
+    /** Jobs of each submission that fills the queue, and those between two words of progress. */
+    private const BATCH = 2_000;
+    private const WORD = 100_000;
+
+    /** Jobs that the queue may have: more than anybody asks for. */
+    private const ROOM = 1 << 40;
+
+    /** Seconds. */
+    private const LEASE = 60.0;
+    private const RETENTION = 10.0;
+    private const LOOK = 0.3;
+
+    private int $last = 0;
+
+    private string $owner = '';
+
+    /** @var list<float> milliseconds of the claims of this round */
+    private array $times = [];
+
+    private int $wrong = 0;
+
+    /** Bytes of the engine for each job. */
+    private readonly float $bytes;
+
+    private function __construct(private readonly Rig $rig, int $jobs)
+    {
+        $before = $this->info('memory', 'used_memory');
+        for ($left = $jobs; $left > 0; $left -= self::BATCH) {
+            if (($jobs - $left) % self::WORD === 0) {
+                Rounds::say(\sprintf('%s of %s jobs are queued', number_format($jobs - $left), number_format($jobs)));
+            }
+            $this->submit(min(self::BATCH, $left));
+        }
+        $this->bytes = ($this->info('memory', 'used_memory') - $before) / $jobs;
+        do { // it looks ten times a second whether its file is to be rewritten; that is over when claims are measured
+            \Amp\delay(self::LOOK);
+        } while ($this->info('persistence', 'aof_rewrite_in_progress') + $this->info('persistence', 'aof_rewrite_scheduled') > 0);
+        Rounds::say('');
+    }
+
+    /** On an engine of its own. */
+    public static function of(int $jobs): self
+    {
+        return new self(Rig::start(Tier::Fast), $jobs);
+    }
+
+    /**
+     * A claim from each in turn, again and again, so that what else happens on the machine meets all of them.
+     *
+     * @param list<self> $queues
+     *
+     * @return list<Outcome> of each
+     */
+    public static function claims(array $queues): array
+    {
+        foreach ($queues as $queue) {
+            $queue->begin();
+        }
+        for ($i = -self::WARM_UP; $i < self::CLAIMS; ++$i) {
+            foreach ($queues as $queue) {
+                $milliseconds = $queue->claim();
+                if ($i >= 0) {
+                    $queue->times[] = $milliseconds;
+                }
+            }
+        }
+
+        return array_map(static fn(self $queue): Outcome => $queue->end(), $queues);
+    }
+
+    private function begin(): void
+    {
+        [$this->times, $this->wrong] = [[], 0];
+        $this->owner = 'bench:' . bin2hex(random_bytes(6));
+        $this->rig->broker->renew(Rig::QUEUE, $this->owner, self::LEASE, true, '{}');
+    }
+
+    /**
+     * The jobs are settled and others submitted, so that the queue is always as long; that does not count.
+     *
+     * @return float milliseconds
+     */
+    private function claim(): float
+    {
+        $begin = hrtime(true);
+        $claim = $this->rig->broker->settle(Rig::QUEUE, $this->owner, [], self::WANT, self::RETENTION);
+        $milliseconds = (hrtime(true) - $begin) / 1e6;
+        $done = array_map(static fn(Delivery $job): Settlement => new Settlement($job->id, $job->number, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)), $claim->deliveries);
+        $settled = $this->rig->broker->settle(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
+        $this->wrong += \count($done) === self::WANT && $settled->stale === [] ? 0 : 1;
+        $this->submit(self::WANT);
+
+        return $milliseconds;
+    }
+
+    private function end(): Outcome
+    {
+        $this->rig->broker->leave(Rig::QUEUE, $this->owner);
+        $figures = Times::of($this->times)->figures();
+
+        return new Outcome(
+            $figures['p99'],
+            $figures + ['bytes' => $this->bytes, 'memory' => $this->info('memory', 'used_memory')],
+            $this->wrong === 0 ? [] : ["{$this->wrong} claims did not get " . self::WANT . ' jobs, or could not settle them'],
+        );
+    }
+
+    private function submit(int $count): void
+    {
+        $jobs = [];
+        for ($i = 0; $i < $count; ++$i) {
+            $jobs[] = new Job(\sprintf(self::ID, ++$this->last), str_repeat('x', self::FRAME));
+        }
+        if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::ROOM, self::MAILBOX, false) !== $count) {
+            throw new \RuntimeException('the queue does not take jobs in');
+        }
+    }
+
+    private function info(string $section, string $name): int
+    {
+        $info = $this->rig->redis->command('INFO', $section);
+
+        return \is_string($info) && preg_match("/^{$name}:(\d+)/m", $info, $match) === 1 ? (int) $match[1] : 0;
+    }
+}

@@ -1,0 +1,191 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Revolt\EventLoop;
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Package;
+use Spindle\Bench\Support\Report;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Bench\Support\Series;
+use Spindle\Bench\Support\UsageException;
+use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Tier;
+
+/** The measurements that were asked for, one after the other. */
+final class Comparison
+{
+    /** Of fewer values than these, the 99th percentile is the largest. */
+    private const FEW = 100;
+
+    /** Times as many tasks as others a pool on this machine gets: it has run the others before a clock can tell. */
+    private const MORE = 10;
+
+    public function __construct(private readonly ComparisonOptions $options) {}
+
+    /**
+     * Measures, prints, and writes the raw data into a file when one is named.
+     *
+     * @throws UsageException when what it needs is not there
+     */
+    public function run(string $json = ''): void
+    {
+        $facts = self::describe();
+        $report = new Report($this->options->toArray() + $facts);
+        foreach ($facts as $name => $text) {
+            printf("%-8s %s\n", $name, $text);
+        }
+        foreach ($this->options->only as $what) {
+            match ($what) {
+                Measurement::Bulk => $this->bulk($report),
+                Measurement::Single => $this->single($report),
+                Measurement::Recovery => $this->recovery($report),
+                Measurement::Backlog => $this->backlog($report),
+            };
+            $report->write($json);
+        }
+        $report->finish($json);
+    }
+
+    private function bulk(Report $report): void
+    {
+        $series = $this->tiers(Measurement::Bulk);
+        $report->table(\sprintf('Tasks in bulk that do nothing, %s of them, one agent with %d workers', number_format($this->options->tasks), Rig::WORKERS), $series, [
+            Column::median('tasks/s'),
+            Column::range(),
+            Column::ratioTo('÷ ' . $series[2]->label, $series[2]),
+            Column::raw('CPU µs each, of the script', 'cpu script', 1, 1e6),
+            Column::raw('of the agent and workers', 'cpu workers', 1, 1e6),
+            Column::raw('of the engine', 'cpu engine', 1, 1e6),
+            Column::raw("the disk's fsync/s", 'fsync', 0),
+        ]);
+    }
+
+    private function single(Report $report): void
+    {
+        $series = $this->tiers(Measurement::Single);
+        $report->table('One task at a time: from submit() to its result, milliseconds', $series, [
+            Column::median('p50', 3),
+            Column::range(3),
+            Column::raw('p99', 'p99', 3),
+            Column::raw('longest', 'longest', 2),
+            Column::raw(Script::CROWD . ' submitters at once, tasks/s', 'crowd', 0),
+            Column::raw("the disk's fsync/s", 'fsync', 0),
+        ]);
+    }
+
+    private function recovery(Report $report): void
+    {
+        $kills = [
+            'a worker is killed' => [$this->options->kills, Recovery::ofWorkers(...)],
+            'an agent and its workers are killed' => [$this->options->agentKills(), Recovery::ofAgents(...)],
+        ];
+        $series = [];
+        foreach ($kills as $label => [$count, $measure]) {
+            $series[] = Outcome::series($label, static fn(): Outcome => $measure($count), 'recovery');
+            if ($count < self::FEW) {
+                $report->warn("{$label}, so many times: {$count}: the 99th percentile of so few is the longest; take more with --kills");
+            }
+        }
+        $report->table('From SIGKILL until the task runs again, milliseconds', Rounds::run($series, 1), [
+            Column::median('p50', 1),
+            Column::raw('p99', 'p99', 1),
+            Column::raw('longest', 'longest', 1),
+            Column::raw('times', 'count', 0),
+        ]);
+    }
+
+    private function backlog(Report $report): void
+    {
+        $lengths = array_values(array_unique([Backlog::SHORT, $this->options->backlog]));
+        $queues = array_map(Backlog::of(...), $lengths);
+        $outcomes = [];
+        $series = [];
+        foreach ($lengths as $which => $jobs) {
+            // The first one's measurement is that of all: it takes their claims in turn.
+            $series[] = Outcome::series(number_format($jobs) . ' jobs are queued', static function () use ($which, $queues, &$outcomes): Outcome {
+                if ($which === 0) {
+                    $outcomes = []; // of the round before, should these fail
+                    $outcomes = Backlog::claims($queues);
+                }
+
+                return $outcomes[$which] ?? throw new \RuntimeException('the claims failed');
+            }, 'backlog');
+        }
+        $report->table(\sprintf('A claim of %d jobs, milliseconds', Backlog::WANT), Rounds::run($series, $this->options->rounds), [
+            Column::median('p99', 3),
+            Column::range(3),
+            Column::ratioTo('÷ ' . number_format(Backlog::SHORT), $series[0]),
+            Column::raw('p50', 'p50', 3),
+            Column::raw('longest', 'longest', 2),
+            Column::raw('bytes of the engine for each job', 'bytes', 0),
+            Column::megabytes('MB of the engine', 'memory'),
+        ]);
+    }
+
+    /**
+     * Each with a fresh engine, a fresh agent and a fresh script; and a pool of the script's own.
+     *
+     * @return array{Series, Series, Series} measured
+     */
+    private function tiers(Measurement $what): array
+    {
+        $tier = fn(Tier $tier): Series => self::series("Spindle, {$tier->value}", $what, function () use ($what, $tier): array {
+            $rig = Rig::start($tier);
+            $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
+
+            return $rig->measure($what, $this->options->tasks) + $disk;
+        });
+        $local = self::series('WorkerPool, this machine alone', $what, fn(): array => Rig::local($what, self::MORE * $this->options->tasks));
+        $series = [$tier(Tier::Durable), $tier(Tier::Fast), $local];
+        Rounds::run($series, $this->options->rounds);
+
+        return $series;
+    }
+
+    /** @param \Closure(): array<string, mixed> $measure */
+    private static function series(string $label, Measurement $what, \Closure $measure): Series
+    {
+        return new Series($label, static function (Series $series) use ($measure): float {
+            $figures = $measure();
+            $series->record($figures);
+            if ($figures['right'] !== true) {
+                $series->note('not all right: results are missing or wrong');
+            }
+
+            return \is_float($figures['figure']) ? $figures['figure'] : throw new \RuntimeException('it told no figure');
+        }, $what->value);
+    }
+
+    /**
+     * @return array<string, string>
+     *
+     * @throws UsageException
+     */
+    private static function describe(): array
+    {
+        foreach (['predis/predis' => \Predis\Client::class, 'amphp/socket' => \Amp\Socket\Socket::class] as $package => $class) {
+            if (!class_exists($class) && !interface_exists($class)) {
+                throw new UsageException("the package {$package} is not installed, by which the engine is spoken to; composer require {$package}");
+            }
+        }
+        try {
+            $info = TemporaryRedis::start()->command('INFO', 'server');
+        } catch (RedisException $failure) {
+            throw new UsageException($failure->getMessage());
+        }
+        $info = \is_string($info) ? $info : '';
+        $version = static fn(string $of): ?string => preg_match("/^{$of}_version:(\S+)/m", $info, $match) === 1 ? $match[1] : null;
+        $valkey = $version('valkey');
+
+        return [
+            'Engine' => ($valkey === null ? 'Redis ' . $version('redis') : "Valkey {$valkey}") . ' on the same machine, by TCP',
+            'Client' => Package::label('predis/predis'),
+            'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
+        ];
+    }
+}

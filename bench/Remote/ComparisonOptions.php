@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Support\UsageException;
+
+/** What bench/remote.php was asked for. */
+final readonly class ComparisonOptions
+{
+    /**
+     * @param non-empty-list<Measurement> $only
+     * @param int                         $tasks   of bulk
+     * @param int                         $kills   of workers
+     * @param int                         $backlog jobs of the long queue
+     */
+    private function __construct(
+        public array $only,
+        public int $tasks,
+        public int $rounds,
+        public int $kills,
+        public int $backlog,
+    ) {}
+
+    /** @throws UsageException for an option's value that is not allowed */
+    public static function of(Options $options): self
+    {
+        return new self(
+            array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
+            $options->int('n'),
+            $options->int('rounds'),
+            $options->int('kills'),
+            $options->int('backlog', Backlog::SHORT),
+        );
+    }
+
+    /** An agent's lease takes ten seconds to end: there are fewer of these. */
+    public function agentKills(): int
+    {
+        return (int) ceil($this->kills / 4);
+    }
+
+    /** @return array<string, mixed> for the raw data */
+    public function toArray(): array
+    {
+        return [
+            'only' => array_column($this->only, 'value'),
+            'n' => $this->tasks,
+            'rounds' => $this->rounds,
+            'kills' => $this->kills,
+            'backlog' => $this->backlog,
+        ];
+    }
+}

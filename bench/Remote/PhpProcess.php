@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Spindle\Bench\Http\Child;
+use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\Signals;
+
+/** Scripts of the benchmark in processes of their own. */
+final class PhpProcess
+{
+    /** Seconds until a script has to be done. */
+    private const LIMIT = 900.0;
+
+    private const LOOK = 0.02;
+
+    private const LOG = 'log';
+
+    /** @param PrivateDirectory $directory that gets what it prints */
+    public static function start(PrivateDirectory $directory, string $file, string ...$arguments): Child
+    {
+        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . "/{$file}", ...array_values($arguments)];
+
+        return Signals::hold(static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path));
+    }
+
+    /**
+     * Has the script of the benchmark measure something, and waits for it.
+     *
+     * @return array<string, mixed> its figures
+     *
+     * @throws \RuntimeException when it has none
+     */
+    public static function figures(PrivateDirectory $directory, Measurement $what, int $tasks, string ...$options): array
+    {
+        $result = "{$directory->path}/result";
+        $script = self::start($directory, 'remote-script.php', '--what', $what->value, "-n{$tasks}", '--result', $result, ...array_values($options));
+        for ($end = hrtime(true) + self::LIMIT * 1e9; $script->isRunning() && hrtime(true) < $end;) {
+            usleep((int) (self::LOOK * 1e6));
+        }
+        $script->stop();
+        $figures = json_decode((string) @file_get_contents($result), true);
+        if (!\is_array($figures)) {
+            throw new \RuntimeException('the script had no figures: ' . self::log($directory));
+        }
+        /** @var array<string, mixed> $figures */
+        return $figures;
+    }
+
+    public static function log(PrivateDirectory $directory): string
+    {
+        return trim((string) @file_get_contents("{$directory->path}/" . self::LOG));
+    }
+}

@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Amp\CancelledException;
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use Spindle\Bench\Http\Child;
+use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\Rounds;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Tier;
+
+/** From a SIGKILL to the moment at which the task runs again. */
+final readonly class Recovery
+{
+    /** Seconds that a task has run at most when it is killed; with an agent, that is anywhere between two renewals of its lease. */
+    private const WORKER_RUNS = 0.1;
+    private const AGENT_RUNS = 1.0;
+
+    /** Seconds until it has to run, and to run again. */
+    private const PATIENCE = 50.0;
+
+    private const LOOK = 0.002;
+
+    private Rig $rig;
+    private RemoteExecutor $executor;
+
+    private function __construct()
+    {
+        $this->rig = Rig::start(Tier::Durable);
+        $this->executor = $this->rig->executor();
+    }
+
+    public static function ofWorkers(int $kills): Outcome
+    {
+        return (new self())->workers($kills);
+    }
+
+    public static function ofAgents(int $kills): Outcome
+    {
+        return (new self())->agents($kills);
+    }
+
+    private function workers(int $kills): Outcome
+    {
+        $agent = $this->rig->agent();
+        $this->rig->await([$agent]);
+        $times = [];
+        for ($i = 1; $i <= $kills; ++$i) {
+            Rounds::say("worker {$i}/{$kills}");
+            [$task, $pid] = $this->hold($i);
+            \Amp\delay(self::upTo(self::WORKER_RUNS));
+            $killed = hrtime(true);
+            posix_kill($pid, \SIGKILL);
+            $times[] = self::from($killed, $task);
+        }
+        $agent->stop();
+
+        return self::outcome($times);
+    }
+
+    /** All processes of the agent that runs it die at once, as if their machine was gone; another agent is there. */
+    private function agents(int $kills): Outcome
+    {
+        $agents = [$this->rig->agent(), $this->rig->agent()];
+        $times = [];
+        for ($i = 1; $i <= $kills; ++$i) {
+            Rounds::say("agent {$i}/{$kills}");
+            $this->rig->await($agents);
+            [$task, $pid] = $this->hold($i);
+            $which = \in_array($pid, $agents[0]->tree->pids(), true) ? 0 : 1;
+            \Amp\delay(self::upTo(self::AGENT_RUNS));
+            $pids = $agents[$which]->tree->pids();
+            $killed = hrtime(true);
+            array_map(static fn(int $pid): bool => posix_kill($pid, \SIGKILL), $pids);
+            $times[] = self::from($killed, $task);
+            $agents[$which]->stop();
+            $agents[$which] = $this->rig->agent();
+        }
+        array_map(static fn(Child $agent) => $agent->stop(), $agents);
+
+        return self::outcome($times);
+    }
+
+    /**
+     * @return array{Future<mixed>, int} a task that runs, and the id of its worker
+     */
+    private function hold(int $number): array
+    {
+        $file = $this->rig->file("held.{$number}");
+        $task = $this->executor->submit(new Held($file));
+        $task->ignore();
+        for ($end = hrtime(true) + self::PATIENCE * 1e9; !is_file($file); \Amp\delay(self::LOOK)) {
+            if (hrtime(true) > $end || $task->isComplete()) {
+                throw new \RuntimeException('a task does not run');
+            }
+            clearstatcache();
+        }
+        $pid = (int) file_get_contents($file);
+        unlink($file);
+
+        return $pid > 0 ? [$task, $pid] : throw new \RuntimeException('a task does not tell who runs it');
+    }
+
+    /**
+     * @param Future<mixed> $task
+     *
+     * @return float milliseconds; infinite when it did not run again
+     */
+    private static function from(int $killed, Future $task): float
+    {
+        try {
+            $again = $task->await(new TimeoutCancellation(self::PATIENCE));
+        } catch (CancelledException) {
+            return \INF;
+        }
+
+        return \is_int($again) && $again > $killed ? ($again - $killed) / 1e6 : \INF;
+    }
+
+    /** @param list<float> $all milliseconds */
+    private static function outcome(array $all): Outcome
+    {
+        Rounds::say('');
+        $times = Times::of(array_values(array_filter($all, is_finite(...))));
+        $figures = $times->figures();
+        $lost = \count($all) - $figures['count'];
+
+        return new Outcome(
+            $figures['p50'],
+            $figures,
+            $lost === 0 ? [] : ["{$lost} tasks did not run again"],
+            ['histogram' => $times->histogram(), 'times' => $times->all()],
+        );
+    }
+
+    private static function upTo(float $seconds): float
+    {
+        return $seconds * random_int(0, 1000) / 1000;
+    }
+}

@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Spindle\Bench\Http\Child;
+use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Support\Signals;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Tier;
+
+/** An engine of one's own, with agents and a script in processes of their own; all end with this at the latest. */
+final readonly class Rig
+{
+    public const QUEUE = 'bench';
+    public const WORKERS = 2;
+
+    /** Seconds until agents have to be there. */
+    private const START = 15.0;
+
+    private const LOOK = 0.02;
+
+    public RedisBroker $broker;
+
+    private string $address;
+    private string $keys;
+
+    private function __construct(public TemporaryRedis $redis, private PrivateDirectory $directory)
+    {
+        $this->broker = new RedisBroker($redis->address());
+        $this->address = $this->secret('address', $redis->address());
+        $this->keys = $this->secret('keys', bin2hex(random_bytes(32)));
+    }
+
+    /**
+     * Without agents.
+     *
+     * @throws \RuntimeException
+     */
+    public static function start(Tier $tier): self
+    {
+        $rig = Signals::hold(static fn(): self => new self(
+            TemporaryRedis::start(['appendfsync' => $tier === Tier::Durable ? 'always' : 'everysec']),
+            new PrivateDirectory(),
+        ));
+        $promised = $rig->broker->tier();
+
+        return $promised === $tier ? $rig : throw new \RuntimeException("the engine's tier is {$promised->value}");
+    }
+
+    /** Without waiting for it. */
+    public function agent(): Child
+    {
+        return PhpProcess::start($this->directory, 'remote-agent.php', $this->address, $this->keys, (string) self::WORKERS);
+    }
+
+    /**
+     * Returns when as many agents serve the queue as these.
+     *
+     * @param list<Child> $agents
+     *
+     * @throws \RuntimeException when one of them ends, or they take too long
+     */
+    public function await(array $agents): void
+    {
+        $end = hrtime(true) + self::START * 1e9;
+        while ($this->broker->figures(self::QUEUE)['agents'] !== \count($agents)) {
+            $ended = array_filter($agents, static fn(Child $agent): bool => !$agent->isRunning()) !== [];
+            if ($ended || hrtime(true) > $end) {
+                throw new \RuntimeException(($ended ? 'an agent ended at its start: ' : 'the agents take too long to start: ') . PhpProcess::log($this->directory));
+            }
+            \Amp\delay(self::LOOK);
+        }
+    }
+
+    public function executor(): RemoteExecutor
+    {
+        return new RemoteExecutor($this->broker, self::QUEUE, Keys::fromFile($this->keys));
+    }
+
+    /** @return string the path of a file in a private directory */
+    public function file(string $name): string
+    {
+        return "{$this->directory->path}/{$name}";
+    }
+
+    /** The folder of the append-only file. */
+    public function data(): string
+    {
+        return "{$this->redis->directory}/data";
+    }
+
+    /**
+     * Has a script do it with one agent.
+     *
+     * @return array<string, mixed> its figures
+     *
+     * @throws \RuntimeException when it has none
+     */
+    public function measure(Measurement $what, int $tasks): array
+    {
+        $agent = $this->agent();
+        $this->await([$agent]);
+        $options = ['--address', $this->address, '--keys', $this->keys, '--agent', (string) $agent->tree->pids()[0], '--engine', (string) $this->redis->pid()];
+        try {
+            return PhpProcess::figures($this->directory, $what, $tasks, ...$options);
+        } finally {
+            $agent->stop();
+        }
+    }
+
+    /**
+     * Has a script do it with a pool of its own, and without an engine.
+     *
+     * @return array<string, mixed> its figures
+     *
+     * @throws \RuntimeException when it has none
+     */
+    public static function local(Measurement $what, int $tasks): array
+    {
+        return PhpProcess::figures(new PrivateDirectory(), $what, $tasks);
+    }
+
+    private function secret(string $name, #[\SensitiveParameter] string $content): string
+    {
+        $path = $this->directory->write($name, $content);
+        chmod($path, 0o600);
+
+        return $path;
+    }
+}

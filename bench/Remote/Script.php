@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Remote;
+
+use Spindle\Bench\Http\ProcessTree;
+use Spindle\Bench\Support\ProcessStatus;
+use Spindle\Bench\Tasks\Work;
+use Spindle\Worker\Executor;
+use Spindle\Worker\WorkerPool;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** Has tasks run that do nothing, and looks at what comes back. */
+final readonly class Script
+{
+    /** Who submit at once. */
+    public const CROWD = 64;
+
+    /** Of the tasks of bulk: those before that do not count, those one at a time, and those of the crowd. */
+    private const WARM_UP = 10;
+    private const SINGLE = 50;
+    private const CROWDED = 5;
+
+    /**
+     * @param int $agent  the id of its process; 0 where this process has the workers
+     * @param int $engine the id of its process; 0 for none
+     */
+    public function __construct(private Executor $executor, private int $agent, private int $engine) {}
+
+    /** @return array<string, bool|int|float> */
+    public function run(Measurement $what, int $tasks): array
+    {
+        $this->warmUp(max(1, intdiv($tasks, self::WARM_UP)));
+        $figures = $what === Measurement::Single
+            ? $this->single(max(1, intdiv($tasks, self::SINGLE)), max(1, intdiv($tasks, self::CROWDED)))
+            : $this->bulk($tasks);
+        if ($this->executor instanceof WorkerPool) {
+            $this->executor->close();
+        }
+
+        return $figures;
+    }
+
+    /** All workers have started, and the agent has seen how quick the tasks are. */
+    private function warmUp(int $tasks): void
+    {
+        foreach ($this->executor->mapUnordered(array_fill(0, 2 * Rig::WORKERS, 2_000), [Work::class, 'pause']) as $ignored);
+        foreach ($this->executor->mapUnordered(range(1, $tasks), [Work::class, 'same']) as $ignored);
+    }
+
+    /** @return array<string, bool|int|float> */
+    private function bulk(int $tasks): array
+    {
+        [$results, $sum, $before, $begin] = [0, 0, $this->cpu(), hrtime(true)];
+        /** @var int $number */
+        foreach ($this->executor->mapUnordered(self::numbers($tasks), [Work::class, 'same']) as $number) {
+            ++$results;
+            $sum += $number;
+        }
+        $seconds = self::since($begin);
+        $after = $this->cpu();
+        $figures = [
+            'figure' => $tasks / $seconds,
+            'seconds' => $seconds,
+            'count' => $tasks,
+            'results' => $results,
+            'right' => $results === $tasks && $sum === intdiv($tasks * ($tasks - 1), 2),
+        ];
+        foreach ($after as $who => $cpu) {
+            $figures["cpu {$who}"] = ($cpu - $before[$who]) / $tasks;
+        }
+
+        return $figures;
+    }
+
+    /** @return array<string, bool|int|float> milliseconds from submit() to the result, and what many who submit make */
+    private function single(int $tasks, int $crowded): array
+    {
+        [$times, $sum] = [[], 0];
+        for ($i = 0; $i < $tasks; ++$i) {
+            $begin = hrtime(true);
+            $sum += $this->executor->submit([Work::class, 'nothing'])->await() === 1 ? 1 : 0;
+            $times[] = 1e3 * self::since($begin);
+        }
+        $figures = Times::of($times)->figures();
+
+        $crowd = $this->crowd($crowded);
+
+        return ['figure' => $figures['p50'], 'crowd' => $crowd ?? 0.0, 'right' => $sum === $tasks && $crowd !== null] + $figures;
+    }
+
+    /** @return float|null tasks per second when many submit, each the next one when it has its result; null when one is wrong */
+    private function crowd(int $tasks): ?float
+    {
+        [$left, $sum, $begin] = [$tasks, 0, hrtime(true)];
+        $one = function () use (&$left, &$sum): void {
+            while ($left-- > 0) {
+                $sum += $this->executor->submit([Work::class, 'nothing'])->await() === 1 ? 1 : 0;
+            }
+        };
+        await(array_map(static fn() => async($one), range(1, self::CROWD)));
+
+        return $sum === $tasks ? $tasks / self::since($begin) : null;
+    }
+
+    /** @return array<string, float> seconds of CPU time so far: of this process, of the workers with the agent, of the engine */
+    private function cpu(): array
+    {
+        $own = ProcessStatus::ofThis()->cpu();
+        $here = array_sum((new ProcessTree((int) getmypid()))->cpu()) - $own;
+
+        return [
+            'script' => $own,
+            'workers' => $this->agent === 0 ? max(0.0, $here) : array_sum((new ProcessTree($this->agent))->cpu()),
+            'engine' => $this->engine === 0 ? 0.0 : array_sum((new ProcessTree($this->engine))->cpu()),
+        ];
+    }
+
+    /** @return \Generator<int, int> */
+    private static function numbers(int $count): \Generator
+    {
+        for ($i = 0; $i < $count; ++$i) {
+            yield $i => $i;
+        }
+    }
+
+    /** @return float seconds */
+    private static function since(int $begin): float
+    {
+        return (hrtime(true) - $begin) / 1e9;
+    }
+}

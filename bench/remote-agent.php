@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * An agent of the benchmark of remote tasks, in a process of its own: php remote-agent.php ADDRESS-FILE KEY-FILE WORKERS
+ */
+
+use Amp\SignalCancellation;
+use Spindle\Bench\Remote\Rig;
+use Spindle\Bench\Tasks\Bootstrap;
+use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Worker\WorkerPoolOptions;
+
+require __DIR__ . '/bootstrap.php';
+
+/** @var non-empty-list<string> $argv */
+[, $address, $keys, $workers] = [...$argv, '', '', ''];
+$broker = new RedisBroker((string) file_get_contents($address));
+$options = new AgentOptions(new WorkerPoolOptions(bootstrap: Bootstrap::file()));
+(new Agent($broker, Rig::QUEUE, (int) $workers, Keys::fromFile($keys), $options))->run(new SignalCancellation([SIGTERM, SIGINT]));

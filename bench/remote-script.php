@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * The script of the benchmark of remote tasks, in a process of its own: has tasks run, here or by agents, and writes one line
+ * of JSON into a file.
+ */
+
+use Spindle\Bench\Remote\Measurement;
+use Spindle\Bench\Remote\Rig;
+use Spindle\Bench\Remote\Script;
+use Spindle\Bench\Support\Options;
+use Spindle\Bench\Tasks\Bootstrap;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+require __DIR__ . '/bootstrap.php';
+
+/** @var non-empty-list<string> $argv */
+$options = Options::read(
+    $argv,
+    ['what' => 'bulk', 'n' => '1000', 'address' => '', 'keys' => '', 'agent' => '0', 'engine' => '0', 'result' => '/dev/stdout'],
+    <<<'TEXT'
+        Usage: php bench/remote-script.php [options]
+          --what NAME         bulk or single (bulk)
+          -n N                tasks of bulk (1000)
+          --address FILE      the engine's address is in it; without one, a pool of this process runs the tasks
+          --keys FILE         that sign
+          --agent, --engine   the ids of their processes
+          --result FILE       (standard output)
+
+        TEXT,
+);
+$executor = $options->has('address')
+    ? new RemoteExecutor(new RedisBroker((string) file_get_contents($options->text('address'))), Rig::QUEUE, Keys::fromFile($options->text('keys')))
+    : new WorkerPool(Rig::WORKERS, options: new WorkerPoolOptions(bootstrap: Bootstrap::file()));
+$script = new Script($executor, $options->int('agent', 0), $options->int('engine', 0));
+$figures = $script->run(Measurement::from($options->text('what')), $options->int('n'));
+file_put_contents($options->text('result'), json_encode($figures, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION) . "\n");

@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\UnsupportedFeatureException;
+use Spindle\Http\Admin;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Response;
+use Spindle\Internal\Terminal;
+use Spindle\Remote\Agent;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\SpindleException;
+
+use function Amp\async;
+use function Amp\Future\awaitFirst;
+
+/** What `spindle work` does: an agent, the signals that it hears, and the address for operators. */
+final class AgentProcess
+{
+    // The constants are pcntl's.
+    private const HUP = 1;
+    private const INT = 2;
+    private const TERM = 15;
+    private const SIGNALS = [self::HUP, self::INT, self::TERM];
+
+    private readonly Agent $agent;
+    private readonly DeferredCancellation $stop;
+
+    /** @var DeferredFuture<int> the status to exit with at once */
+    private readonly DeferredFuture $ended;
+
+    private readonly Terminal $terminal;
+
+    /** What operators ask about. It listens nowhere. */
+    private readonly HttpServer $subject;
+
+    public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
+    {
+        $this->agent = new Agent($options->broker, $options->queue, $options->workers, $options->keys, $options->agent, $log);
+        $this->stop = new DeferredCancellation();
+        $this->ended = new DeferredFuture();
+        $this->terminal = new Terminal();
+        $this->subject = new HttpServer(new Application(
+            static fn(): Response => Response::text("Not Found\n", 404),
+            statistics: [$options->queue => $this->agent],
+            checks: ['broker' => static function () use ($options): void {
+                $options->broker->figures($options->queue);
+            }],
+        ));
+    }
+
+    /**
+     * @return int the exit status
+     *
+     * @throws \Spindle\Http\ListenException
+     */
+    public function run(): int
+    {
+        $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
+        $signals = $this->hear();
+        try {
+            /** @var int $status */
+            $status = awaitFirst([async($this->work(...)), $this->ended->getFuture()]);
+
+            return $status;
+        } finally {
+            array_map(EventLoop::cancel(...), $signals);
+            $admin?->kill();
+        }
+    }
+
+    private function work(): int
+    {
+        try {
+            $this->agent->run($this->stop->getCancellation());
+            $this->log->info('Stopped');
+
+            return ExitStatus::OK;
+        } catch (SpindleException $failure) {
+            $this->log->critical($failure->getMessage());
+
+            return $failure instanceof BrokerRefusedException ? ExitStatus::REFUSED : ExitStatus::TROUBLE;
+        }
+    }
+
+    private function openAdmin(string $address): HttpServer
+    {
+        $server = new HttpServer(Admin::of($this->subject)->withLogger($this->log)->withStatusPage(), logger: $this->log);
+        $this->log->info('Listening on {addresses} for operators', ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])]);
+
+        return $server;
+    }
+
+    /** @return list<string> watchers; without pcntl the signals do what they do by default */
+    private function hear(): array
+    {
+        try {
+            return array_map(fn(int $signal): string => EventLoop::unreference(EventLoop::onSignal($signal, fn() => $this->signalled($signal))), self::SIGNALS);
+        } catch (UnsupportedFeatureException) {
+            return [];
+        }
+    }
+
+    private function signalled(int $signal): void
+    {
+        match (true) {
+            !$this->stop->isCancelled() => $signal === self::HUP && !$this->terminal->isGone() ? $this->reload() : $this->drain(),
+            $signal !== self::HUP && !$this->ended->isComplete() => $this->ended->complete($signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED),
+            default => null,
+        };
+    }
+
+    private function reload(): void
+    {
+        $this->agent->reload();
+        $this->log->info('Reloaded: new tasks run in new workers');
+    }
+
+    private function drain(): void
+    {
+        $this->log->info('Stopping: what runs may finish, and what has not started is given back');
+        $this->subject->kill(); // from now on it is not ready
+        $this->stop->cancel();
+    }
+}

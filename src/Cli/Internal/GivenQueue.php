@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Composer\InstalledVersions;
+use Spindle\Remote\Broker;
+use Spindle\Remote\RedisBroker;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputOption;
+
+/** Which queue is meant, and at which broker: that of --broker, --broker-file or SPINDLE_BROKER. No message tells a password. */
+final class GivenQueue
+{
+    private const VARIABLE = 'SPINDLE_BROKER';
+    private const PACKAGES = ['predis/predis', 'amphp/socket'];
+
+    /** An address is shorter. */
+    private const LONGEST = 8192;
+
+    private function __construct() {}
+
+    public static function addOptions(Command $command): Command
+    {
+        return $command
+            ->addOption('broker', null, InputOption::VALUE_REQUIRED, "The broker's address, without a password:\nredis://host:port/database, rediss:// for\nTLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]")
+            ->addOption('broker-file', null, InputOption::VALUE_REQUIRED, "A file with the address, and the password\nin it; only its owner may read it");
+    }
+
+    /**
+     * @param string $what the option or argument
+     * @param string $name may be a broker's address by mistake
+     *
+     * @throws UsageException when no queue can be called so
+     */
+    public static function name(string $what, string $name): string
+    {
+        return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1
+            ? $name
+            : throw new UsageException("{$what}: '" . UsageException::withoutPassword($name) . "' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores");
+    }
+
+    /** @throws UsageException */
+    public static function broker(GivenOptions $given): Broker
+    {
+        [$source, $address] = self::address($given);
+        $missing = array_filter(self::PACKAGES, static fn(string $package): bool => !InstalledVersions::isInstalled($package));
+        if ($missing !== []) {
+            throw new UsageException('queues in Redis or Valkey take ' . implode(' and ', self::PACKAGES) . '; add what is missing by: composer require ' . implode(' ', $missing));
+        }
+        try {
+            return new RedisBroker($address);
+        } catch (\ValueError $malformed) {
+            throw new UsageException("{$source}: " . lcfirst($malformed->getMessage()));
+        }
+    }
+
+    /**
+     * @return array{string, string} where it is from, and the address
+     *
+     * @throws UsageException
+     */
+    private static function address(GivenOptions $given): array
+    {
+        [$address, $file, $variable] = [$given->text('broker'), $given->text('broker-file'), getenv(self::VARIABLE)];
+        if ($address !== null && $file !== null) {
+            throw new UsageException('option --broker-file: it is not allowed beside --broker; give one of them');
+        }
+        if ($address !== null) {
+            return ['option --broker', self::withoutPassword($address)];
+        }
+        if ($file !== null) {
+            return ['option --broker-file', self::read($file)];
+        }
+
+        return $variable !== false && $variable !== ''
+            ? [self::VARIABLE, $variable]
+            : throw new UsageException("there is no broker: give its address by --broker, by --broker-file, or in the environment's " . self::VARIABLE . ' (redis://:password@host:port)');
+    }
+
+    /** @throws UsageException */
+    private static function withoutPassword(#[\SensitiveParameter] string $address): string
+    {
+        return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
+            ? throw new UsageException('option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as ' . self::VARIABLE . ', or in a file by --broker-file, and change the password')
+            : $address;
+    }
+
+    /** @throws UsageException */
+    private static function read(string $file): string
+    {
+        $mode = @fileperms($file);
+        if ($mode !== false && ($mode & 0o077) !== 0) {
+            throw new UsageException(\sprintf("option --broker-file: others than its owner can get at '%s' (its mode is %04o); change the password in it, and set the mode to 0600", $file, $mode & 0o777));
+        }
+        $content = $mode === false ? false : @file_get_contents($file, length: self::LONGEST);
+        if ($content === false) {
+            throw new UsageException("option --broker-file: '{$file}' can't be read");
+        }
+        foreach (explode("\n", $content) as $line) {
+            $line = trim($line);
+            if ($line !== '' && $line[0] !== '#') {
+                return $line;
+            }
+        }
+
+        throw new UsageException("option --broker-file: there is no address in '{$file}'; write one into it, such as redis://:password@host:port");
+    }
+}

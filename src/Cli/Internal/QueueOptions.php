@@ -1,0 +1,123 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Remote\Broker;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** What `spindle queue` was asked for, checked: nothing has been connected to yet. */
+final class QueueOptions
+{
+    private const MOST = 50;
+
+    /** The engine would be busy for too long with more. */
+    private const LARGEST = 10_000;
+
+    /** @var list<JobStatus> those that are not simply many */
+    private const SHOWN = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
+
+    /**
+     * @param list<string>|null $ids      null for all dead letters
+     * @param list<JobStatus>   $statuses whose jobs are shown
+     */
+    private function __construct(
+        public readonly QueueAction $action,
+        public readonly string $queue,
+        public readonly Broker $broker,
+        public readonly ?array $ids,
+        public readonly array $statuses,
+        public readonly int $most,
+        public readonly bool $json,
+    ) {}
+
+    /** @throws UsageException when an option, or two of them together, make no sense */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        /** @var string $action */
+        $action = $input->getArgument('action');
+        $action = QueueAction::tryFrom($action) ?? throw new UsageException("argument '" . UsageException::withoutPassword($action) . "': give " . implode(', ', array_column(QueueAction::cases(), 'value')) . ', and then the name of the queue');
+        /** @var string $queue */
+        $queue = $input->getArgument('queue');
+        self::refuseOthers($action, $input);
+
+        return new self(
+            $action,
+            GivenQueue::name('the name of the queue', $queue),
+            GivenQueue::broker($given),
+            self::ids($action, $given, $input),
+            self::statuses($input),
+            self::most($given),
+            $given->flag('json'),
+        );
+    }
+
+    /** @throws UsageException */
+    private static function refuseOthers(QueueAction $action, InputInterface $input): void
+    {
+        foreach (QueueAction::cases() as $other) {
+            foreach (array_diff($other->options(), $action->options()) as $name) {
+                if (!\in_array($input->getOption($name), [null, false, []], true)) {
+                    throw new UsageException("option --{$name}: it is not for spindle queue {$action->value}, but for spindle queue {$other->value}");
+                }
+            }
+        }
+        if ($action === QueueAction::Purge && $input->getOption('yes') !== true) {
+            throw new UsageException('spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant');
+        }
+    }
+
+    /**
+     * @return list<string>|null
+     *
+     * @throws UsageException
+     */
+    private static function ids(QueueAction $action, GivenOptions $given, InputInterface $input): ?array
+    {
+        /** @var list<string> $ids */
+        $ids = $input->getArgument('id');
+        if (!$action->takesIds()) {
+            return $ids === [] ? null : throw new UsageException("argument '" . UsageException::withoutPassword($ids[0]) . "': spindle queue {$action->value} takes a queue, and no ids");
+        }
+        if ($given->flag('all') === ($ids !== [])) {
+            throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
+        }
+        foreach ($ids as $id) {
+            if (\strlen($id) > Job::LONGEST_NAME) {
+                throw new UsageException("argument '{$id}': no job has an id of more than " . Job::LONGEST_NAME . ' characters');
+            }
+        }
+
+        return $ids === [] ? null : array_values(array_unique($ids));
+    }
+
+    /**
+     * @return list<JobStatus>
+     *
+     * @throws UsageException
+     */
+    private static function statuses(InputInterface $input): array
+    {
+        /** @var list<string> $names */
+        $names = $input->getOption('status');
+        $statuses = array_map(
+            static fn(string $name): JobStatus => JobStatus::tryFrom($name) ?? throw UsageException::option('--status', $name, implode(', ', array_column(JobStatus::cases(), 'value'))),
+            array_values(array_unique($names)),
+        );
+
+        return $statuses === [] ? self::SHOWN : $statuses;
+    }
+
+    /** @throws UsageException */
+    private static function most(GivenOptions $given): int
+    {
+        $allowed = 'a number of jobs from 1 to ' . self::LARGEST;
+        $most = $given->number('most', $allowed) ?? self::MOST;
+
+        return $most >= 1 && $most <= self::LARGEST ? $most : throw UsageException::option('--most', (string) $most, $allowed);
+    }
+}

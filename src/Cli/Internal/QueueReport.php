@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Remote\JobStatus;
+
+/** What is in a queue, for somebody who looks or for a program. What comes from elsewhere is obeyed by no terminal. */
+final class QueueReport
+{
+    private const TIMES = ['since', 'due', 'died'];
+
+    /** By status, after the id. What may have spaces stands last. */
+    private const COLUMNS = [
+        'waiting' => ['since'],
+        'running' => ['owner', 'since', 'crashes', 'fails'],
+        'delayed' => ['due', 'crashes', 'fails'],
+        'dead' => ['died', 'attempts', 'owner', 'why'],
+    ];
+
+    /**
+     * @param array<string, int>                                           $figures
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs what is known of them, by status and id
+     */
+    public function __construct(private readonly string $queue, private readonly array $figures, private readonly array $jobs) {}
+
+    public function json(): string
+    {
+        $jobs = array_map(
+            static fn(array $known): array => array_map(static fn(string $id, array $about): array => ['id' => $id, ...$about], array_keys($known), $known),
+            $this->jobs,
+        );
+
+        return json_encode(['queue' => $this->queue, 'figures' => $this->figures, 'jobs' => $jobs], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES);
+    }
+
+    /** @return array<string, list<string>> lines, by their title */
+    public function text(): array
+    {
+        $text = [$this->queue => $this->summary()];
+        foreach ($this->jobs as $status => $known) {
+            if ($known !== []) {
+                $text[$status] = $this->table(JobStatus::from($status), $known);
+            }
+        }
+
+        return $text;
+    }
+
+    /** @return list<string> */
+    private function summary(): array
+    {
+        $number = fn(string $name): int => $this->figures[$name] ?? 0;
+        $remarks = [
+            'waiting' => $number('waiting') > 0 ? 'the oldest for ' . Duration::format($number('oldest_ms') / 1000) : '',
+            'running' => "on {$number('agents')} " . ($number('agents') === 1 ? 'agent' : 'agents'),
+            'delayed' => '',
+            'blocked' => $number('blocked') > 0 ? 'until another job of their key is done' : '',
+            'dead' => '',
+        ];
+        $width = max(array_map(static fn(string $name): int => \strlen((string) $number($name)), array_keys($remarks)));
+        $lines = [];
+        foreach ($remarks as $name => $remark) {
+            $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $number($name), $remark));
+        }
+
+        return [...$lines, "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, {$number('died_total')} died, {$number('cancelled_total')} cancelled; {$number('retried_total')} tried again, {$number('lost_total')} lost with their agent"];
+    }
+
+    /**
+     * @param array<string, array<string, int|float|string>> $known
+     *
+     * @return list<string>
+     */
+    private function table(JobStatus $status, array $known): array
+    {
+        $columns = self::COLUMNS[$status->value];
+        $rows = [['id', ...$columns]];
+        foreach ($known as $id => $about) {
+            $rows[] = [TerminalText::escape($id), ...array_map(static fn(string $column): string => self::cell($column, $about[$column] ?? ''), $columns)];
+        }
+        $lines = self::aligned($rows);
+        $more = ($this->figures[$status->value] ?? 0) - \count($known);
+
+        return $more > 0 ? [...$lines, "  and {$more} more (see --most)"] : $lines;
+    }
+
+    private static function cell(string $column, int|float|string $value): string
+    {
+        return match (true) {
+            \in_array($column, self::TIMES, true) && !\is_string($value) => gmdate('Y-m-d\TH:i:s\Z', (int) ($value / 1000)),
+            $column === 'why' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
+            default => TerminalText::escape((string) $value),
+        };
+    }
+
+    /**
+     * @param non-empty-list<non-empty-list<string>> $rows
+     *
+     * @return list<string>
+     */
+    private static function aligned(array $rows): array
+    {
+        $widths = array_map(static fn(int $column): int => max(0, ...array_map(\strlen(...), array_column($rows, $column))), array_keys($rows[0]));
+
+        return array_map(static fn(array $row): string => '  ' . rtrim(implode('  ', array_map(str_pad(...), $row, $widths))), $rows);
+    }
+}

@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Spindle\Internal\CpuCount;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Broker;
+use Spindle\Remote\KeyFileException;
+use Spindle\Remote\Keys;
+use Spindle\Worker\WorkerPoolOptions;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** What `spindle work` was asked for, checked: nothing has been opened or started yet. */
+final class WorkOptions
+{
+    private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const LAST_PORT = 65_535;
+    private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
+
+    /**
+     * @param string|null $admin address
+     * @param bool        $json  whether log lines are JSON
+     * @param bool        $quiet whether only warnings and errors are logged
+     */
+    private function __construct(
+        public readonly string $queue,
+        public readonly Broker $broker,
+        public readonly Keys $keys,
+        public readonly int $workers,
+        public readonly AgentOptions $agent,
+        public readonly ?string $admin,
+        public readonly bool $json,
+        public readonly bool $quiet,
+    ) {}
+
+    /** @throws UsageException when an option makes no sense, or something that it takes is missing */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        $queue = $given->text('queue') ?? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)');
+
+        return new self(
+            GivenQueue::name('option --queue', $queue),
+            self::unprivileged($given, GivenQueue::broker($given)),
+            self::keys(),
+            self::workers($given),
+            self::agent($given),
+            self::admin($given),
+            $given->json(),
+            $given->flag('quiet'),
+        );
+    }
+
+    /** @throws UsageException */
+    private static function unprivileged(GivenOptions $given, Broker $broker): Broker
+    {
+        $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
+
+        return $isRoot && !$given->flag('allow-root')
+            ? throw new UsageException('this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root')
+            : $broker;
+    }
+
+    /** @throws UsageException */
+    private static function keys(): Keys
+    {
+        try {
+            return Keys::fromEnvironment();
+        } catch (KeyFileException $failure) {
+            throw new UsageException($failure->getMessage());
+        }
+    }
+
+    /** @throws UsageException */
+    private static function workers(GivenOptions $given): int
+    {
+        $allowed = 'a number of workers from 1 on';
+        $workers = $given->number('workers', $allowed) ?? (new CpuCount())->usable();
+
+        return $workers > 0 ? $workers : throw UsageException::option('--workers', '0', $allowed);
+    }
+
+    /** @throws UsageException */
+    private static function agent(GivenOptions $given): AgentOptions
+    {
+        $bootstrap = $given->text('bootstrap');
+        if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
+            throw new UsageException("option --bootstrap: '{$bootstrap}' is not a file that can be read; give a PHP file that each worker is to load");
+        }
+        $memory = $given->text('memory-limit');
+        if ($memory !== null && preg_match(self::MEMORY, $memory) !== 1) {
+            throw UsageException::option('--memory-limit', $memory, 'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit');
+        }
+        $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
+        try {
+            return new AgentOptions($pool, $given->duration('lease') ?? 10.0);
+        } catch (\ValueError) {
+            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than 4');
+        }
+    }
+
+    /** @throws UsageException */
+    private static function admin(GivenOptions $given): ?string
+    {
+        $address = $given->text('admin');
+        if ($address !== null && (preg_match(self::ADDRESS, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::LAST_PORT)) {
+            throw UsageException::option('--admin', $address, 'host:port, [IPv6]:port, with a port from 0 to ' . self::LAST_PORT . ', or unix:///path');
+        }
+
+        return $address;
+    }
+}

@@ -1,0 +1,130 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Testing;
+
+use Spindle\Internal\Launcher\Process\Signals;
+
+/** The server of a directory, which can be ended and started again. */
+final class Daemon
+{
+    private const SIGKILL = 9;
+    private const SIGCONT = 18;
+
+    /** Seconds that the kernel may take to end a killed process. */
+    private const DEATH = 2.0;
+
+    private const LOG_LINES = 20;
+
+    /** @var resource|null what was started last and is not known to have ended */
+    private mixed $process = null;
+
+    private readonly string $logFile;
+
+    /**
+     * @param string                 $name    for messages
+     * @param list<string>           $command that runs it, in the foreground
+     * @param (\Closure(): int)|null $pid     its process's id, 0 as long as that is not known; null where the command becomes the server
+     */
+    public function __construct(private readonly string $name, private readonly array $command, private readonly Remains $remains, private readonly ?\Closure $pid = null)
+    {
+        $this->logFile = "{$remains->directory}/log";
+    }
+
+    /**
+     * @param \Closure(): bool $isReady
+     *
+     * @throws ServerException when it does not become ready; then it does not run either
+     */
+    public function start(\Closure $isReady, float $timeout): void
+    {
+        $this->process = Program::start($this->command, $this->logFile);
+        $ready = false;
+        $inTime = Wait::until(function () use ($isReady, &$ready): bool {
+            $ready = $isReady();
+
+            return $ready || !$this->isRunning();
+        }, $timeout);
+        if (!$inTime) {
+            $this->kill();
+
+            throw ServerException::late($this->name, $timeout, $this->endOfLog());
+        }
+        if (!$ready) {
+            throw ServerException::ended($this->name, $this->endOfLog());
+        }
+    }
+
+    /** Its first process's id, 0 as long as that is not known; null when it does not run. */
+    public function pid(): ?int
+    {
+        if ($this->process === null || !$this->isRunning()) {
+            return null;
+        }
+
+        return $this->pid !== null ? ($this->pid)() : proc_get_status($this->process)['pid'];
+    }
+
+    /**
+     * Returns when it has ended.
+     *
+     * @param array<int, float> $signals the seconds that it is given by each, before it is killed
+     */
+    public function end(array $signals): void
+    {
+        foreach ($signals as $signal => $seconds) {
+            $this->signal($signal);
+            $this->remains->signal(self::SIGCONT);
+            if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
+                return;
+            }
+        }
+        $this->kill();
+    }
+
+    /** Kills its first process and leaves its children to themselves, as the kernel does when it lacks memory. */
+    public function kill(): void
+    {
+        $this->signal(self::SIGKILL);
+        Wait::until(fn(): bool => !$this->isRunning(), self::DEATH);
+    }
+
+    /**
+     * All that it has logged.
+     *
+     * @throws ServerException when it can't be read
+     */
+    public function log(): string
+    {
+        error_clear_last();
+        $log = @file_get_contents($this->logFile);
+
+        return $log !== false ? $log : throw ServerException::noLog(error_get_last()['message'] ?? '');
+    }
+
+    private function endOfLog(): string
+    {
+        return implode("\n", \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::LOG_LINES));
+    }
+
+    private function signal(int $signal): void
+    {
+        $pid = (int) $this->pid();
+        if ($pid > 0) {
+            Signals::send($pid, $signal);
+        } elseif (\is_resource($this->process)) {
+            proc_terminate($this->process, $signal); // too early for its id to be known
+        }
+    }
+
+    private function isRunning(): bool
+    {
+        if ($this->process !== null && !proc_get_status($this->process)['running']) {
+            proc_close($this->process);
+            $this->process = null;
+        }
+
+        return $this->process !== null;
+    }
+}

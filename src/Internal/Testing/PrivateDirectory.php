@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Testing;
+
+/** The directory of a temporary server, which holds all files of it and which nobody else may open. */
+final class PrivateDirectory
+{
+    /** A Unix socket's path is limited to 107 bytes, on some systems to 103. */
+    private const LONGEST_PATH = 85;
+
+    public readonly string $path;
+
+    /** @param string $kind of server */
+    public function __construct(string $kind)
+    {
+        $temporary = realpath(sys_get_temp_dir());
+        $this->path = ($temporary === false || \strlen($temporary) > self::LONGEST_PATH ? '/tmp' : $temporary) . "/spindle-{$kind}-" . bin2hex(random_bytes(6));
+    }
+
+    /**
+     * @param string ...$folders within it
+     *
+     * @throws ServerException
+     */
+    public function make(string ...$folders): void
+    {
+        foreach ([$this->path, ...array_map(fn(string $folder): string => "{$this->path}/{$folder}", array_values($folders))] as $path) {
+            error_clear_last();
+            if (!@mkdir($path, 0o700)) {
+                throw ServerException::cannotDo("The directory {$path} can't be made", error_get_last()['message'] ?? 'mkdir failed');
+            }
+        }
+    }
+
+    /**
+     * @return string the path of the file, which is for this user only
+     *
+     * @throws ServerException
+     */
+    public function write(string $name, #[\SensitiveParameter] string $content, int $flags = 0): string
+    {
+        $path = "{$this->path}/{$name}";
+        $mask = umask(0o077);
+        error_clear_last();
+        $written = @file_put_contents($path, $content, $flags);
+        umask($mask);
+
+        return $written === \strlen($content) ? $path : throw ServerException::cannotDo("{$path} can't be written", error_get_last()['message'] ?? 'is the disk full?');
+    }
+
+    /**
+     * @return string the path of the copy
+     *
+     * @throws ServerException
+     */
+    public function copy(string $file, string $name): string
+    {
+        error_clear_last();
+        $content = @file_get_contents($file);
+
+        return $this->write($name, $content !== false ? $content : throw ServerException::cannotDo("The file {$file} can't be read", error_get_last()['message'] ?? ''));
+    }
+}

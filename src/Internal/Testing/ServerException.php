@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Testing;
+
+/** A temporary server could not be had. The capability that it belongs to throws an exception of its own instead. */
+final class ServerException extends \RuntimeException
+{
+    /** @param string $output what the program that failed had to say; '' where none ran */
+    private function __construct(string $message, public readonly string $output = '')
+    {
+        parent::__construct($message);
+    }
+
+    public static function cannotDo(string $what, string $why): self
+    {
+        return new self("{$what}: {$why}");
+    }
+
+    public static function noLog(string $why): self
+    {
+        return self::cannotDo('The log of the server can\'t be read', $why);
+    }
+
+    public static function ended(string $name, string $log): self
+    {
+        return new self("The {$name} server ended before it was ready; the end of its log", $log);
+    }
+
+    /** @param float $seconds that it was given */
+    public static function late(string $name, float $seconds, string $log): self
+    {
+        return new self("The {$name} server was not ready within {$seconds} seconds; the end of its log", $log);
+    }
+}

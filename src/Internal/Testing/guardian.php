@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Waits until the process that started it is done with a temporary server or gone, then removes that server.
+ *
+ * Arguments: that process's id, the class that removes, the server's directory. Descriptor 0: a pipe from that process,
+ * which says something or ends. It does not end where that process was killed and has left forks; that it has another
+ * parent then tells as well.
+ */
+
+use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\Testing\Remains;
+use Spindle\Internal\Testing\Removal;
+use Spindle\Internal\Testing\Wait;
+
+/** @var array{string, string, class-string<Removal>, string} $argv */
+[, $owner, $removal, $directory] = $argv;
+
+// Now, as long as the files are there for sure.
+foreach ([Files::class, Signals::class, Wait::class, Remains::class, Removal::class, $removal] as $class) {
+    require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
+}
+
+$isOwned = static function () use ($owner): bool {
+    $stat = @file_get_contents('/proc/self/stat');
+
+    return $stat === false || preg_match("/\\) \\S {$owner} /", $stat) === 1;
+};
+
+do {
+    [$reads, $none] = [[STDIN], null];
+} while (stream_select($reads, $none, $none, 0, 250_000) === 0 && $isOwned());
+
+$removal::remove($directory);

@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Spindle\Internal\Backoff;
+use Spindle\Remote\Internal\QueueName;
+use Spindle\Remote\Internal\Tenure;
+use Spindle\Remote\Internal\Workshop;
+use Spindle\Statistics;
+use Spindle\Worker\Executor;
+use Spindle\Worker\WorkerPool;
+
+/**
+ * One machine's share of a queue: claims jobs, has them run by a pool of workers, and settles them. It runs no task itself and
+ * reads nothing of what a task is or gives, so that no task holds up its lease.
+ */
+final class Agent implements Statistics
+{
+    private readonly Workshop $workshop;
+    private readonly LoggerInterface $logger;
+    private ?Tenure $tenure = null;
+
+    /**
+     * @param int                                        $workers at once
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  makes what runs the tasks, which is given what tasks tell by
+     *                                                            {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
+     *
+     * @throws \ValueError when the queue can't be called so
+     */
+    public function __construct(
+        private readonly Broker $broker,
+        private readonly string $queue,
+        private readonly int $workers,
+        private readonly Keys $keys,
+        private readonly AgentOptions $options = new AgentOptions(),
+        ?LoggerInterface $logger = null,
+        ?\Closure $pool = null,
+    ) {
+        QueueName::check($queue);
+        $this->logger = $logger ?? new NullLogger();
+        $this->workshop = new Workshop($pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(onReport: $report)));
+    }
+
+    /**
+     * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
+     * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.
+     *
+     * @throws BrokerRefusedException when the engine can't be used as it is
+     */
+    public function run(Cancellation $stop): void
+    {
+        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
+        for ($failures = 0; !$stop->isRequested();) {
+            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->logger);
+            try {
+                $tenure->begin();
+                $failures = 0;
+                $this->tenure = $tenure;
+                $tenure->serve($stop);
+            } catch (BrokerUnavailableException|LeaseLostException $failure) {
+                $this->logger->warning($failure->getMessage());
+                self::pause($backoff->after(++$failures), $stop);
+            }
+        }
+        $this->workshop->close();
+    }
+
+    /** New tasks run in new workers, which load the code as it is then; those that run go on in the old ones. */
+    public function reload(): void
+    {
+        $this->workshop->renew();
+    }
+
+    public function statistics(): array
+    {
+        return ['workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
+    }
+
+    private static function pause(float $seconds, Cancellation $stop): void
+    {
+        try {
+            \Amp\delay($seconds, true, $stop);
+        } catch (CancelledException) {
+            // It stops.
+        }
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Spindle\Worker\WorkerPoolOptions;
+
+/** What an agent can be told. The defaults need no thought. */
+final class AgentOptions
+{
+    /**
+     * @param WorkerPoolOptions $pool how its workers are
+     * @param float $lease     seconds after which its jobs are others', if it is not heard of
+     * @param float $beat      seconds between two renewals
+     * @param float $margin    seconds before the end of a lease that could not be renewed at which it ends what it runs
+     * @param float $retention seconds that outcomes are kept
+     *
+     * @throws \ValueError
+     */
+    public function __construct(
+        public readonly WorkerPoolOptions $pool = new WorkerPoolOptions(),
+        public readonly float $lease = 10.0,
+        public readonly float $beat = 1.0,
+        public readonly float $margin = 3.0,
+        public readonly float $retention = 3600.0,
+    ) {
+        if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin && $retention >= 1)) {
+            throw new \ValueError('A lease is longer than the time between two renewals and the margin together, which are more than 0 seconds, and outcomes are kept for a second or more');
+        }
+    }
+}

@@ -1,0 +1,294 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\Job;
+use Spindle\Remote\Letter;
+
+/**
+ * This process's side of a broker: gathers what is submitted, and hands outcomes to who waits for them. There is one for a
+ * broker, with one mailbox, however many executors use it.
+ */
+final class Client
+{
+    /** Jobs in one question, and their bytes. */
+    private const BATCH = 1000;
+
+    /** Seconds after which a job without an outcome is looked for, though no letter has come. */
+    private const LOOK = 30.0;
+
+    /** The engine is told of so many at once that their outcomes were read. */
+    private const READ = 500;
+
+    /** @var \WeakMap<Broker, \WeakReference<self>>|null */
+    private static ?\WeakMap $clients = null;
+
+    public readonly string $mailbox;
+
+    /** @var array<string, array<string, Waiter>> by queue and id */
+    private array $waiters = [];
+
+    /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
+    private array $read = [];
+
+    /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
+    private array $large = [];
+
+    private int $waiting = 0;
+    private int $last = 0;
+
+    /** @var array<string, Outbox> by queue */
+    private array $outboxes = [];
+
+    /** @var (\Closure(): void)|null closes the mailbox */
+    private ?\Closure $close = null;
+
+    private ?string $keeper = null;
+
+    private function __construct(private readonly Broker $broker)
+    {
+        $this->mailbox = bin2hex(random_bytes(9));
+    }
+
+    public function __destruct()
+    {
+        if ($this->close !== null) {
+            ($this->close)();
+        }
+        if ($this->keeper !== null) {
+            EventLoop::cancel($this->keeper);
+        }
+    }
+
+    public static function of(Broker $broker): self
+    {
+        $clients = self::$clients ??= new \WeakMap();
+        $client = ($clients[$broker] ?? null)?->get();
+        if ($client === null) {
+            $client = new self($broker);
+            $clients[$broker] = \WeakReference::create($client);
+        }
+
+        return $client;
+    }
+
+    /** An id that no other job has. */
+    public function id(): string
+    {
+        return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
+    }
+
+    /**
+     * Returns when the engine has taken all of them in; the waiter may have outcomes before. Whoever waits is told of each.
+     *
+     * @param list<Job> $jobs
+     *
+     * @return int how many of the first it has taken in; fewer than there are when the queue is full
+     *
+     * @throws BrokerException some may have been taken in
+     */
+    public function submit(string $queue, int $limit, array $jobs, Waiter $waiter, bool $maybeKnown): int
+    {
+        $this->open();
+        foreach ($jobs as $job) {
+            $this->waiters[$queue][$job->id] = $waiter;
+        }
+        $this->wait(\count($jobs));
+        try {
+            $accepted = ($this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox))->send($limit, $jobs, $maybeKnown);
+        } catch (\Throwable $failure) {
+            $accepted = 0;
+
+            throw $failure;
+        } finally {
+            for ($i = $accepted; $i < \count($jobs); ++$i) {
+                $this->forget($queue, $jobs[$i]->id);
+            }
+        }
+
+        return $accepted;
+    }
+
+    /**
+     * Nobody wants these jobs any more. Of those that are gone whoever waits is told that they are unknown, of the others what comes of them.
+     *
+     * @param list<string> $ids
+     */
+    public function withdraw(string $queue, array $ids): void
+    {
+        foreach (array_chunk($ids, self::BATCH) as $chunk) {
+            try {
+                foreach ($this->broker->withdraw($queue, $chunk) as $id) {
+                    $this->lost($queue, $id);
+                }
+            } catch (BrokerException) {
+                // They run, or not; whoever waits is told their outcomes.
+            }
+        }
+    }
+
+    public function waitAs(string $queue, string $id, Waiter $waiter): void
+    {
+        if (isset($this->waiters[$queue][$id])) {
+            $this->waiters[$queue][$id] = $waiter;
+        }
+    }
+
+    public function leaveItems(string $queue, string $id): void
+    {
+        try {
+            $this->broker->leaveItems($queue, $id);
+        } catch (BrokerException) {
+            // Its items stay until they are forgotten.
+        }
+    }
+
+    /** @return list<string> */
+    public function takeItems(string $queue, string $id, int $from, int $most): array
+    {
+        return $this->broker->takeItems($queue, $id, $from, $most);
+    }
+
+    /** Nobody waits for it any more. */
+    public function forget(string $queue, string $id): void
+    {
+        if (isset($this->waiters[$queue][$id])) {
+            unset($this->waiters[$queue][$id]);
+            $this->wait(-1);
+        }
+    }
+
+    private function open(): void
+    {
+        if ($this->close !== null) {
+            return;
+        }
+        $weak = \WeakReference::create($this);
+        $this->close = $this->broker->openMailbox(
+            $this->mailbox,
+            static fn(Letter $letter) => $weak->get()?->read($letter),
+            static fn() => $weak->get()?->look(),
+        );
+    }
+
+    private function read(Letter $letter): void
+    {
+        foreach ($letter->outcomes as $id => $frame) {
+            foreach ($this->waiters as $queue => $waiters) {
+                if (isset($waiters[$id])) {
+                    $frame === '' && $waiters[$id]->wantsOutcome() ? $this->fetch($queue, $id) : $this->deliver($queue, $id, $frame);
+                }
+            }
+        }
+        foreach ($letter->items as $id) {
+            foreach ($this->waiters as $waiters) {
+                ($waiters[$id] ?? null)?->items($id);
+            }
+        }
+        foreach ($letter->reports as $id => $frame) {
+            foreach ($this->waiters as $waiters) {
+                ($waiters[$id] ?? null)?->report($id, $frame);
+            }
+        }
+    }
+
+    /** Gets an outcome that is too large for a letter; one after the other, for there may be many of them. */
+    private function fetch(string $queue, string $id): void
+    {
+        $this->large[] = [$queue, $id];
+        if (\count($this->large) === 1) {
+            EventLoop::queue(function (): void {
+                for (; $this->large !== []; array_shift($this->large)) {
+                    [$queue, $id] = $this->large[0];
+                    $waiter = $this->waiters[$queue][$id] ?? null;
+                    if ($waiter?->wantsOutcome() === true) {
+                        $this->lookFor($queue, [$id]);
+                    } elseif ($waiter !== null) {
+                        $this->deliver($queue, $id, '');
+                    }
+                }
+            });
+        }
+    }
+
+    private function deliver(string $queue, string $id, string $frame): void
+    {
+        $waiter = $this->waiters[$queue][$id];
+        unset($this->waiters[$queue][$id]);
+        $this->wait(-1);
+        $this->read[$queue][] = $id;
+        if (\count($this->read[$queue]) >= self::READ) {
+            $this->forgetRead($queue);
+        }
+        $waiter->outcome($id, $frame);
+    }
+
+    /** What has been read need not be kept: nobody else knows these ids. */
+    private function forgetRead(string $queue): void
+    {
+        [$broker, $ids] = [$this->broker, $this->read[$queue]];
+        $this->read[$queue] = [];
+        EventLoop::queue(static function () use ($broker, $queue, $ids): void {
+            try {
+                $broker->forget($queue, $ids);
+            } catch (BrokerException) {
+                // They are kept for as long as those of which nobody asks.
+            }
+        });
+    }
+
+    private function lost(string $queue, string $id): void
+    {
+        $waiter = $this->waiters[$queue][$id] ?? null;
+        $this->forget($queue, $id);
+        $waiter?->unknown($id);
+    }
+
+    /** Looks for all that somebody waits for. */
+    private function look(): void
+    {
+        foreach ($this->waiters as $queue => $waiters) {
+            foreach (array_chunk(array_keys($waiters), self::BATCH) as $ids) {
+                $this->lookFor($queue, $ids);
+            }
+        }
+    }
+
+    /** @param list<string> $ids */
+    private function lookFor(string $queue, array $ids): void
+    {
+        try {
+            $states = $this->broker->look($queue, $ids, $this->mailbox);
+        } catch (BrokerException) {
+            return; // they are looked for again
+        }
+        foreach ($states as $id => $state) {
+            if (!isset($this->waiters[$queue][$id]) || isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id)) {
+                continue;
+            }
+            if ($state->outcome !== null) {
+                $this->deliver($queue, $id, $state->outcome);
+            } elseif (!$state->known) {
+                $this->lost($queue, $id);
+            }
+        }
+    }
+
+    /** While somebody waits the loop goes on. */
+    private function wait(int $more): void
+    {
+        $this->waiting += $more;
+        if ($this->waiting > 0 && $this->keeper === null) {
+            $weak = \WeakReference::create($this);
+            $this->keeper = EventLoop::repeat(self::LOOK, static fn() => $weak->get()?->look());
+        } elseif ($this->waiting === 0 && $this->keeper !== null) {
+            EventLoop::cancel($this->keeper);
+            $this->keeper = null;
+        }
+    }
+}

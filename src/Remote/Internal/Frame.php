@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Remote\Keys;
+use Spindle\Remote\TamperedFrameException;
+
+/**
+ * What lies in the engine: bytes that prove who wrote them, for which job and which claim of it.
+ *
+ *     u8 version | u8 kind | u32 number of the claim, 0 of a job | 4 bytes name of the key | 32 bytes HMAC-SHA-256 | body
+ *
+ * The code is over version, kind, queue, id, number of the claim, and body, so that a frame that is taken for that of another
+ * job, of another claim or in another queue is found out as well. Nothing of a body is read before.
+ */
+final class Frame
+{
+    public const JOB = 1;
+    public const OUTCOME = 2;
+    public const ITEM = 3;
+    public const REPORT = 4;
+
+    private const VERSION = 1;
+    private const HEAD = 42;
+
+    public static function seal(Keys $keys, int $kind, string $queue, string $id, int $number, string $body): string
+    {
+        $head = pack('CCV', self::VERSION, $kind, $number);
+
+        return $head . $keys->sign(self::context($head, $queue, $id), $body) . $body;
+    }
+
+    /**
+     * @return string the body
+     *
+     * @throws TamperedFrameException
+     */
+    public static function open(Keys $keys, int $kind, string $queue, string $id, string $frame): string
+    {
+        if (\strlen($frame) < self::HEAD) {
+            throw TamperedFrameException::of($id, 'it is too short');
+        }
+        if (\ord($frame[0]) !== self::VERSION) {
+            throw TamperedFrameException::of($id, 'it is of version ' . \ord($frame[0]) . ', and this is version ' . self::VERSION);
+        }
+        $body = substr($frame, self::HEAD);
+        if (\ord($frame[1]) !== $kind || !$keys->verify(substr($frame, 6, 4), substr($frame, 10, 32), self::context(substr($frame, 0, 6), $queue, $id), $body)) {
+            throw TamperedFrameException::of($id, 'it is not signed with a key that is known here, for this job of this queue');
+        }
+
+        return $body;
+    }
+
+    private static function context(string $head, string $queue, string $id): string
+    {
+        return $head . pack('VV', \strlen($queue), \strlen($id)) . $queue . $id;
+    }
+}

@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Remote\JobLostException;
+
+/** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
+final class ItemStream
+{
+    /** Items that are fetched at once. */
+    private const MOST = 32;
+
+    private int $taken = 0;
+
+    /** Whether there may be items that were not fetched. */
+    private bool $more = true;
+    private bool $over = false;
+
+    private ?string $outcome = null;
+    private bool $lost = false;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $reader = null;
+
+    public function __construct(private readonly Sender $sender, private readonly string $id, private readonly mixed $key) {}
+
+    public function __destruct()
+    {
+        if (!$this->over && $this->outcome === null) {
+            [$sender, $id] = [$this->sender, $this->id];
+            EventLoop::queue(static fn() => $sender->leaveItems($id));
+        }
+    }
+
+    /** Who gets letters about it, and does not hold it. */
+    public function waiter(): Waiter
+    {
+        return new ItemWaiter($this->sender, \WeakReference::create($this));
+    }
+
+    /** @return \Generator<mixed, mixed, mixed, mixed> */
+    public function items(): \Generator
+    {
+        while (true) {
+            if ($this->more) {
+                $this->more = false;
+                $frames = $this->sender->takeItems($this->id, $this->taken, self::MOST);
+                if (\count($frames) === self::MOST) {
+                    $this->more = true;
+                }
+                foreach ($frames as $frame) {
+                    [$key, $item] = $this->sender->item($this->id, $frame, $this->taken, $this->key);
+                    ++$this->taken;
+                    yield $key => $item;
+                }
+            } elseif ($this->lost) {
+                $this->over = true;
+
+                throw JobLostException::unknown($this->id, $this->sender->queue);
+            } elseif ($this->outcome !== null) {
+                $this->over = true;
+
+                return $this->sender->result($this->id, $this->outcome, $this->key);
+            } else {
+                $this->reader = EventLoop::getSuspension();
+                $this->reader->suspend();
+            }
+        }
+    }
+
+    public function more(): void
+    {
+        $this->more = true;
+        $this->wake();
+    }
+
+    /** All items are stored before, and those that were not taken are taken yet. */
+    public function ended(string $outcome): void
+    {
+        $this->outcome = $outcome;
+        $this->more();
+    }
+
+    public function lost(): void
+    {
+        $this->lost = true;
+        $this->wake();
+    }
+
+    private function wake(): void
+    {
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+}

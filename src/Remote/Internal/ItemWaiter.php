@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** Tells an {@see ItemStream} what comes for it, as long as somebody holds it. */
+final class ItemWaiter implements Waiter
+{
+    /** @param \WeakReference<ItemStream> $stream */
+    public function __construct(private readonly Sender $sender, private readonly \WeakReference $stream) {}
+
+    public function wantsOutcome(): bool
+    {
+        return $this->stream->get() !== null;
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        $this->stream->get()?->ended($frame);
+    }
+
+    public function unknown(string $id): void
+    {
+        $this->stream->get()?->lost();
+    }
+
+    public function items(string $id): void
+    {
+        $this->stream->get()?->more();
+    }
+
+    public function report(string $id, string $frame): void
+    {
+        $this->sender->report($id, $frame);
+    }
+}

@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Backoff;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
+
+/** Jobs on their way into a queue. Those that come while a question is under way go with the next one. */
+final class Outbox
+{
+    private const BATCH = 1000;
+    private const BATCH_SIZE = 4 << 20;
+
+    /** Seconds for which an engine that does not answer is asked again. */
+    private const PATIENCE = 20.0;
+
+    /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
+    private array $parcels = [];
+
+    /** @var array<string, true> jobs whose submission has no answer yet */
+    private array $open = [];
+
+    private bool $sending = false;
+    private readonly Backoff $backoff;
+
+    public function __construct(private readonly Broker $broker, private readonly string $queue, private readonly string $mailbox)
+    {
+        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+    }
+
+    public function has(string $id): bool
+    {
+        return isset($this->open[$id]);
+    }
+
+    /**
+     * @param list<Job> $jobs at most {@see Broker::submit()}'s
+     *
+     * @return int how many were taken in
+     */
+    public function send(int $limit, array $jobs, bool $maybeKnown): int
+    {
+        $suspension = EventLoop::getSuspension();
+        $this->parcels[] = [$limit, $jobs, $maybeKnown, $suspension];
+        foreach ($jobs as $job) {
+            $this->open[$job->id] = true;
+        }
+        if (!$this->sending) {
+            $this->sending = true;
+            EventLoop::queue($this->sendAll(...));
+        }
+        try {
+            /** @var int */
+            return $suspension->suspend();
+        } finally {
+            foreach ($jobs as $job) {
+                unset($this->open[$job->id]);
+            }
+        }
+    }
+
+    private function sendAll(): void
+    {
+        while ($this->parcels !== []) {
+            [$limit, , $maybeKnown] = $this->parcels[0];
+            $jobs = $taken = [];
+            $size = 0;
+            foreach ($this->parcels as $i => [$itsLimit, $more, $known]) {
+                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit)) {
+                    break;
+                }
+                $maybeKnown = $maybeKnown || $known;
+                $taken[] = $this->parcels[$i];
+                foreach ($more as $job) {
+                    $jobs[] = $job;
+                    $size += \strlen($job->frame);
+                }
+            }
+            $this->parcels = \array_slice($this->parcels, \count($taken));
+            try {
+                $accepted = $this->submit($jobs, $limit, $maybeKnown);
+            } catch (\Throwable $failure) {
+                foreach ($taken as [, , , $suspension]) {
+                    $suspension->throw($failure);
+                }
+
+                continue;
+            }
+            foreach ($taken as [, $its, , $suspension]) {
+                $part = max(0, min(\count($its), $accepted));
+                $accepted -= \count($its);
+                $suspension->resume($part);
+            }
+        }
+        $this->sending = false;
+    }
+
+    /** @param list<Job> $jobs */
+    private function submit(array $jobs, int $limit, bool $maybeKnown): int
+    {
+        $end = microtime(true) + self::PATIENCE;
+        for ($attempt = 1;; ++$attempt) {
+            try {
+                return $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown);
+            } catch (BrokerUnavailableException $failure) {
+                $delay = $this->backoff->after($attempt);
+                if (microtime(true) + $delay > $end) {
+                    throw $failure;
+                }
+                $maybeKnown = true;
+                \Amp\delay($delay);
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** What a queue can be called. */
+final class QueueName
+{
+    /** @throws \ValueError */
+    public static function check(string $name): string
+    {
+        return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1
+            ? $name
+            : throw new \ValueError("The name of a queue has 1 to 64 letters, digits, dots, hyphens and underscores, unlike '{$name}'");
+    }
+}

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+/** Where an engine listens, and who asks. */
+final class Address
+{
+    private const PORT = 6379;
+
+    /**
+     * @param string $uri what {@see \Amp\Socket\connect()} takes
+     */
+    private function __construct(
+        public readonly string $uri,
+        public readonly bool $tls,
+        public readonly string $host,
+        public readonly ?string $user,
+        #[\SensitiveParameter]
+        public readonly ?string $password,
+        public readonly int $database,
+    ) {}
+
+    /**
+     * @param string $address redis://[[user]:password@]host[:port][/database], the same with rediss for TLS, or
+     *                        unix://[[user]:password@]/path
+     *
+     * @throws \ValueError without the address, in which a password may be
+     */
+    public static function parse(#[\SensitiveParameter] string $address): self
+    {
+        // It takes no URL without a host.
+        $parts = parse_url((string) preg_replace('~^(unix://(?:[^/@]*@)?)(?=/.)~i', '$1localhost', $address));
+        $parts = \is_array($parts) ? $parts : [];
+        $scheme = strtolower($parts['scheme'] ?? '');
+        $host = $parts['host'] ?? '';
+        $path = $parts['path'] ?? '';
+        $isAddress = match ($scheme) {
+            'redis', 'rediss' => $host !== '',
+            'unix' => $host === 'localhost' && $path !== '' && !isset($parts['port']),
+            default => false,
+        };
+        if (!$isAddress || isset($parts['query']) || isset($parts['fragment'])) {
+            throw new \ValueError('The address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password\'s special characters are percent-encoded');
+        }
+        if ($scheme !== 'unix' && preg_match('~^(/\d*)?$~D', $path) !== 1) {
+            throw new \ValueError('What follows the host in the address of a broker is the number of a database');
+        }
+
+        return new self(
+            $scheme === 'unix' ? "unix://{$path}" : "tcp://{$host}:" . ($parts['port'] ?? self::PORT),
+            $scheme === 'rediss',
+            trim($host, '[]'),
+            self::decoded($parts['user'] ?? ''),
+            self::decoded($parts['pass'] ?? ''),
+            $scheme === 'unix' ? 0 : (int) substr($path, 1),
+        );
+    }
+
+    /** For messages. */
+    public function __toString(): string
+    {
+        return preg_replace('~^tcp://~', '', $this->uri) ?? $this->uri;
+    }
+
+    /** @return array<string, mixed> without the password */
+    public function __debugInfo(): array
+    {
+        return ['uri' => $this->uri];
+    }
+
+    private static function decoded(#[\SensitiveParameter] string $part): ?string
+    {
+        return $part === '' ? null : rawurldecode($part);
+    }
+}

@@ -1,0 +1,202 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobState;
+use Spindle\Remote\Letter;
+use Spindle\Remote\Settlement;
+
+/**
+ * What goes to the scripts and comes from them: many records in one string, integers little-endian. To the engine's
+ * protocol a batch is one argument, and one answer.
+ */
+final class Codec
+{
+    private const CANCELLED = 1;
+    private const LOST = 2;
+    private const STREAMED = 4;
+
+    /** In milliseconds: what 32 bits hold, seven weeks. */
+    private const LONGEST_DELAY = 0xffffffff;
+
+    /** @param list<Job> $jobs */
+    public static function jobs(array $jobs): string
+    {
+        $packed = '';
+        foreach ($jobs as $job) {
+            $packed .= \chr(\strlen($job->id)) . $job->id . \chr(\strlen($job->key)) . $job->key
+                . pack('VV', (int) round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
+        }
+
+        return $packed;
+    }
+
+    /** @param list<Settlement> $settlements */
+    public static function settlements(array $settlements): string
+    {
+        $packed = '';
+        foreach ($settlements as $settlement) {
+            $packed .= \chr(\strlen($settlement->id)) . $settlement->id
+                . pack('VCVVVV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, (int) min(self::LONGEST_DELAY, round($settlement->delay * 1000)), \strlen($settlement->frame))
+                . $settlement->frame . pack('V', \strlen($settlement->why)) . $settlement->why;
+        }
+
+        return $packed;
+    }
+
+    /** @param list<string> $ids */
+    public static function ids(array $ids): string
+    {
+        $packed = '';
+        foreach ($ids as $id) {
+            $packed .= \chr(\strlen($id)) . $id;
+        }
+
+        return $packed;
+    }
+
+    /** @return list<string> and moves on */
+    public static function readIds(string $packed, int &$at): array
+    {
+        $count = self::integer($packed, $at);
+        $ids = [];
+        for ($i = 0; $i < $count; ++$i) {
+            $ids[] = self::name($packed, $at);
+        }
+
+        return $ids;
+    }
+
+    /** @return array<string, array<string, int|float|string>> */
+    public static function known(string $packed): array
+    {
+        $known = [];
+        foreach (self::outcomes($packed, 0) as $id => $json) {
+            /** @var array<string, int|float|string> $of */
+            $of = json_decode($json, true, 8, \JSON_THROW_ON_ERROR);
+            $known[$id] = $of;
+        }
+
+        return $known;
+    }
+
+    /** @return list<string> */
+    public static function strings(string $packed): array
+    {
+        $strings = [];
+        for ($at = 0, $end = \strlen($packed); $at < $end; $at += $size) {
+            $size = self::integer($packed, $at);
+            $strings[] = substr($packed, $at, $size);
+        }
+
+        return $strings;
+    }
+
+    /** @return list<Delivery> to the end */
+    public static function deliveries(string $packed, int $at): array
+    {
+        $deliveries = [];
+        for ($end = \strlen($packed); $at < $end; $at += $size) {
+            $length = \ord($packed[$at]);
+            $id = substr($packed, $at + 1, $length);
+            /** @var array{n: int, c: int, f: int, g: int, s: int} $head */
+            $head = unpack('Vn/Vc/Vf/Cg/Vs', $packed, $at + 1 + $length);
+            $at += $length + 18;
+            $size = $head['s'];
+            $deliveries[] = new Delivery(
+                $id,
+                $head['n'],
+                $head['c'],
+                $head['f'],
+                ($head['g'] & self::CANCELLED) !== 0,
+                ($head['g'] & self::LOST) !== 0,
+                ($head['g'] & self::STREAMED) !== 0,
+                substr($packed, $at, $size),
+            );
+        }
+
+        return $deliveries;
+    }
+
+    /** @return Letter|null null for one of a later version */
+    public static function letter(string $packed): ?Letter
+    {
+        switch ($packed[0] ?? '') {
+            case 'w':
+                return new Letter(work: true);
+            case 'r':
+                return new Letter(outcomes: self::outcomes($packed, 1));
+            case 'c':
+                $at = 1;
+                $id = self::name($packed, $at);
+
+                return new Letter(unwanted: [$id => self::integer($packed, $at)]);
+            case 'i':
+                $at = 1;
+
+                return new Letter(items: [self::name($packed, $at)]);
+            case 't':
+                $at = 1;
+
+                return new Letter(taken: [self::name($packed, $at)]);
+            case 'p':
+                return new Letter(reports: self::outcomes($packed, 1));
+            default:
+                return null;
+        }
+    }
+
+    /** @return array<string, string> */
+    private static function outcomes(string $packed, int $at): array
+    {
+        $outcomes = [];
+        for ($end = \strlen($packed); $at < $end;) {
+            $id = self::name($packed, $at);
+            $size = self::integer($packed, $at);
+            $outcomes[$id] = substr($packed, $at, $size);
+            $at += $size;
+        }
+
+        return $outcomes;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return array<string, JobState>
+     */
+    public static function states(string $packed, array $ids): array
+    {
+        $states = [];
+        $at = 0;
+        foreach ($ids as $id) {
+            $state = \ord($packed[$at++]);
+            $size = self::integer($packed, $at);
+            $states[$id] = new JobState($state !== 0, $state === 2 ? substr($packed, $at, $size) : null);
+            $at += $size;
+        }
+
+        return $states;
+    }
+
+    private static function name(string $packed, int &$at): string
+    {
+        $name = substr($packed, $at + 1, \ord($packed[$at]));
+        $at += 1 + \strlen($name);
+
+        return $name;
+    }
+
+    private static function integer(string $packed, int &$at): int
+    {
+        /** @var array{1: int} $integer */
+        $integer = unpack('V', $packed, $at);
+        $at += 4;
+
+        return $integer[1];
+    }
+}

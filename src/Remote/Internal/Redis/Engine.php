@@ -1,0 +1,174 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\Socket\ClientTlsContext;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Tier;
+
+/** An engine and the connection that its scripts are run on, which is made anew when it has broken. */
+final class Engine
+{
+    private const SCRIPTS = __DIR__ . '/scripts';
+
+    /** Scripts that an engine without room refuses. The others run all the same, or it would never get any: they end jobs, and each is done whole. */
+    private const NEEDS_ROOM = ['submit', 'put'];
+    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'revive', 'delete', 'audit'];
+
+    /** @var array<string, array{string, string}> */
+    private static array $scripts = [];
+
+    private ?Link $link = null;
+    private ?Tier $tier = null;
+
+    /** @var Future<Link>|null while it is being connected */
+    private ?Future $opening = null;
+
+    public function __construct(
+        public readonly Address $address,
+        private readonly ?ClientTlsContext $tls,
+        private readonly float $timeout,
+    ) {}
+
+    /** @throws BrokerException */
+    public function tier(): Tier
+    {
+        $this->link();
+
+        return $this->tier ?? throw new \LogicException('It is known when there is a connection');
+    }
+
+    /**
+     * A connection of one's own.
+     *
+     * @throws BrokerException
+     */
+    public function open(): Link
+    {
+        return Link::open($this->address, $this->tls, $this->timeout);
+    }
+
+    /**
+     * Runs a script for a queue.
+     *
+     * @return string what it returns
+     *
+     * @throws BrokerException
+     */
+    public function run(string $script, string $queue, #[\SensitiveParameter] string ...$arguments): string
+    {
+        [$source, $hash] = self::scripts()[$script];
+        $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
+        $link = $this->link();
+        try {
+            try {
+                $answer = $link->call('EVALSHA', [$hash, ...$rest]);
+            } catch (EngineError $error) {
+                if ($error->kind !== 'NOSCRIPT') {
+                    throw $error;
+                }
+                $answer = $link->call('EVAL', [$source, ...$rest]);
+            }
+        } catch (EngineError $error) {
+            throw BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
+        }
+
+        return \is_scalar($answer) ? (string) $answer : throw BrokerUnavailableException::at((string) $this->address, "it answered {$script} with " . get_debug_type($answer));
+    }
+
+    /** @throws BrokerException */
+    private function link(): Link
+    {
+        if ($this->link !== null && !$this->link->isBroken()) {
+            return $this->link;
+        }
+        if ($this->opening !== null) {
+            return $this->opening->await();
+        }
+        /** @var DeferredFuture<Link> $deferred */
+        $deferred = new DeferredFuture();
+        $this->opening = $deferred->getFuture();
+        $this->opening->ignore();
+        try {
+            $link = $this->open();
+            $this->tier = $this->check($link);
+            foreach (self::scripts() as [$source]) {
+                $link->call('SCRIPT', ['LOAD', $source]); // or what is asked first would be answered last
+            }
+            $this->link = $link;
+            $deferred->complete($link);
+
+            return $link;
+        } catch (\Throwable $failure) {
+            $deferred->error($failure);
+
+            throw $failure;
+        } finally {
+            $this->opening = null;
+        }
+    }
+
+    /**
+     * Refuses an engine that would lose jobs.
+     *
+     * @throws BrokerException
+     */
+    private function check(Link $link): Tier
+    {
+        $where = (string) $this->address;
+        $answer = $link->call('INFO', []);
+        preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
+        $info = array_combine($lines[1], $lines[2]);
+        if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
+            throw BrokerRefusedException::at($where, 'it is Redis ' . ($info['redis_version'] ?? 'of an unknown version'), 'use Redis 7.0 or newer, or Valkey');
+        }
+        if (($info['loading'] ?? '0') !== '0') {
+            throw BrokerUnavailableException::at($where, 'it is loading its data');
+        }
+        if (($info['aof_enabled'] ?? '0') !== '1') {
+            throw BrokerRefusedException::at($where, 'it keeps no append-only file, so that a crash would lose jobs', 'set "appendonly yes"');
+        }
+        if (($info['maxmemory_policy'] ?? '') !== 'noeviction') {
+            throw BrokerRefusedException::at($where, "its maxmemory-policy is {$info['maxmemory_policy']}, so that it would throw jobs away when its memory is full", 'set "maxmemory-policy noeviction"');
+        }
+
+        return match ($this->fsync($link)) {
+            'always' => Tier::Durable,
+            'no' => throw BrokerRefusedException::at($where, 'it leaves it to the system when jobs get to the disk', 'set "appendfsync everysec", or "appendfsync always" for the durable tier'),
+            default => Tier::Fast,
+        };
+    }
+
+    /** Where the setting may not be read, nothing better is promised than what is always so. */
+    private function fsync(Link $link): string
+    {
+        try {
+            $setting = $link->call('CONFIG', ['GET', 'appendfsync']);
+
+            return \is_array($setting) && \is_string($setting[1] ?? null) ? $setting[1] : 'everysec';
+        } catch (BrokerRefusedException|EngineError) {
+            return 'everysec';
+        }
+    }
+
+    /** @return array<string, array{string, string}> source and hash, by name */
+    private static function scripts(): array
+    {
+        if (self::$scripts === []) {
+            $prelude = file_get_contents(self::SCRIPTS . '/prelude.lua');
+            foreach (self::NAMES as $name) {
+                $flags = \in_array($name, self::NEEDS_ROOM, true) ? '' : ' flags=allow-oom';
+                $source = "#!lua{$flags}\n{$prelude}" . file_get_contents(self::SCRIPTS . "/{$name}.lua");
+                self::$scripts[$name] = [$source, sha1($source)];
+            }
+        }
+
+        return self::$scripts;
+    }
+}

@@ -1,0 +1,262 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+use Predis\Connection\ParametersInterface;
+use Predis\Connection\Resource\StreamFactoryInterface;
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Warnings;
+
+/**
+ * What Predis reads and writes: a socket whose reader is suspended until bytes have come, while the loop goes on.
+ *
+ * One fiber reads at a time. What is written while the socket is full is kept and sent as there is room: commands are written
+ * one after the other by many fibers, and none may come between the parts of another.
+ */
+final class EngineStream implements StreamInterface, StreamFactoryInterface
+{
+    /** Bytes asked of the socket at once. */
+    private const CHUNK = 1 << 16;
+
+    /** What Predis takes for a connection that is broken. */
+    private const BROKEN = 1;
+
+    private string $buffer = '';
+
+    /** How much of it was read. */
+    private int $at = 0;
+
+    private string $unsent = '';
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $reader = null;
+
+    private ?string $failure = null;
+
+    private readonly string $readable;
+    private readonly string $writable;
+
+    /** @var resource|null */
+    private $socket;
+
+    /** @param resource $socket that is connected, and does not block */
+    public function __construct($socket)
+    {
+        $this->socket = $socket;
+        stream_set_read_buffer($socket, 0);
+        $weak = \WeakReference::create($this);
+        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->wake()));
+        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->flush()));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** The stream is the one that Predis asks for. */
+    public function createStream(ParametersInterface $parameters): StreamInterface
+    {
+        return $this;
+    }
+
+    /** Whether the one who reads keeps the loop going. */
+    public function keepLoop(bool $keep): void
+    {
+        if ($this->socket !== null) {
+            $keep ? EventLoop::reference($this->readable) : EventLoop::unreference($this->readable);
+        }
+    }
+
+    /** Ends it; the one who reads is told this. */
+    public function fail(string $reason): void
+    {
+        $this->failure ??= $reason;
+        $this->close();
+    }
+
+    /** Why it was ended, or what the socket has said. */
+    public function failure(): string
+    {
+        return $this->failure ?? 'the connection was closed';
+    }
+
+    /** @param int $length at most so many bytes, at least one; -1 for a line with its end */
+    public function read(int $length): string
+    {
+        if ($length === -1) {
+            $length = $this->line();
+        } elseif ($this->at === \strlen($this->buffer)) {
+            $this->fill();
+        }
+        $bytes = substr($this->buffer, $this->at, $length);
+        $this->at += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function write(#[\SensitiveParameter] string $string): int
+    {
+        if ($this->unsent !== '') {
+            $this->unsent .= $string;
+        } else {
+            $this->unsent = $string;
+            $this->flush();
+        }
+
+        return \strlen($string);
+    }
+
+    public function close(): void
+    {
+        if ($this->socket === null) {
+            return;
+        }
+        $socket = $this->socket;
+        $this->socket = null;
+        EventLoop::cancel($this->readable);
+        EventLoop::cancel($this->writable);
+        fclose($socket);
+        $this->resumeReader();
+    }
+
+    public function eof(): bool
+    {
+        return $this->socket === null && $this->at === \strlen($this->buffer);
+    }
+
+    public function isReadable(): bool
+    {
+        return true;
+    }
+
+    public function isWritable(): bool
+    {
+        return true;
+    }
+
+    public function isSeekable(): bool
+    {
+        return false;
+    }
+
+    public function detach()
+    {
+        return null;
+    }
+
+    public function getSize(): ?int
+    {
+        return null;
+    }
+
+    public function getMetadata(?string $key = null)
+    {
+        return $key === null ? [] : null;
+    }
+
+    public function tell(): int
+    {
+        throw self::cannot();
+    }
+
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        throw self::cannot();
+    }
+
+    public function rewind(): void
+    {
+        throw self::cannot();
+    }
+
+    public function getContents(): string
+    {
+        throw self::cannot();
+    }
+
+    public function __toString(): string
+    {
+        return self::class;
+    }
+
+    /** How many bytes the next line has, once it is there. */
+    private function line(): int
+    {
+        for ($from = $this->at;;) {
+            $end = strpos($this->buffer, "\n", $from);
+            if ($end !== false) {
+                return $end + 1 - $this->at;
+            }
+            $from = \strlen($this->buffer) - $this->at; // is what it begins with then
+            $this->fill();
+        }
+    }
+
+    /** Waits for more bytes. */
+    private function fill(): void
+    {
+        $this->buffer = $this->at === \strlen($this->buffer) ? '' : substr($this->buffer, $this->at);
+        $this->at = 0;
+        while (true) {
+            if ($this->socket === null) {
+                throw new \RuntimeException($this->failure(), self::BROKEN);
+            }
+            $socket = $this->socket;
+            $bytes = @fread($socket, self::CHUNK);
+            if ($bytes !== false && $bytes !== '') {
+                $this->buffer .= $bytes;
+
+                return;
+            }
+            if (feof($socket)) {
+                $this->fail('the engine closed the connection');
+
+                continue;
+            }
+            EventLoop::enable($this->readable);
+            $this->reader = EventLoop::getSuspension();
+            $this->reader->suspend();
+        }
+    }
+
+    private function wake(): void
+    {
+        EventLoop::disable($this->readable);
+        $this->resumeReader();
+    }
+
+    private function resumeReader(): void
+    {
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+
+    private function flush(): void
+    {
+        $socket = $this->socket;
+        if ($socket === null) {
+            return;
+        }
+        $bytes = $this->unsent;
+        [$written, $warning] = Warnings::of(static fn() => fwrite($socket, $bytes));
+        if ($written === false) {
+            $this->unsent = '';
+            $this->fail($warning === '' ? 'the connection broke' : Warnings::clause($warning));
+
+            return;
+        }
+        $this->unsent = $written === \strlen($bytes) ? '' : substr($bytes, $written);
+        $this->unsent === '' ? EventLoop::disable($this->writable) : EventLoop::enable($this->writable);
+    }
+
+    private static function cannot(): \RuntimeException
+    {
+        return new \RuntimeException('A connection has no position');
+    }
+}

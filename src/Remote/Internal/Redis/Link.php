@@ -1,0 +1,240 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+use Amp\CancelledException;
+use Amp\Socket\ClientTlsContext;
+use Amp\Socket\ConnectContext;
+use Amp\Socket\ConnectException;
+use Amp\Socket\ResourceSocket;
+use Amp\Socket\Socket;
+use Amp\Socket\TlsException;
+use Amp\TimeoutCancellation;
+use Predis\Command\RawCommand;
+use Predis\Connection\Parameters;
+use Predis\Connection\StreamConnection;
+use Predis\Response\ErrorInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+
+/**
+ * One connection to the engine. Many fibers may ask at once: their commands are sent one after the other without waiting,
+ * and answered in the same order.
+ */
+final class Link
+{
+    /** Seconds between two looks at whether an answer is late. */
+    private const LOOK = 0.5;
+
+    /** @var \SplQueue<array{Suspension<mixed>, float}> who waits for an answer, and until when */
+    private \SplQueue $waiting;
+
+    private bool $reading = false;
+    private ?string $broken = null;
+
+    private readonly string $watchdog;
+
+    /** @var (\Closure(mixed): void)|null gets what the engine says without being asked */
+    private ?\Closure $listener = null;
+
+    /** @param Socket $socket held so that it is not closed */
+    private function __construct(
+        private readonly Address $address,
+        private readonly Socket $socket,
+        private readonly EngineStream $stream,
+        private readonly StreamConnection $connection,
+        private readonly float $timeout,
+    ) {
+        $this->waiting = new \SplQueue();
+        $weak = \WeakReference::create($this);
+        $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::LOOK, static fn() => $weak->get()?->look())));
+    }
+
+    public function __destruct()
+    {
+        $this->close('the connection was let go');
+    }
+
+    /**
+     * Connects and says who asks.
+     *
+     * @param float $timeout seconds for this, and for each answer later
+     *
+     * @throws BrokerException
+     */
+    public static function open(Address $address, ?ClientTlsContext $tls, float $timeout): self
+    {
+        $deadline = new TimeoutCancellation($timeout);
+        try {
+            $context = (new ConnectContext())->withTcpNoDelay();
+            if ($address->tls) {
+                $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
+            }
+            $socket = \Amp\Socket\connect($address->uri, $context, $deadline);
+            if (!$socket instanceof ResourceSocket) {
+                throw new \LogicException('A socket of the system is a resource');
+            }
+            if ($address->tls) {
+                $socket->setupTls($deadline);
+            }
+        } catch (TlsException $failure) {
+            throw BrokerRefusedException::at((string) $address, "TLS fails: {$failure->getMessage()}", 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
+        } catch (ConnectException $failure) {
+            throw BrokerUnavailableException::at((string) $address, $failure->getMessage(), $failure);
+        } catch (CancelledException $failure) {
+            throw BrokerUnavailableException::at((string) $address, "no connection within {$timeout} seconds", $failure);
+        }
+        $resource = $socket->getResource();
+        if (!\is_resource($resource)) {
+            throw BrokerUnavailableException::at((string) $address, 'the connection was closed');
+        }
+        $stream = new EngineStream($resource);
+        $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
+        $link = new self($address, $socket, $stream, $connection, $timeout);
+        $link->introduce();
+
+        return $link;
+    }
+
+    /** @throws BrokerException also when the engine answers with an error that has to do with the connection */
+    public function introduce(): void
+    {
+        if ($this->address->password !== null) {
+            $this->call('AUTH', $this->address->user === null ? [$this->address->password] : [$this->address->user, $this->address->password]);
+        }
+        if ($this->address->database !== 0) {
+            $this->call('SELECT', [(string) $this->address->database]);
+        }
+    }
+
+    public function isBroken(): bool
+    {
+        return $this->broken !== null;
+    }
+
+    /**
+     * Asks the engine and waits for its answer.
+     *
+     * @param list<string> $arguments
+     *
+     * @throws EngineError                what the engine answers
+     * @throws BrokerRefusedException     when it does not let this user
+     * @throws BrokerUnavailableException when there is no answer, or it is that there is none now; what was asked may have been done
+     */
+    public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
+    {
+        if ($this->broken !== null) {
+            throw BrokerUnavailableException::at((string) $this->address, $this->broken);
+        }
+        $suspension = EventLoop::getSuspension();
+        if ($this->waiting->isEmpty()) {
+            EventLoop::enable($this->watchdog);
+        }
+        $this->waiting->enqueue([$suspension, microtime(true) + $this->timeout]);
+        $this->stream->keepLoop(true);
+        $this->connection->writeRequest(new RawCommand($command, $arguments));
+        $this->readOn();
+        $answer = $suspension->suspend();
+        if ($answer instanceof ErrorInterface) {
+            throw $this->explain(new EngineError($answer->getMessage()));
+        }
+
+        return $answer;
+    }
+
+    /**
+     * From now on it is for what the engine says of itself, after SUBSCRIBE.
+     *
+     * @param \Closure(mixed): void $listener
+     */
+    public function listen(\Closure $listener): void
+    {
+        $this->listener = $listener;
+        $this->stream->keepLoop(false);
+        $this->readOn();
+    }
+
+    public function close(string $reason): void
+    {
+        if ($this->broken !== null) {
+            return;
+        }
+        $this->broken = $reason;
+        EventLoop::cancel($this->watchdog);
+        $this->stream->fail($reason);
+        $this->socket->close();
+        while (!$this->waiting->isEmpty()) {
+            [$suspension] = $this->waiting->dequeue();
+            $suspension->throw(BrokerUnavailableException::at((string) $this->address, $reason));
+        }
+        if ($this->listener !== null) {
+            $listener = $this->listener;
+            $this->listener = null;
+            $listener(null);
+        }
+    }
+
+    private function readOn(): void
+    {
+        if (!$this->reading) {
+            $this->reading = true;
+            $weak = \WeakReference::create($this);
+            EventLoop::queue(static fn() => $weak->get()?->read());
+        }
+    }
+
+    private function read(): void
+    {
+        try {
+            while ($this->listener !== null || !$this->waiting->isEmpty()) {
+                $answer = $this->connection->read();
+                if ($this->waiting->isEmpty() || \is_array($answer) && ($answer[0] ?? null) === 'message') {
+                    if ($this->listener !== null) {
+                        ($this->listener)($answer);
+                    }
+
+                    continue;
+                }
+                [$suspension] = $this->waiting->dequeue();
+                if ($this->waiting->isEmpty() && $this->broken === null) {
+                    EventLoop::disable($this->watchdog);
+                    $this->stream->keepLoop(false);
+                }
+                $suspension->resume($answer);
+            }
+            $this->reading = false;
+        } catch (\RuntimeException) {
+            $this->reading = false;
+            $this->close($this->stream->failure());
+        } catch (\Throwable $malformed) {
+            $this->reading = false;
+            $this->close("it does not speak the protocol of Redis: {$malformed->getMessage()}");
+        }
+    }
+
+    private function look(): void
+    {
+        if (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < microtime(true)) {
+            $this->close("no answer within {$this->timeout} seconds");
+        }
+    }
+
+    private function explain(EngineError $error): \RuntimeException
+    {
+        $where = (string) $this->address;
+
+        return match (true) {
+            \in_array($error->kind, ['NOAUTH', 'WRONGPASS'], true) || str_contains($error->getMessage(), 'invalid password') || str_contains($error->getMessage(), 'AUTH <password>')
+                => BrokerRefusedException::at($where, "it does not accept who asks ({$error->getMessage()})", 'put the user and the password into SPINDLE_BROKER, as redis://user:password@host', $error),
+            $error->kind === 'NOPERM' || str_contains($error->getMessage(), 'The user executing the script ') || str_contains($error->getMessage(), 'ACL failure in script')
+                => BrokerRefusedException::at($where, $error->getMessage(), 'give the user the commands and keys that docs/reference/remote.md lists', $error),
+            $error->passes() => BrokerUnavailableException::at($where, $error->getMessage(), $error),
+            default => $error,
+        };
+    }
+}

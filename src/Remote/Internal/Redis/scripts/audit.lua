@@ -1,0 +1,106 @@
+-- Finds jobs that no entry says of that they may be claimed: an operator has trimmed a stream, deleted a consumer or a key, or the
+-- engine has lost some. ARGV: step, cursor. Each step looks at some; the answer is the next step and cursor, or 'ok'.
+--
+-- What is put into a stream while this goes on is noted by put() in the set "audit".
+local step, cursor = ARGV[1], ARGV[2]
+local SOME = 500
+local AUDIT = P .. 'audit'
+
+local function pendingEntries()
+  local pending = 0
+  for _, stream in pairs(STREAMS) do
+    local groups = redis.pcall('XINFO', 'GROUPS', stream)
+    for _, group in ipairs(groups.err and {} or groups) do
+      for i = 1, #group, 2 do
+        if group[i] == 'pending' then pending = pending + group[i + 1] end
+      end
+    end
+  end
+  return pending
+end
+
+if step == 'check' then
+  local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
+  local unlisted = call('HLEN', RUNNING) - pendingEntries()
+  local known = tonumber(call('HGET', META, 'unlisted') or 0) -- those that run and were found to be in good hands
+  if unlisted < known then
+    known = math.max(0, unlisted)
+    call('HSET', META, 'unlisted', known)
+  end
+  if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted <= known then return 'ok' end
+  if call('SET', P .. 'auditor', '1', 'NX', 'EX', 30) == false then return 'ok' end
+  call('DEL', AUDIT)
+  call('SADD', AUDIT, '')
+  call('EXPIRE', AUDIT, 3600)
+  return 'entries u -'
+end
+
+call('EXPIRE', P .. 'auditor', 30)
+if step == 'entries' then
+  -- What the streams have that nobody has read.
+  local stream, from = string.match(cursor, '^(%w) (.+)$')
+  local entries = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', SOME)
+  local ids = {}
+  local last = '0-0'
+  local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
+  if not groups.err and groups[1] then
+    for i = 1, #groups[1], 2 do
+      if groups[1][i] == 'last-delivered-id' then last = groups[1][i + 1] end
+    end
+  end
+  local lastTime, lastNumber = string.match(last, '^(%d+)-(%d+)$')
+  for _, entry in ipairs(entries) do
+    local time, number = string.match(entry[1], '^(%d+)-(%d+)$')
+    local unread = tonumber(time) > tonumber(lastTime) or (tonumber(time) == tonumber(lastTime) and tonumber(number) > tonumber(lastNumber))
+    if unread then
+      ids[#ids + 1] = entry[2][2]
+    elseif call('HEXISTS', RUNNING, entry[2][2]) == 0 then
+      count('entries', -call('XDEL', STREAMS[stream], entry[1])) -- it was read, and nobody has it
+    end
+  end
+  if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
+  saveCounts()
+  if #entries == SOME then return 'entries ' .. stream .. ' (' .. entries[#entries][1] end
+  return stream == 'u' and 'entries r -' or 'jobs 0'
+end
+
+if step == 'jobs' then
+  local part = call('HSCAN', JOBS, cursor, 'COUNT', SOME)
+  local ready = 0
+  for i = 1, #part[2], 2 do
+    local id = part[2][i]
+    local record = call('HGET', RUNNING, id)
+    if record then
+      record = cmsgpack.unpack(record)
+      if not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
+        record[2] = record[2] + 1
+        if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
+        drop({[record[8]] = {record[9]}})
+        call('HDEL', RUNNING, id)
+        ready = ready + requeue(id, record, 0) + unlock(record[5], id)
+        count('repaired', 1)
+      end
+    elseif call('SISMEMBER', AUDIT, id) == 0 and not call('ZSCORE', P .. 'delayed', id) then
+      local known = call('HGET', TRIED, id)
+      known = known and cmsgpack.unpack(known)
+      local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
+      local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1
+      local isBlocked = known and hasFlag(known, BLOCKED)
+      if not isHeld or not isBlocked then
+        if holder and not isHeld then call('HDEL', P .. 'keys', known[5]) end
+        if isBlocked then unblock(id, known) end
+        put('u', id, known and known[4] or '', known and known[5] or '')
+        ready = ready + 1
+        count('repaired', 1)
+      end
+    end
+  end
+  saveCounts()
+  wake(ready)
+  if part[1] ~= '0' then return 'jobs ' .. part[1] end
+  local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
+  call('HSET', META, 'entries', there, 'unlisted', math.max(0, call('HLEN', RUNNING) - pendingEntries()))
+  call('DEL', AUDIT, P .. 'auditor')
+  return 'done'
+end
+return 'ok'

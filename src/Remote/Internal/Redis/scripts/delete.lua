@@ -1,0 +1,12 @@
+-- ARGV: ids, how many. Dead letters are gone for good.
+local packed, number = ARGV[1], tonumber(ARGV[2])
+local at, deleted = 1, 0
+for i = 1, number do
+  local id
+  id, at = struct.unpack('<Bc0', packed, at)
+  deleted = deleted + call('HDEL', P .. 'dead', id)
+  call('HDEL', P .. 'why', id)
+  call('HDEL', P .. 'deadkeys', id)
+  call('ZREM', P .. 'died', id)
+end
+return deleted

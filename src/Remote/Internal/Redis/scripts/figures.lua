@@ -1,0 +1,24 @@
+-- Figures of the queue, as pairs of lines.
+local out = {}
+local function say(name, value) out[#out + 1] = name .. ' ' .. value end
+local jobs, running, delayed = call('HLEN', JOBS), call('HLEN', RUNNING), call('ZCARD', P .. 'delayed')
+local blocked = tonumber(call('HGET', META, 'blocked') or 0)
+say('waiting', math.max(0, jobs - running - delayed - blocked))
+say('running', running)
+say('delayed', delayed)
+say('blocked', blocked)
+say('dead', call('HLEN', P .. 'dead'))
+say('agents', call('ZCOUNT', P .. 'agents', '(' .. now, '+inf'))
+local oldest = nil
+for stream in pairs(STREAMS) do
+  eachWaiting(stream, function(_, since)
+    oldest = math.max(oldest or 0, now - since)
+    return true
+  end)
+end
+saveCounts()
+say('oldest_ms', oldest or 0)
+for _, name in ipairs({'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'revived'}) do
+  say(name .. '_total', call('HGET', META, name) or 0)
+end
+return table.concat(out, '\n')

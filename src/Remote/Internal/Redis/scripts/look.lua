@@ -1,0 +1,20 @@
+-- ARGV: ids, how many, mailbox
+local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local out, at = {}, 1
+for i = 1, number do
+  local id
+  id, at = struct.unpack('<Bc0', packed, at)
+  local outcome = call('GET', P .. 'result:' .. id)
+  if outcome then
+    out[#out + 1] = struct.pack('<BI4c0', 2, #outcome, outcome)
+  elseif call('HEXISTS', JOBS, id) == 1 then
+    local watchers = call('HGET', P .. 'watchers', id) or ''
+    if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
+      call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
+    end
+    out[#out + 1] = struct.pack('<BI4', 1, 0)
+  else
+    out[#out + 1] = struct.pack('<BI4', 0, 0)
+  end
+end
+return table.concat(out)

@@ -1,0 +1,242 @@
+-- Stands before each script. KEYS[1] is what all keys of a queue begin with; with the queue's name in braces they are all in one slot.
+--
+-- jobs     hash    id -> frame, of each job that has no outcome yet: what is here is not lost
+-- ready    stream  entries that say "this job may be claimed" (j: id, r: mailbox, k: key); an entry is a hint, the hashes are the truth
+-- urgent   stream  the same, for what is to be run before: jobs that were tried before, or whose delay is over
+-- running  hash    id -> record of each job that an agent has
+-- tried    hash    id -> record of jobs that wait and are not new, or have a key
+-- delayed  zset    id -> when it is due, in ms of the engine's clock
+-- keys     hash    key -> id of the job that runs with it; blocked:<key> is the list of those that wait for it
+-- watchers hash    id -> mailboxes that were added later
+-- agents   zset    owner -> when its lease ends; about is a hash of what it says of itself; idle a zset of free places
+-- dead     hash    id -> frame; why is a hash of the reasons, deadkeys one of the keys, and died a zset of the times
+-- meta     hash    counters; "entries" is how many the two streams should have together
+-- result:<id>      the frame of the outcome
+--
+-- A record is {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since}.
+local P = KEYS[1]
+local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
+local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
+local CANCELLED, LOST, STREAMED, BLOCKED = 1, 2, 4, 8 -- the last one while it waits for its key
+local INLINE = 65536
+local PASSED = 500
+local call = redis.call
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local counts = {}
+local function count(name, by)
+  counts[name] = (counts[name] or 0) + by
+end
+
+local function saveCounts()
+  for name, by in pairs(counts) do
+    if by ~= 0 then call('HINCRBY', META, name, by) end
+  end
+end
+
+-- Variadic commands in pieces that Lua's stack holds.
+local function each(command, key, list)
+  for i = 1, #list, 4000 do
+    call(command, key, unpack(list, i, math.min(i + 3999, #list)))
+  end
+end
+
+local function hmget(key, list)
+  local found = {}
+  for i = 1, #list, 4000 do
+    local part = call('HMGET', key, unpack(list, i, math.min(i + 3999, #list)))
+    for k = 1, #part do found[i + k - 1] = part[k] end
+  end
+  return found
+end
+
+local auditing = nil
+local function put(stream, id, mailbox, key)
+  if key == '' then
+    call('XADD', STREAMS[stream], '*', 'j', id, 'r', mailbox)
+  else
+    call('XADD', STREAMS[stream], '*', 'j', id, 'r', mailbox, 'k', key)
+  end
+  count('entries', 1)
+  if auditing == nil then auditing = call('EXISTS', P .. 'audit') == 1 end
+  if auditing then call('SADD', P .. 'audit', id) end
+end
+
+local function hasFlag(record, flag)
+  return math.floor(record[6] / flag) % 2 == 1
+end
+
+-- Tells whoever waits for a job that runs.
+local function tellOf(id, record, letter)
+  call('PUBLISH', 'spindle:to:' .. record[4], letter)
+  local watchers = call('HGET', P .. 'watchers', id)
+  if watchers then
+    for mailbox in string.gmatch(watchers, '[^,]+') do
+      if mailbox ~= record[4] then call('PUBLISH', 'spindle:to:' .. mailbox, letter) end
+    end
+  end
+end
+
+-- Tells agents that have nothing to do that there are so many jobs.
+local function wake(jobs)
+  while jobs > 0 do
+    local most = call('ZPOPMAX', P .. 'idle')
+    if #most == 0 then return end
+    if call('PUBLISH', 'spindle:to:' .. most[1], 'w') > 0 then jobs = jobs - tonumber(most[2]) end
+  end
+end
+
+-- Drops entries: by stream, of ids of entries.
+local function drop(entries)
+  for stream, list in pairs(entries) do
+    if #list > 0 then
+      for i = 1, #list, 4000 do
+        local last = math.min(i + 3999, #list)
+        call('XACK', STREAMS[stream], 'agents', unpack(list, i, last))
+        count('entries', -call('XDEL', STREAMS[stream], unpack(list, i, last)))
+      end
+    end
+  end
+end
+
+-- The jobs that may be claimed, the oldest of a stream first, until f(id, time of its entry) returns true. Entries of jobs that are gone are dropped.
+local function eachWaiting(stream, f)
+  local from = '-'
+  local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
+  for i = 1, groups[1] and #groups[1] or 0, 2 do
+    if groups[1][i] == 'last-delivered-id' then from = '(' .. groups[1][i + 1] end
+  end
+  repeat
+    local entries, gone, enough = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', 200), {}, false
+    for i = 1, #entries do
+      local id = entries[i][2][2]
+      from = '(' .. entries[i][1]
+      if call('HEXISTS', JOBS, id) == 0 then
+        gone[#gone + 1] = entries[i][1]
+      elseif call('HEXISTS', RUNNING, id) == 0 then
+        enough = f(id, tonumber(string.match(entries[i][1], '^%d+')))
+        if enough then break end
+      end
+    end
+    drop({[stream] = gone})
+  until enough or #entries < 200
+end
+
+-- Makes a job that has waited or has run claimable, or has it wait for so many milliseconds.
+local function requeue(id, record, delay)
+  call('HSET', TRIED, id, cmsgpack.pack({record[1], record[2], record[3], record[4], record[5], record[6]}))
+  if delay > 0 then
+    call('ZADD', P .. 'delayed', now + delay, id)
+    return 0
+  end
+  put('u', id, record[4], record[5])
+  return 1
+end
+
+local function unblock(id, record)
+  record[6] = record[6] - BLOCKED
+  call('HSET', TRIED, id, cmsgpack.pack(record))
+  count('blocked', -1)
+end
+
+-- The next job of a key with which none runs may be claimed.
+local function nextOf(key)
+  while true do
+    local waiting = call('LPOP', P .. 'blocked:' .. key)
+    if not waiting then return 0 end
+    local record = call('HGET', TRIED, waiting)
+    record = record and cmsgpack.unpack(record)
+    if record and hasFlag(record, BLOCKED) then -- otherwise it was withdrawn meanwhile
+      unblock(waiting, record)
+      put('u', waiting, record[4], key)
+      return 1
+    end
+  end
+end
+
+local function unlock(key, id)
+  if key == '' or call('HGET', P .. 'keys', key) ~= id then return 0 end
+  call('HDEL', P .. 'keys', key)
+  return nextOf(key)
+end
+
+-- Jobs whose delay is over may be claimed.
+local function promote(most)
+  local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, most)
+  if #due == 0 then return 0 end
+  each('ZREM', P .. 'delayed', due)
+  local records = hmget(TRIED, due)
+  local promoted = 0
+  for i = 1, #due do
+    if records[i] and call('HEXISTS', JOBS, due[i]) == 1 then
+      local record = cmsgpack.unpack(records[i])
+      put('u', due[i], record[4], record[5])
+      promoted = promoted + 1
+    end
+  end
+  return promoted
+end
+
+local function readGroup(stream, owner, most)
+  local got = redis.pcall('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', most, 'STREAMS', STREAMS[stream], '>')
+  if got and got.err then
+    if not string.find(got.err, 'NOGROUP', 1, true) then return got end
+    call('XGROUP', 'CREATE', STREAMS[stream], 'agents', '0', 'MKSTREAM')
+    got = call('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', most, 'STREAMS', STREAMS[stream], '>')
+  end
+  return got and got[1][2] or {}
+end
+
+local function delivery(id, record, frame)
+  return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
+end
+
+-- Gives an owner so many jobs.
+local function claim(owner, want, out)
+  local given, read = 0, 0
+  for _, stream in ipairs({'u', 'r'}) do
+    while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
+      if read > want + PASSED then -- so many were of jobs that are gone; it is to come again for the rest
+        call('PUBLISH', 'spindle:to:' .. owner, 'w')
+        return given
+      end
+      local entries = readGroup(stream, owner, want - given)
+      if entries.err then return entries end
+      if #entries == 0 then break end
+      read = read + #entries
+      local ids = {}
+      for i = 1, #entries do ids[i] = entries[i][2][2] end
+      local frames = hmget(JOBS, ids)
+      local records = call('HLEN', TRIED) > 0 and hmget(TRIED, ids) or {}
+      local active = hmget(RUNNING, ids)
+      local useless, taken, set = {u = {}, r = {}}, {}, {}
+      for i = 1, #ids do
+        local id, fields = ids[i], entries[i][2]
+        local mailbox, key = fields[4] or '', fields[6] or ''
+        local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, mailbox, key, 0}
+        if not frames[i] or active[i] or taken[id] then
+          table.insert(useless[stream], entries[i][1])
+        elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
+          table.insert(useless[stream], entries[i][1])
+          record[6] = record[6] + BLOCKED
+          call('HSET', TRIED, id, cmsgpack.pack(record))
+          call('RPUSH', P .. 'blocked:' .. record[5], id)
+          count('blocked', 1)
+        else
+          taken[id] = true
+          record[1] = record[1] + 1
+          record[7], record[8], record[9], record[10] = owner, stream, entries[i][1], now
+          set[#set + 1] = id
+          set[#set + 1] = cmsgpack.pack(record)
+          out[#out + 1] = delivery(id, record, frames[i])
+          given = given + 1
+        end
+      end
+      each('HSET', RUNNING, set)
+      drop(useless)
+    end
+  end
+  return given
+end

@@ -1,0 +1,17 @@
+-- ARGV: owner, id, number of the claim, how many items there are before, items
+local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local record = call('HGET', RUNNING, id)
+record = record and cmsgpack.unpack(record)
+if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) then return -1 end
+local items = P .. 'items:' .. id
+for i = 5, #ARGV do
+  local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])
+  if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end -- that is one that is there already
+end
+call('EXPIRE', items, 86400)
+if not hasFlag(record, STREAMED) then
+  record[6] = record[6] + STREAMED
+  call('HSET', RUNNING, id, cmsgpack.pack(record))
+end
+if #ARGV > 4 or first == 0 then tellOf(id, record, 'i' .. struct.pack('<Bc0', #id, id)) end
+return call('XLEN', items)

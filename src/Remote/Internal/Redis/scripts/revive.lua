@@ -1,0 +1,26 @@
+-- ARGV: ids, how many. Dead letters are jobs again, as if they had never run.
+local packed, number = ARGV[1], tonumber(ARGV[2])
+local at, revived = 1, 0
+for i = 1, number do
+  local id
+  id, at = struct.unpack('<Bc0', packed, at)
+  local frame = call('HGET', P .. 'dead', id)
+  if frame then
+    call('HDEL', P .. 'dead', id)
+    call('HDEL', P .. 'why', id)
+    call('ZREM', P .. 'died', id)
+    call('DEL', P .. 'result:' .. id, P .. 'items:' .. id)
+    local key = call('HGET', P .. 'deadkeys', id) or ''
+    call('HSET', JOBS, id, frame)
+    if key ~= '' then
+      call('HDEL', P .. 'deadkeys', id)
+      call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', key, 0}))
+    end
+    put('u', id, '', key)
+    count('revived', 1)
+    revived = revived + 1
+  end
+end
+saveCounts()
+wake(revived)
+return revived

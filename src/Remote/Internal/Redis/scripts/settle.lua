@@ -1,0 +1,86 @@
+-- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept
+local owner, packed, number, want, keep = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local DONE, DEAD, RETRY, RELEASE, DROPPED = 1, 2, 3, 4, 5
+local lease = call('ZSCORE', P .. 'agents', owner)
+if not lease or tonumber(lease) <= now then return 'gone' end
+
+local ids, settlements, at = {}, {}, 1
+for i = 1, number do
+  local id, delivered, kind, crashes, fails, delay, frame, why
+  id, delivered, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4I4I4c0I4c0', packed, at)
+  ids[i] = id
+  settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
+end
+
+local ready, stale = 0, {}
+if number > 0 then
+  local records = hmget(RUNNING, ids)
+  local watchers = call('HLEN', P .. 'watchers') > 0 and hmget(P .. 'watchers', ids) or {}
+  local entries, gone, over, letters, seen = {u = {}, r = {}}, {}, {}, {}, {}
+  local function tell(mailbox, id, frame)
+    if mailbox == '' then return end
+    local letter = letters[mailbox]
+    if not letter then
+      letter = {}
+      letters[mailbox] = letter
+    end
+    letter[#letter + 1] = #frame <= INLINE and struct.pack('<Bc0I4c0', #id, id, #frame, frame) or struct.pack('<Bc0I4', #id, id, 0)
+  end
+  for i = 1, number do
+    local id, settlement = ids[i], settlements[i]
+    local record = records[i] and cmsgpack.unpack(records[i])
+    if not record or seen[id] or record[7] ~= owner or record[1] ~= settlement[1] then
+      stale[#stale + 1] = struct.pack('<Bc0', #id, id)
+    else
+      seen[id] = true
+      table.insert(entries[record[8]], record[9])
+      gone[#gone + 1] = id
+      local kind = settlement[2]
+      if kind == RETRY or kind == RELEASE then
+        record[2], record[3] = settlement[3], settlement[4]
+        ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
+        count(kind == RETRY and 'retried' or 'released', 1)
+      else
+        over[#over + 1] = id
+        call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
+        if kind == DEAD then
+          call('HSET', P .. 'dead', id, call('HGET', JOBS, id))
+          call('HSET', P .. 'why', id, settlement[7])
+          if record[5] ~= '' then call('HSET', P .. 'deadkeys', id, record[5]) end
+          call('ZADD', P .. 'died', now, id)
+        end
+        count(kind == DONE and 'done' or kind == DEAD and 'died' or 'cancelled', 1)
+        tell(record[4], id, settlement[6])
+        if watchers[i] then
+          for mailbox in string.gmatch(watchers[i], '[^,]+') do
+            if mailbox ~= record[4] then tell(mailbox, id, settlement[6]) end
+          end
+        end
+        if record[5] ~= '' then ready = ready + unlock(record[5], id) end
+      end
+    end
+  end
+  drop(entries)
+  each('HDEL', RUNNING, gone)
+  each('HDEL', JOBS, over)
+  if call('HLEN', TRIED) > 0 then each('HDEL', TRIED, over) end
+  if #watchers > 0 then each('HDEL', P .. 'watchers', over) end
+  for mailbox, letter in pairs(letters) do call('PUBLISH', 'spindle:to:' .. mailbox, 'r' .. table.concat(letter)) end
+  count('stale', #stale)
+end
+
+local out = {struct.pack('<I4', #stale), table.concat(stale)}
+if want > 0 then
+  ready = ready + promote(want)
+  local given = claim(owner, want, out)
+  if type(given) == 'table' then return given end
+  ready = ready - given
+  if given < want then
+    call('ZADD', P .. 'idle', want - given, owner)
+  else
+    call('ZREM', P .. 'idle', owner)
+  end
+end
+saveCounts()
+wake(ready)
+return table.concat(out)

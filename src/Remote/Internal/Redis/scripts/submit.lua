@@ -1,0 +1,28 @@
+-- ARGV: jobs, how many, how many the queue may have, mailbox, whether an id may be known already
+local packed, number, room, mailbox, maybeKnown = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
+room = room - call('HLEN', JOBS) - call('HLEN', P .. 'dead')
+local at, accepted, added, delayed = 1, 0, 0, false
+for i = 1, number do
+  local id, key, delay, frame
+  id, key, delay, frame, at = struct.unpack('<Bc0Bc0I4I4c0', packed, at)
+  if maybeKnown and (call('HEXISTS', JOBS, id) == 1 or call('EXISTS', P .. 'result:' .. id) == 1 or call('HEXISTS', P .. 'dead', id) == 1) then
+    -- It was taken in before; its outcome is asked for by look.lua.
+  elseif room <= 0 then
+    break
+  else
+    call('HSET', JOBS, id, frame)
+    if delay > 0 or key ~= '' then call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, mailbox, key, 0})) end
+    if delay > 0 then
+      call('ZADD', P .. 'delayed', now + delay, id)
+    else
+      put('r', id, mailbox, key)
+      added = added + 1
+    end
+    count('submitted', 1)
+    room = room - 1
+  end
+  accepted = i
+end
+saveCounts()
+wake(added)
+return accepted

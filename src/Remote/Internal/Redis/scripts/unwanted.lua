@@ -1,0 +1,10 @@
+-- ARGV: id. Nobody takes more of its items: it is told so when it stores the next one.
+local id = ARGV[1]
+local record = call('HGET', RUNNING, id)
+record = record and cmsgpack.unpack(record)
+if record and not hasFlag(record, CANCELLED) then
+  record[6] = record[6] + CANCELLED
+  call('HSET', RUNNING, id, cmsgpack.pack(record))
+  call('PUBLISH', 'spindle:to:' .. record[7], 't' .. struct.pack('<Bc0', #id, id))
+end
+return 1

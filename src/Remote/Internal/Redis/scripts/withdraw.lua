@@ -1,0 +1,36 @@
+-- ARGV: ids, how many
+local packed, number = ARGV[1], tonumber(ARGV[2])
+local gone, at, ready = {}, 1, 0
+for i = 1, number do
+  local id
+  id, at = struct.unpack('<Bc0', packed, at)
+  local record = call('HGET', RUNNING, id)
+  if record then
+    record = cmsgpack.unpack(record)
+    if not hasFlag(record, CANCELLED) then
+      record[6] = record[6] + CANCELLED
+      call('HSET', RUNNING, id, cmsgpack.pack(record))
+    end
+    call('PUBLISH', 'spindle:to:' .. record[7], 'c' .. struct.pack('<Bc0I4', #id, id, record[1]))
+  else
+    if call('HDEL', JOBS, id) == 1 then
+      count('cancelled', 1)
+      call('HDEL', P .. 'watchers', id)
+    end
+    record = call('HGET', TRIED, id)
+    if record then
+      record = cmsgpack.unpack(record)
+      call('HDEL', TRIED, id)
+      call('ZREM', P .. 'delayed', id)
+      if hasFlag(record, BLOCKED) then
+        count('blocked', -1)
+      elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
+        ready = ready + nextOf(record[5]) -- for which this one was the next
+      end
+    end
+    gone[#gone + 1] = struct.pack('<Bc0', #id, id)
+  end
+end
+saveCounts()
+wake(ready)
+return struct.pack('<I4', #gone) .. table.concat(gone)

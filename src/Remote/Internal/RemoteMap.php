@@ -1,0 +1,321 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Remote\JobLostException;
+use Spindle\Worker\PortableTask;
+
+/**
+ * One call of map() or mapUnordered() on a queue: pulls the input in a callback of the loop, keeps outcomes until the caller's
+ * loop takes them. Between the two are never more tasks than the window, nor more bytes than the room.
+ */
+final class RemoteMap implements Waiter
+{
+    private const WINDOW = 4096;
+    private const BATCH = 512;
+    private const ROOM = 16 << 20;
+
+    /** An input may take this long for a batch, in nanoseconds, before what there is of it is sent. */
+    private const PATIENCE = 1_000_000;
+
+    /** Seconds until a full queue is tried again. */
+    private const FULL = 0.1;
+
+    /** @var array<string, array{int, mixed, int}> number, key and bytes of what has no outcome yet, by id */
+    private array $open = [];
+
+    /** @var array<int, array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome, key and id by number, or as they came */
+    private array $done = [];
+
+    /** @var list<\Spindle\Remote\Job> pulled and not sent */
+    private array $gathered = [];
+
+    private int $bytes = 0;
+    private int $pulled = 0;
+    private int $next = 0;
+    private int $came = 0;
+    private bool $pulling = false;
+    private bool $exhausted = false;
+    private bool $left = false;
+    private ?\Throwable $failure = null;
+
+    /** What is thrown at once. */
+    private ?\Throwable $aborted = null;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $consumer = null;
+
+    /** @var \Generator<int, mixed, mixed, void>|null */
+    private ?\Generator $items;
+
+    private readonly string $head;
+
+    /** @param iterable<mixed, mixed> $input */
+    public function __construct(private readonly Sender $sender, iterable $input, string $code, private readonly bool $inOrder)
+    {
+        $this->head = $sender->head($code);
+        $this->items = (static function () use ($input): \Generator {
+            foreach ($input as $key => $value) {
+                yield [$key, $value];
+            }
+        })();
+    }
+
+    /** @return \Generator<mixed, mixed> */
+    public function results(?Cancellation $cancellation): \Generator
+    {
+        $cancellation?->throwIfRequested();
+        $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
+            $this->aborted ??= $cancelled;
+            $this->leave();
+            $this->wake();
+        });
+        try {
+            $this->pullSoon();
+            while (($done = $this->shift()) !== null) {
+                [$outcome, $key, $id] = $done;
+                $done = null;
+                if ($outcome instanceof \Generator) {
+                    yield from self::once($key, $outcome);
+                    yield from []; // lets go of what was yielded: a stream that nobody reads ends its task then
+                } else {
+                    yield $key => $this->sender->result($id, $outcome ?? throw JobLostException::unknown($id, $this->sender->queue), $key);
+                }
+                $cancellation?->throwIfRequested();
+            }
+        } finally {
+            if ($cancellation !== null && $subscription !== null) {
+                $cancellation->unsubscribe($subscription);
+            }
+            $this->leave();
+        }
+    }
+
+    /**
+     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     *
+     * @param-out null $items
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    private static function once(mixed $key, ?\Generator &$items): \Generator
+    {
+        [$only, $items] = [$items, null];
+        yield $key => $only;
+    }
+
+    public function wantsOutcome(): bool
+    {
+        return !$this->left;
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        $this->settle($id, $frame);
+    }
+
+    public function unknown(string $id): void
+    {
+        $this->settle($id, null);
+    }
+
+    public function items(string $id): void
+    {
+        $stream = new ItemStream($this->sender, $id, $this->open[$id][1] ?? null);
+        $this->sender->waitAs($id, $stream->waiter());
+        $this->settle($id, $stream->items());
+    }
+
+    public function report(string $id, string $frame): void
+    {
+        $this->sender->report($id, $frame);
+    }
+
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or nothing for what is lost */
+    private function settle(string $id, string|\Generator|null $outcome): void
+    {
+        [$number, $key, $bytes] = $this->open[$id] ?? [-1, null, 0];
+        if ($number === -1) {
+            return;
+        }
+        unset($this->open[$id]);
+        $this->bytes -= $bytes;
+        if (!$this->left) {
+            $this->done[$this->inOrder ? $number : $this->came++] = [$outcome, $key, $id];
+            $this->bytes += \is_string($outcome) ? \strlen($outcome) : 0;
+        }
+        if ($this->left || isset($this->done[$this->next])) {
+            $this->wake();
+        }
+    }
+
+    /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null what the caller's loop gets next */
+    private function shift(): ?array
+    {
+        while (true) {
+            if ($this->aborted !== null) {
+                if ($this->open === []) {
+                    throw $this->aborted;
+                }
+            } elseif (isset($this->done[$this->next])) {
+                $done = $this->done[$this->next];
+                unset($this->done[$this->next]);
+                ++$this->next;
+                $this->bytes -= \is_string($done[0]) ? \strlen($done[0]) : 0;
+                if (\count($this->open) + \count($this->done) <= self::WINDOW - self::BATCH) {
+                    $this->pullSoon();
+                }
+
+                return $done;
+            } elseif ($this->exhausted && $this->open === [] && !$this->pulling) {
+                return $this->failure === null ? null : throw $this->failure;
+            }
+            $this->pullSoon();
+            $this->consumer = EventLoop::getSuspension();
+            $this->consumer->suspend();
+        }
+    }
+
+    private function pullSoon(): void
+    {
+        if (!$this->pulling && $this->hasRoom()) {
+            $this->pulling = true;
+            EventLoop::queue($this->pull(...));
+        }
+    }
+
+    private function pull(): void
+    {
+        try {
+            while ($this->hasRoom()) {
+                $this->gather();
+                $this->flush();
+            }
+        } finally {
+            $this->pulling = false;
+            $this->wake();
+        }
+    }
+
+    private function hasRoom(): bool
+    {
+        return !$this->left && !$this->exhausted && \count($this->open) + \count($this->done) < self::WINDOW && $this->bytes < self::ROOM;
+    }
+
+    /** Pulls the input until there is a batch, or it takes its time. */
+    private function gather(): void
+    {
+        $late = hrtime(true) + self::PATIENCE;
+        try {
+            while (\count($this->gathered) < self::BATCH && $this->bytes < self::ROOM && hrtime(true) < $late) {
+                if ($this->pulled > 0) {
+                    $this->items?->next();
+                }
+                if ($this->items?->valid() !== true) {
+                    $this->exhausted = true;
+                    $this->items = null;
+
+                    return;
+                }
+                /** @var array{mixed, mixed} $item */
+                $item = $this->items->current();
+                $this->add(...$item);
+            }
+        } catch (\Throwable $failure) {
+            $this->exhausted = true;
+            $this->failure = $failure;
+            $this->items = null;
+        }
+    }
+
+    private function add(mixed $key, mixed $value): void
+    {
+        $number = $this->pulled++;
+        $job = $this->sender->job($this->head, PortableTask::encodeArgument($value, $key));
+        $this->open[$job->id] = [$number, $key, \strlen($job->frame)];
+        $this->bytes += \strlen($job->frame);
+        if ($this->gathered === []) {
+            EventLoop::queue($this->flush(...)); // when the input suspends
+        }
+        $this->gathered[] = $job;
+    }
+
+    private function flush(): void
+    {
+        $jobs = $this->gathered;
+        $this->gathered = [];
+        try {
+            $this->send($jobs);
+        } catch (\Throwable $failure) {
+            $this->exhausted = true;
+            $this->failure ??= $failure;
+            $this->wake();
+        }
+    }
+
+    /**
+     * A queue that is full gets them later.
+     *
+     * @param list<\Spindle\Remote\Job> $jobs
+     */
+    private function send(array $jobs): void
+    {
+        while ($jobs !== [] && !$this->left) {
+            try {
+                $accepted = $this->sender->client->submit($this->sender->queue, $this->sender->options->backlog, $jobs, $this, false);
+            } catch (\Throwable $failure) {
+                foreach ($jobs as $job) {
+                    unset($this->open[$job->id]);
+                }
+
+                throw $failure;
+            }
+            if ($this->isLeft()) { // meanwhile
+                $this->sender->withdraw(array_column($jobs, 'id'));
+
+                return;
+            }
+            $jobs = \array_slice($jobs, $accepted);
+            if ($jobs !== []) {
+                \Amp\delay(self::FULL);
+            }
+        }
+        foreach ($jobs as $job) {
+            unset($this->open[$job->id]);
+        }
+    }
+
+    private function isLeft(): bool
+    {
+        return $this->left;
+    }
+
+    private function leave(): void
+    {
+        if ($this->left) {
+            return;
+        }
+        $this->left = true;
+        $this->items = null;
+        $this->done = [];
+        if ($this->open !== []) {
+            $ids = array_keys($this->open);
+            EventLoop::queue(function () use ($ids): void {
+                $this->sender->withdraw($ids);
+            });
+        }
+    }
+
+    private function wake(): void
+    {
+        $consumer = $this->consumer;
+        $this->consumer = null;
+        $consumer?->resume();
+    }
+}

@@ -1,0 +1,146 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\Future;
+use Spindle\Internal\Aside;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\Keys;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\PortableOutcome;
+
+/** Makes jobs of tasks for one queue, and results of outcomes. */
+final class Sender
+{
+    public function __construct(
+        public readonly Client $client,
+        public readonly string $queue,
+        private readonly Keys $keys,
+        private readonly JobRetryPolicy $policy,
+        public readonly RemoteOptions $options,
+    ) {}
+
+    /** What is the same for all tasks of this code. */
+    public function head(string $code): string
+    {
+        return TaskBody::head($this->policy, $this->options->timeout, $code);
+    }
+
+    /** @throws PayloadTooLargeException */
+    public function job(string $head, ?string $argument): Job
+    {
+        $body = TaskBody::withArgument($head, $argument);
+        if (\strlen($body) > $this->options->maxPayload) {
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
+        }
+        $id = $this->client->id();
+
+        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body));
+    }
+
+    /**
+     * @return Future<mixed>
+     *
+     * @throws QueueFullException
+     * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function submit(string $code, ?Cancellation $cancellation): Future
+    {
+        $job = $this->job($this->head($code), null);
+        if ($cancellation?->isRequested() === true) {
+            return \Amp\async($cancellation->throwIfRequested(...));
+        }
+        $submission = new Submission($this, $job->id);
+        if ($this->client->submit($this->queue, $this->options->backlog, [$job], $submission, false) === 0) {
+            throw QueueFullException::of($this->queue, $this->options->backlog);
+        }
+        if ($cancellation !== null) {
+            $submission->watch($cancellation);
+        }
+
+        return $submission->future();
+    }
+
+    /**
+     * Nobody wants these jobs any more. Whoever waits is told so, at once or when they have ended.
+     *
+     * @param list<string> $ids
+     */
+    public function withdraw(array $ids): void
+    {
+        $this->client->withdraw($this->queue, $ids);
+    }
+
+    /** From now on another one is told what becomes of the job. */
+    public function waitAs(string $id, Waiter $waiter): void
+    {
+        $this->client->waitAs($this->queue, $id, $waiter);
+    }
+
+    public function leaveItems(string $id): void
+    {
+        $this->client->leaveItems($this->queue, $id);
+    }
+
+    /** @return list<string> frames */
+    public function takeItems(string $id, int $from, int $most): array
+    {
+        return $this->client->takeItems($this->queue, $id, $from, $most);
+    }
+
+    /**
+     * @return array{mixed, mixed} key and item
+     *
+     * @throws TamperedFrameException
+     * @throws \Spindle\Worker\TaskFailedException
+     */
+    public function item(string $id, string $frame, int $index, mixed $key): array
+    {
+        $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
+        if (substr($body, 0, 4) !== pack('V', $index)) {
+            throw TamperedFrameException::of($id, "it is not that of the item {$index}");
+        }
+
+        return PortableOutcome::item(substr($body, 4), 1, $key);
+    }
+
+    /** A task tells something. What was tampered with is not told. */
+    public function report(string $id, string $frame): void
+    {
+        $onReport = $this->options->onReport;
+        if ($onReport !== null) {
+            $keys = $this->keys;
+            $queue = $this->queue;
+            Aside::call(static fn() => $onReport(PortableOutcome::report(Frame::open($keys, Frame::REPORT, $queue, $id, $frame))));
+        }
+    }
+
+    /**
+     * The result that an outcome is.
+     *
+     * @param mixed $key of its input in a map
+     *
+     * @throws TamperedFrameException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public function result(string $id, string $frame, mixed $key): mixed
+    {
+        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        [$attempts, , $cancelled] = Outcomes::head($outcome);
+        if ($cancelled) {
+            throw new CancelledException();
+        }
+
+        return PortableOutcome::read(substr($outcome, Outcomes::HEAD), $attempts, $key);
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** A task of its own whose generator has items to come: it can be cancelled until they have. */
+final class StreamedSubmission implements Waiter
+{
+    public function __construct(private readonly Submission $submission, private readonly Waiter $items) {}
+
+    public function wantsOutcome(): bool
+    {
+        return $this->items->wantsOutcome();
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        $this->submission->end();
+        $this->items->outcome($id, $frame);
+    }
+
+    public function unknown(string $id): void
+    {
+        $this->submission->end();
+        $this->items->unknown($id);
+    }
+
+    public function items(string $id): void
+    {
+        $this->items->items($id);
+    }
+
+    public function report(string $id, string $frame): void
+    {
+        $this->items->report($id, $frame);
+    }
+}

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Worker\PortableTask;
+
+/** The body of a job's frame: what an agent has to know, and the task, which it hands on as bytes. */
+final class TaskBody
+{
+    private const HEAD = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
+    private const SIZE = 48;
+
+    private const WITH_ARGUMENT = 1;
+
+    /** @param float|null $timeout seconds that it may run */
+    public function __construct(
+        public readonly JobRetryPolicy $policy,
+        public readonly ?float $timeout,
+        private readonly string $code,
+        private readonly ?string $argument,
+    ) {}
+
+    /** What is the same for all tasks of a map. */
+    public static function head(JobRetryPolicy $policy, ?float $timeout, string $code): string
+    {
+        return pack('vveeeeeV', $policy->tries, $policy->crashes, $policy->delay, $policy->factor, $policy->maxDelay, $policy->jitter, $timeout ?? 0.0, \strlen($code)) . $code;
+    }
+
+    public static function withArgument(string $head, ?string $argument): string
+    {
+        return $argument === null ? "{$head}\0" : $head . \chr(self::WITH_ARGUMENT) . $argument;
+    }
+
+    public static function read(string $body): self
+    {
+        /** @var array{tries: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float, timeout: float, size: int} $head */
+        $head = unpack(self::HEAD, $body);
+        $end = self::SIZE + $head['size'];
+
+        return new self(
+            new JobRetryPolicy($head['tries'], $head['crashes'], $head['delay'], $head['factor'], $head['maxDelay'], $head['jitter']),
+            $head['timeout'] > 0 ? $head['timeout'] : null,
+            substr($body, self::SIZE, $head['size']),
+            $body[$end] === "\0" ? null : substr($body, $end + 1),
+        );
+    }
+
+    public function task(int $attempt, string $idempotencyKey): PortableTask
+    {
+        return new PortableTask($this->code, $this->argument, $attempt, $idempotencyKey, $this->timeout !== null);
+    }
+}

@@ -1,0 +1,393 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Backoff;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Keys;
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\Letter;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\TamperedFrameException;
+
+/**
+ * An agent's work under one lease, and one name: what it claims, what becomes of it, and that the lease is renewed. It ends when the agent is told
+ * to stop, or when the lease is lost; what it had then runs no more.
+ */
+final class Tenure
+{
+    /** So many jobs are claimed as are done in this time, in seconds, and so many handed to the pool; but one for each worker at least. */
+    private const CLAIMED = 0.1;
+    private const HANDED = 0.02;
+
+    private const MOST = 2000;
+
+    /** Every so many renewals it looks whether jobs have got lost. */
+    private const AUDIT = 5;
+
+    private readonly string $owner;
+    private readonly Verdicts $verdicts;
+    private readonly Backoff $backoff;
+
+    /** @var array<string, Assignment> what it has and what waits in it, by id */
+    private array $jobs = [];
+
+    /** @var array<string, Assignment> those that the pool does not have yet */
+    private array $waiting = [];
+
+    /** @var array<string, int> numbers of claims that nobody wants and that have not come yet, by the ids of jobs; those of now and of the last beat */
+    private array $unwanted = [];
+
+    /** @var array<string, int> those of the last beat */
+    private array $unwantedBefore = [];
+
+    /** @var list<Settlement> */
+    private array $settlements = [];
+
+    private int $capacity;
+    private bool $exchanging = false;
+    private bool $asked = false;
+    private bool $draining = false;
+    private ?\Throwable $failure = null;
+
+    /** When the lease ends unless it is renewed, in seconds of a clock that is never set. */
+    private float $leaseEnds = 0.0;
+
+    private int $settled = 0;
+    private int $beats = 0;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $server = null;
+
+    public function __construct(
+        private readonly Broker $broker,
+        private readonly string $queue,
+        private readonly int $workers,
+        private readonly Workshop $workshop,
+        Keys $keys,
+        private readonly AgentOptions $options,
+        private readonly LoggerInterface $logger,
+    ) {
+        $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
+        $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6)); // host names are not unique
+        $this->verdicts = new Verdicts($keys, $queue, $this->owner);
+        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $this->capacity = $workers;
+    }
+
+    public function inHand(): int
+    {
+        return \count($this->jobs);
+    }
+
+    /** @throws \Spindle\Remote\BrokerException */
+    public function begin(): void
+    {
+        $tier = $this->broker->tier();
+        $this->renew(true);
+        $this->logger->info('Serves the queue {queue} as {owner}; the tier is {tier}', ['queue' => $this->queue, 'owner' => $this->owner, 'tier' => $tier->value]);
+    }
+
+    /**
+     * @throws LeaseLostException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function serve(Cancellation $stop): void
+    {
+        $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->poke(...));
+        $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
+        $subscription = $stop->subscribe($this->drain(...));
+        $this->workshop->onReport = $this->report(...);
+        try {
+            $this->poke();
+            $this->server = EventLoop::getSuspension();
+            $this->server->suspend();
+            $failure = $this->failure;
+            if ($failure !== null) {
+                $this->awaitEnd();
+
+                throw $failure;
+            }
+            $this->broker->leave($this->queue, $this->owner);
+        } finally {
+            $stop->unsubscribe($subscription);
+            EventLoop::cancel($beat);
+            $close();
+        }
+    }
+
+    private function read(Letter $letter): void
+    {
+        if ($letter->work) {
+            $this->poke();
+        }
+        foreach ($letter->unwanted as $id => $number) {
+            $job = $this->jobs[$id] ?? null;
+            if ($job === null) {
+                $this->unwanted[$id] = $number; // the letter is faster than the answer that gives the job
+            } elseif ($job->delivery->number === $number) {
+                isset($this->waiting[$id]) ? $this->settle($job, $this->verdicts->cancelled($job->delivery)) : $job->cancel();
+            }
+        }
+        foreach ($letter->taken as $id) {
+            $taken = ($this->jobs[$id] ?? null)?->taken;
+            if ($taken !== null) {
+                $taken();
+            }
+        }
+    }
+
+    /** What a task tells, or that it runs now. */
+    private function report(mixed $report): void
+    {
+        if (!\is_array($report)) {
+            return;
+        }
+        $id = $report[0] ?? null;
+        $job = \is_string($id) ? $this->jobs[$id] ?? null : null;
+        if ($job === null) {
+            return;
+        }
+        $bytes = $report[1] ?? null;
+        \is_string($bytes)
+            ? $this->broker->report($this->queue, $this->owner, $job->delivery->id, $job->delivery->number, $this->verdicts->report($job->delivery, $bytes))
+            : $job->started();
+    }
+
+    private function drain(): void
+    {
+        $this->draining = true;
+        foreach ($this->waiting as $job) {
+            $this->settle($job, $this->verdicts->released($job->delivery));
+        }
+        $this->poke();
+    }
+
+    private function beat(): void
+    {
+        $this->unwanted = array_diff_key($this->unwanted, $this->unwantedBefore);
+        $this->unwantedBefore = $this->unwanted;
+        $rate = $this->settled / $this->options->beat;
+        $this->settled = 0;
+        $this->capacity = (int) max($this->workers, min(self::MOST, $rate * self::CLAIMED));
+        foreach (\array_slice($this->waiting, $this->capacity, null, true) as $job) { // others may be free for them
+            $this->settle($job, $this->verdicts->released($job->delivery));
+        }
+        try {
+            $this->renew(false);
+            if (++$this->beats % self::AUDIT === 0) {
+                $repaired = $this->broker->repair($this->queue);
+                if ($repaired > 0) {
+                    $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
+                }
+            }
+            $this->poke();
+        } catch (BrokerUnavailableException $failure) {
+            $this->logger->warning('The lease was not renewed: {reason}', ['reason' => $failure->getMessage()]);
+            if (self::now() > $this->leaseEnds - $this->options->margin) {
+                $this->abandon(LeaseLostException::of($this->owner));
+            }
+        } catch (\Throwable $failure) {
+            $this->abandon($failure);
+        }
+    }
+
+    private function renew(bool $joins): void
+    {
+        $asked = self::now();
+        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
+        $this->leaseEnds = $asked + $this->options->lease;
+        if ($due !== null && $due < $this->options->beat) {
+            EventLoop::unreference(EventLoop::delay($due, $this->poke(...)));
+        }
+    }
+
+    /** There may be something to settle or to claim. */
+    private function poke(): void
+    {
+        $this->asked = true;
+        if (!$this->exchanging && $this->failure === null) {
+            $this->exchanging = true;
+            EventLoop::queue($this->exchange(...));
+        }
+    }
+
+    /** Settles what is done and claims others: one question at a time, so that what comes meanwhile goes together. */
+    private function exchange(): void
+    {
+        $failures = 0;
+        try {
+            while ($this->failure === null && $this->asked) {
+                $this->asked = false;
+                $settlements = $this->settlements;
+                $this->settlements = [];
+                $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
+                if ($settlements === [] && $want === 0) {
+                    break;
+                }
+                try {
+                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention);
+                } catch (BrokerUnavailableException $failure) {
+                    array_unshift($this->settlements, ...$settlements);
+                    $this->recover($failure, ++$failures);
+
+                    continue;
+                }
+                $failures = 0;
+                $this->settled += \count($settlements);
+                $this->workshop->counters['stale_total'] += \count($claim->stale);
+                $this->take($claim->deliveries);
+                if ($want > 0 && \count($claim->deliveries) === $want) {
+                    $this->asked = true;
+                    if (\count($settlements) >= $this->workers) {
+                        $this->capacity = min(self::MOST, $this->capacity + $this->workers); // they are quick: more of them at once
+                    }
+                }
+            }
+        } catch (\Throwable $failure) {
+            $this->abandon($failure);
+        } finally {
+            $this->exchanging = false;
+        }
+        if ($this->draining && $this->jobs === [] && $this->settlements === []) {
+            $this->end();
+        }
+    }
+
+    /** An answer is missing: what it gave is asked for. */
+    private function recover(BrokerUnavailableException $failure, int $failures): void
+    {
+        $this->logger->warning($failure->getMessage());
+        \Amp\delay($this->backoff->after($failures));
+        $this->asked = true;
+        try {
+            $known = [...array_map(strval(...), array_keys($this->jobs)), ...array_map(static fn(Settlement $settlement): string => $settlement->id, $this->settlements)];
+            $this->take($this->broker->held($this->queue, $this->owner, $known));
+        } catch (BrokerUnavailableException) {
+            // It is asked again.
+        }
+    }
+
+    /** @param list<Delivery> $deliveries */
+    private function take(array $deliveries): void
+    {
+        foreach ($deliveries as $delivery) {
+            try {
+                $job = $this->verdicts->open($delivery);
+            } catch (TamperedFrameException $refused) {
+                $this->logger->error($refused->getMessage());
+                $this->say($this->verdicts->refused($delivery, $refused));
+
+                continue;
+            }
+            $verdict = ($this->unwanted[$delivery->id] ?? 0) === $delivery->number
+                ? $this->verdicts->cancelled($delivery)
+                : $this->verdicts->beforehand($job);
+            if ($verdict !== null) {
+                $this->say($verdict);
+            } else {
+                $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
+            }
+        }
+        $this->hand();
+    }
+
+    /** Gives the pool what it can do soon. */
+    private function hand(): void
+    {
+        $depth = max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
+        foreach ($this->waiting as $id => $job) {
+            if (\count($this->jobs) - \count($this->waiting) >= $depth) {
+                return;
+            }
+            unset($this->waiting[$id]);
+            $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job->cancellation())
+                ->map(fn(mixed $outcome) => $this->ended($job, $outcome))
+                ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
+                ->ignore();
+        }
+    }
+
+    private function ended(Assignment $job, mixed $outcome): void
+    {
+        if ($outcome instanceof \Generator) {
+            EventLoop::queue(function () use ($job, $outcome): void {
+                $outlet = new Outlet($this->broker, $this->queue, $this->owner, $job, $this->verdicts);
+                try {
+                    $this->settle($job, $this->verdicts->returned($job, $outlet->send($outcome)));
+                } catch (\Throwable $failure) {
+                    $this->failed($job, $failure);
+                }
+            });
+
+            return;
+        }
+        $this->settle($job, $this->verdicts->returned($job, \is_string($outcome) ? $outcome : ''));
+    }
+
+    private function failed(Assignment $job, \Throwable $failure): void
+    {
+        $verdict = $this->verdicts->failed($job, $failure);
+        if ($verdict !== null) {
+            $this->settle($job, $verdict);
+        } else {
+            $this->settle($job, $this->verdicts->released($job->delivery));
+            $this->abandon($failure); // no worker can be started here
+        }
+    }
+
+    private function settle(Assignment $job, Settlement $settlement): void
+    {
+        $job->ended();
+        unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
+        $this->say($settlement);
+        $this->hand();
+    }
+
+    private function say(Settlement $settlement): void
+    {
+        ++$this->workshop->counters[$settlement->kind->counter()];
+        $this->settlements[] = $settlement;
+        $this->poke();
+    }
+
+    /** There is no lease any more: ends what runs, before somebody else runs it. */
+    private function abandon(\Throwable $failure): void
+    {
+        $this->failure ??= $failure;
+        $this->waiting = [];
+        foreach ($this->jobs as $job) {
+            $job->cancel();
+        }
+        $this->end();
+    }
+
+    /** Returns when nothing of it runs any more. */
+    private function awaitEnd(): void
+    {
+        for ($end = self::now() + $this->options->margin; $this->jobs !== [] && self::now() < $end;) {
+            \Amp\delay(0.02);
+        }
+    }
+
+    private function end(): void
+    {
+        $server = $this->server;
+        $this->server = null;
+        $server?->resume();
+    }
+
+    private static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+}

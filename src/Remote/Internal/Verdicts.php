@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\CancelledException;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Keys;
+use Spindle\Remote\NoRetry;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerCrashedException;
+
+/** What is said of a job when its run has ended, in one way or another: that it is done, is tried again, or is dead. */
+final class Verdicts
+{
+    private const LOST = 'each of the agents that had it was lost';
+
+    public function __construct(private readonly Keys $keys, private readonly string $queue, private readonly string $owner) {}
+
+    /** @throws TamperedFrameException */
+    public function open(Delivery $delivery): Assignment
+    {
+        return new Assignment($delivery, TaskBody::read(Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame)));
+    }
+
+    /** Of a job that is not to be run again; null for others. */
+    public function beforehand(Assignment $job): ?Settlement
+    {
+        $delivery = $job->delivery;
+
+        return match (true) {
+            $delivery->cancelled => $this->cancelled($delivery),
+            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->dead(
+                $job,
+                $job->attempt() - 1,
+                PortableOutcome::failed(WorkerCrashedException::died(null, null, self::LOST, false, '', 0, $job->attempt() - 1, null), null),
+                self::LOST,
+            ),
+            default => null,
+        };
+    }
+
+    public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
+    {
+        return $this->settlement($delivery, SettlementKind::Dead, outcome: Outcomes::ofTask(0, 0, PortableOutcome::threw($refused)), why: $this->why($refused->getMessage(), 0));
+    }
+
+    public function cancelled(Delivery $delivery): Settlement
+    {
+        return $this->settlement($delivery, SettlementKind::Cancelled, outcome: Outcomes::cancelled());
+    }
+
+    public function released(Delivery $delivery): Settlement
+    {
+        return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails);
+    }
+
+    /** @param string $outcome as {@see \Spindle\Worker\PortableTask} returns it */
+    public function returned(Assignment $job, string $outcome): Settlement
+    {
+        if (PortableOutcome::isSuccess($outcome)) {
+            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
+        }
+        $thrown = PortableOutcome::thrown($outcome);
+
+        return $this->failedTry(
+            $job,
+            $outcome,
+            $thrown !== null && !$thrown->isA(NoRetry::class),
+            $thrown === null ? 'its result can\'t travel' : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
+        );
+    }
+
+    /** @return Settlement|null null for a failure that is not the task's */
+    public function failed(Assignment $job, \Throwable $failure): ?Settlement
+    {
+        return match (true) {
+            $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
+            $failure instanceof CancelledException => $this->cancelled($job->delivery),
+            $failure instanceof WorkerCrashedException => $job->items === 0 && $job->delivery->crashes + 1 < $job->body->policy->crashes
+                ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes + 1, $job->delivery->fails)
+                : $this->dead($job, $job->attempt(), PortableOutcome::failed($failure, null), $failure->getMessage()),
+            default => null,
+        };
+    }
+
+    /** What a task tells, signed. */
+    public function report(Delivery $delivery, string $bytes): string
+    {
+        return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
+    }
+
+    public function item(Delivery $delivery, int $index, string $bytes): string
+    {
+        return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
+    }
+
+    private function failedTry(Assignment $job, string $outcome, bool $mayHelp, string $why): Settlement
+    {
+        $fails = $job->delivery->fails + 1;
+
+        return $mayHelp && $job->items === 0 && $fails < $job->body->policy->tries
+            ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes, $fails, $job->body->policy->delayAfter($fails))
+            : $this->dead($job, $job->attempt(), $outcome, $why);
+    }
+
+    private function dead(Assignment $job, int $attempts, string $outcome, string $why): Settlement
+    {
+        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $job->items, $outcome), why: $this->why($why, $attempts));
+    }
+
+    private function why(string $why, int $attempts): string
+    {
+        return json_encode(['why' => $why, 'attempts' => $attempts, 'owner' => $this->owner], \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
+    }
+
+    private function settlement(Delivery $delivery, SettlementKind $kind, int $crashes = 0, int $fails = 0, float $delay = 0.0, ?string $outcome = null, string $why = ''): Settlement
+    {
+        $frame = $outcome === null ? '' : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->number, $outcome);
+
+        return new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay, $frame, $why);
+    }
+}

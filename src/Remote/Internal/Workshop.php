@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Worker\Executor;
+use Spindle\Worker\WorkerPool;
+
+/** What an agent has tasks run by, through all its leases, and what was counted. */
+final class Workshop
+{
+    /** @var array<string, int> */
+    public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
+
+    /** @var (\Closure(mixed): void)|null gets what tasks tell */
+    public ?\Closure $onReport = null;
+
+    private ?Executor $pool = null;
+
+    /** @param \Closure(\Closure(mixed): void): Executor $make */
+    public function __construct(private readonly \Closure $make) {}
+
+    public function pool(): Executor
+    {
+        return $this->pool ??= ($this->make)(function (mixed $report): void {
+            if ($this->onReport !== null) {
+                ($this->onReport)($report);
+            }
+        });
+    }
+
+    /** The next task gets a new pool; the old one ends when its tasks have. */
+    public function renew(): void
+    {
+        $this->pool = null;
+    }
+
+    public function close(): void
+    {
+        $pool = $this->pool;
+        $this->pool = null;
+        if ($pool instanceof WorkerPool) {
+            $pool->close();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+/** A piece of work on its way into a queue, as a broker sees it: bytes under an id. */
+final class Job
+{
+    public const LONGEST_NAME = 128;
+
+    /**
+     * @param string $id    of its own, made by who submits it; at most 128 printable characters of ASCII
+     * @param string $frame what is to be done, signed
+     * @param string $key   jobs of one key never run at the same time; '' for none; at most 128 bytes
+     * @param float  $delay seconds of the engine's clock before it may run
+     */
+    public function __construct(
+        public readonly string $id,
+        public readonly string $frame,
+        public readonly string $key = '',
+        public readonly float $delay = 0.0,
+    ) {
+        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::LONGEST_NAME . '}$/D', $id) !== 1) {
+            throw new \ValueError('The id of a job has 1 to ' . self::LONGEST_NAME . ' printable characters of ASCII, not all of them digits');
+        }
+        if (\strlen($key) > self::LONGEST_NAME) {
+            throw new \ValueError('The key of a job has at most ' . self::LONGEST_NAME . ' bytes');
+        }
+        if (!($delay >= 0 && $delay <= 4e6)) {
+            throw new \ValueError("The delay of a job is from 0 to 4,000,000 seconds, not {$delay}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Spindle\SpindleException;
+
+/** There is no key to sign with. */
+final class KeyFileException extends \RuntimeException implements SpindleException
+{
+    private const ADVICE = 'make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
+
+    public static function unnamed(): self
+    {
+        return new self('SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; ' . self::ADVICE);
+    }
+
+    public static function unreadable(string $file): self
+    {
+        return new self("The key file '{$file}' can't be read; " . self::ADVICE);
+    }
+
+    public static function exposed(string $file, int $mode): self
+    {
+        return new self(\sprintf("Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600", $file, $mode));
+    }
+
+    public static function tooShort(int $bytes): self
+    {
+        return new self("A key has less than {$bytes} bytes; " . self::ADVICE);
+    }
+
+    public static function none(): self
+    {
+        return new self('There is no key; ' . self::ADVICE);
+    }
+}

@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Spindle\SpindleException;
+
+/** An agent's lease has ended, and the jobs that it had are others' now. */
+final class LeaseLostException extends \RuntimeException implements SpindleException
+{
+    public static function of(string $owner): self
+    {
+        return new self("The lease of {$owner} has ended: it was cut off from the broker, or was stopped, for longer than that");
+    }
+}

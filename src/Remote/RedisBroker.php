@@ -1,0 +1,171 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Amp\Socket\ClientTlsContext;
+use Revolt\EventLoop;
+use Spindle\Remote\Internal\Redis\Address;
+use Spindle\Remote\Internal\Redis\Codec;
+use Spindle\Remote\Internal\Redis\Engine;
+use Spindle\Remote\Internal\Redis\Mailbox;
+
+/**
+ * Queues in Redis 7 or newer, or in Valkey, with an append-only file. Needs predis/predis and amphp/socket.
+ *
+ * Each queue is a stream with a consumer group, and hashes beside it that are the truth: what the scripts in Internal/Redis/scripts
+ * do with them, they do at once or not at all. One connection takes all that is asked, from many fibers; each mailbox has another.
+ */
+final class RedisBroker implements Broker
+{
+    private readonly Engine $engine;
+
+    /**
+     * Connects at the first use.
+     *
+     * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or unix:///path
+     * @param ClientTlsContext|null $tls     whom to trust and what to show, for rediss://
+     * @param float                 $timeout seconds to connect, and for each answer
+     *
+     * @throws \ValueError
+     */
+    public function __construct(#[\SensitiveParameter] string $address, ?ClientTlsContext $tls = null, float $timeout = 5.0)
+    {
+        $this->engine = new Engine(Address::parse($address), $tls, $timeout);
+    }
+
+    public function tier(): Tier
+    {
+        return $this->engine->tier();
+    }
+
+    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
+    {
+        return (int) $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0');
+    }
+
+    public function look(string $queue, array $ids, string $mailbox): array
+    {
+        return Codec::states($this->engine->run('look', $queue, Codec::ids($ids), (string) \count($ids), $mailbox), $ids);
+    }
+
+    public function withdraw(string $queue, array $ids): array
+    {
+        $at = 0;
+
+        return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids)), $at);
+    }
+
+    public function forget(string $queue, array $ids): void
+    {
+        $this->engine->run('forget', $queue, ...$ids);
+    }
+
+    public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure
+    {
+        $box = new Mailbox($this->engine, $mailbox, $letter, $open);
+
+        return $box->close(...);
+    }
+
+    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float
+    {
+        $answer = $this->engine->run('beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about);
+        if ($answer === 'gone') {
+            throw LeaseLostException::of($owner);
+        }
+        $due = (int) $answer;
+
+        return $due < 0 ? null : $due / 1000;
+    }
+
+    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim
+    {
+        $answer = $this->engine->run('settle', $queue, $owner, Codec::settlements($settlements), (string) \count($settlements), (string) $want, (string) (int) ceil($retention));
+        if ($answer === 'gone') {
+            throw LeaseLostException::of($owner);
+        }
+        $at = 0;
+        $stale = Codec::readIds($answer, $at);
+
+        return new Claim(Codec::deliveries($answer, $at), $stale);
+    }
+
+    public function held(string $queue, string $owner, array $known): array
+    {
+        $answer = $this->engine->run('held', $queue, $owner, Codec::ids($known), (string) \count($known));
+
+        return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
+    }
+
+    public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int
+    {
+        $untaken = (int) $this->engine->run('put', $queue, $owner, $id, (string) $number, (string) $first, ...$frames);
+
+        return $untaken < 0 ? null : $untaken;
+    }
+
+    public function takeItems(string $queue, string $id, int $from, int $most): array
+    {
+        return Codec::strings($this->engine->run('take', $queue, $id, (string) $from, (string) $most));
+    }
+
+    public function leaveItems(string $queue, string $id): void
+    {
+        $this->engine->run('unwanted', $queue, $id);
+    }
+
+    public function report(string $queue, string $owner, string $id, int $number, string $frame): void
+    {
+        EventLoop::queue(function () use ($queue, $owner, $id, $number, $frame): void {
+            try {
+                $this->engine->run('report', $queue, $owner, $id, (string) $number, $frame);
+            } catch (BrokerException) {
+                // It is lost.
+            }
+        });
+    }
+
+    public function figures(string $queue): array
+    {
+        $figures = [];
+        foreach (explode("\n", $this->engine->run('figures', $queue)) as $line) {
+            [$name, $value] = explode(' ', $line);
+            $figures[$name] = (int) $value;
+        }
+
+        return $figures;
+    }
+
+    public function list(string $queue, JobStatus $status, int $most): array
+    {
+        return Codec::known($this->engine->run('list', $queue, $status->value, (string) $most));
+    }
+
+    public function revive(string $queue, array $ids): int
+    {
+        return (int) $this->engine->run('revive', $queue, Codec::ids($ids), (string) \count($ids));
+    }
+
+    public function delete(string $queue, array $ids): int
+    {
+        return (int) $this->engine->run('delete', $queue, Codec::ids($ids), (string) \count($ids));
+    }
+
+    public function repair(string $queue): int
+    {
+        $before = $this->figures($queue)['repaired_total'];
+        $next = $this->engine->run('audit', $queue, 'check', '');
+        while ($next !== 'ok' && $next !== 'done') {
+            $next = $this->engine->run('audit', $queue, ...explode(' ', $next, 2));
+        }
+
+        return $next === 'ok' ? 0 : $this->figures($queue)['repaired_total'] - $before;
+    }
+
+    public function leave(string $queue, string $owner): void
+    {
+        $this->engine->run('leave', $queue, $owner);
+    }
+}

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+/** What an executor can be told beyond its queue. The defaults need no thought. */
+final class RemoteOptions
+{
+    /**
+     * @param float|null $timeout    seconds that a task may run; null for no limit
+     * @param int        $backlog    jobs that the queue may have, those among its dead letters included
+     * @param int        $maxPayload bytes that a task and its argument may have
+     * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see \Spindle\Worker\TaskContext::report()}; one may get lost
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public readonly ?float $timeout = null,
+        public readonly int $backlog = 1_000_000,
+        public readonly int $maxPayload = 1 << 20,
+        public readonly ?\Closure $onReport = null,
+    ) {
+        if ($timeout !== null && !($timeout > 0)) {
+            throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
+        }
+        if ($backlog < 1 || $maxPayload < 1) {
+            throw new \ValueError('A queue has room for 1 job or more, and a job for 1 byte or more');
+        }
+    }
+}

@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Spindle\SpindleException;
+
+/** What was found in the engine is not what somebody with a key has put there. Nothing of it was used. */
+final class TamperedFrameException extends \RuntimeException implements SpindleException
+{
+    public static function of(string $id, string $why): self
+    {
+        return new self("The frame of the job {$id} is refused: {$why}");
+    }
+}

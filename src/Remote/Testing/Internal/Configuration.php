@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Testing\Internal;
+
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\ServerException;
+use Spindle\Remote\Testing\TemporaryRedisOptions;
+
+/** Writes what a server is told, but for its ports, which are tried out. */
+final class Configuration
+{
+    /** What it gives itself. */
+    public const ITS_OWN = [
+        'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised', 'tls-cert-file',
+        'tls-key-file', 'tls-port', 'unixsocket', 'unixsocketperm',
+    ];
+
+    private const DEFAULTS = ['appendonly' => true, 'appendfsync' => 'everysec', 'save' => '', 'maxmemory-policy' => 'noeviction'];
+
+    /**
+     * @param array<string, string|int|float|bool> $settings
+     *
+     * @return string the path of its file
+     *
+     * @throws ServerException
+     */
+    public static function write(PrivateDirectory $directory, #[\SensitiveParameter] string $password, array $settings, TemporaryRedisOptions $options): string
+    {
+        $all = [
+            ...self::DEFAULTS,
+            ...self::tls($directory, $options),
+            ...array_change_key_case($settings),
+            'bind' => '127.0.0.1',
+            'unixsocket' => self::quoted("{$directory->path}/socket"),
+            'unixsocketperm' => 700,
+            'dir' => self::quoted($directory->path . '/data'),
+            'requirepass' => $password,
+            'proc-title-template' => '"{title} {config-file}"', // by which it is found, see Leftovers
+        ];
+        $lines = '';
+        foreach ($all as $name => $value) {
+            $text = \is_bool($value) ? ($value ? 'yes' : 'no') : (string) $value;
+            $lines .= "{$name} " . ($text === '' ? '""' : $text) . "\n";
+        }
+
+        return $directory->write('redis.conf', $lines);
+    }
+
+    /**
+     * @return array<string, string|bool>
+     *
+     * @throws ServerException
+     */
+    private static function tls(PrivateDirectory $directory, TemporaryRedisOptions $options): array
+    {
+        if ($options->certificate === null || $options->key === null) {
+            return [];
+        }
+
+        return [
+            'tls-cert-file' => self::quoted($directory->copy($options->certificate, 'certificate.pem')),
+            'tls-key-file' => self::quoted($directory->copy($options->key, 'key.pem')),
+            'tls-auth-clients' => false,
+        ];
+    }
+
+    private static function quoted(string $text): string
+    {
+        return '"' . addcslashes($text, '"\\') . '"';
+    }
+}

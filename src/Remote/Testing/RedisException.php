@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Testing;
+
+use Spindle\Internal\Testing\ServerException;
+use Spindle\SpindleException;
+
+/** A temporary Redis could not be had, or answered a command with an error or not at all. */
+final class RedisException extends \RuntimeException implements SpindleException
+{
+    /** @param string $output what the server had to say: the end of its log, or the error that it answered with */
+    private function __construct(string $message, public readonly string $output = '', string $between = ":\n", ?\Throwable $previous = null)
+    {
+        parent::__construct($output === '' ? $message : "{$message}{$between}{$output}", previous: $previous);
+    }
+
+    /**
+     * @param list<string> $names  of the programs
+     * @param list<string> $places that were searched
+     */
+    public static function notFound(array $names, array $places): self
+    {
+        return new self('No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $places)
+            . '. On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)');
+    }
+
+    /** @param string $command its first word: the others may be secret */
+    public static function refused(string $command, string $error): self
+    {
+        return new self("Redis answered {$command} with an error", $error, ': ');
+    }
+
+    public static function noAnswer(string $command, string $why): self
+    {
+        return new self("Redis did not answer {$command}: {$why}");
+    }
+
+    /**
+     * @internal
+     *
+     * @template T
+     *
+     * @param \Closure(): T $call
+     *
+     * @return T
+     */
+    public static function during(\Closure $call): mixed
+    {
+        try {
+            return $call();
+        } catch (ServerException $failure) {
+            throw new self($failure->getMessage(), $failure->output, previous: $failure);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Testing;
+
+use Spindle\Internal\Testing\Daemon;
+use Spindle\Internal\Testing\FreePort;
+use Spindle\Internal\Testing\GuardianProcess;
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\Settings;
+use Spindle\LauncherException;
+use Spindle\Remote\Testing\Internal\Binary;
+use Spindle\Remote\Testing\Internal\Client;
+use Spindle\Remote\Testing\Internal\Configuration;
+use Spindle\Remote\Testing\Internal\Leftovers;
+
+/**
+ * A Redis or Valkey of one's own for tests: started from the one that is installed, in a private directory, and gone
+ * without a trace when it is stopped, when nobody holds it any more, or when the PHP process has ended, also by SIGKILL.
+ *
+ * It listens on 127.0.0.1 and on a Unix socket, asks for a password on both, and keeps an append-only file.
+ *
+ * A fork of the process may use it, but not end or restart it. All methods block, also within an event loop.
+ */
+final class TemporaryRedis
+{
+    private const SIGTERM = 15;
+
+    /** Seconds that it is given to write down what it has. */
+    private const ENDING = [self::SIGTERM => 5.0];
+
+    /** Seconds that an answer may take which tells whether it is ready: there is a next one. */
+    private const LOOK = 1.0;
+
+    /**
+     * @param string   $password  of the default user
+     * @param string   $directory of all its files
+     * @param int|null $tlsPort   null without a certificate
+     */
+    private function __construct(
+        public readonly int $port,
+        #[\SensitiveParameter]
+        public readonly string $password,
+        public readonly string $directory,
+        private readonly ?int $tlsPort,
+        private readonly GuardianProcess $guardian,
+        private readonly Daemon $daemon,
+        private readonly float $timeout,
+    ) {}
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    private function __clone() {}
+
+    /** @return array<string, mixed> without the password */
+    public function __debugInfo(): array
+    {
+        return ['port' => $this->port, 'directory' => $this->directory];
+    }
+
+    /**
+     * Returns when it takes commands. It keeps an append-only file (everysec), makes no snapshots and evicts nothing, unless
+     * it is told otherwise.
+     *
+     * @param array<string, string|int|float|bool> $settings of redis.conf, with values as they stand there, such as
+     *                                                       ['appendfsync' => 'always', 'save' => '900 1 300 10', 'maxmemory' => '10mb']
+     *
+     * @throws RedisException
+     * @throws LauncherException when there is no command-line PHP
+     * @throws \ValueError when a setting is one that it gives itself, such as the port, or can't be written in one line
+     */
+    public static function start(array $settings = [], ?TemporaryRedisOptions $options = null): self
+    {
+        Settings::check($settings, Configuration::ITS_OWN, 'Redis', 'redis.conf');
+
+        return RedisException::during(static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()));
+    }
+
+    /** redis://:password@127.0.0.1:port */
+    public function address(): string
+    {
+        return "redis://:{$this->password}@127.0.0.1:{$this->port}";
+    }
+
+    /** unix://:password@/path */
+    public function socketAddress(): string
+    {
+        return "unix://:{$this->password}@{$this->directory}/socket";
+    }
+
+    /**
+     * rediss://:password@127.0.0.1:port, where the port is another one
+     *
+     * @throws \LogicException without TemporaryRedisOptions(certificate: ..., key: ...)
+     */
+    public function tlsAddress(): string
+    {
+        return $this->tlsPort === null
+            ? throw new \LogicException('This temporary Redis has no certificate: give it one by TemporaryRedisOptions(certificate: ..., key: ...)')
+            : "rediss://:{$this->password}@127.0.0.1:{$this->tlsPort}";
+    }
+
+    /** The id of the server's process; null when it does not run. */
+    public function pid(): ?int
+    {
+        return $this->daemon->pid();
+    }
+
+    /**
+     * Sends one command over a connection of its own, a look from outside.
+     *
+     * @return mixed a string, an integer, null, or a list of such
+     *
+     * @throws RedisException when the answer is an error, or there is none in time
+     */
+    public function command(#[\SensitiveParameter] string ...$words): mixed
+    {
+        $words = array_values($words);
+        $command = array_shift($words) ?? throw new \ValueError('A command has a name at least');
+
+        return (new Client("{$this->directory}/socket", $this->password, $this->timeout))->ask($command, ...$words);
+    }
+
+    /**
+     * All that the server has logged so far.
+     *
+     * @throws RedisException when it can't be read, such as after {@see stop()}, with which it went
+     */
+    public function log(): string
+    {
+        return RedisException::during(fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the Redis was stopped') : $this->daemon->log());
+    }
+
+    /**
+     * Kills the server with SIGKILL. Returns when it is gone; its data stay, for {@see restart()}.
+     *
+     * @throws \LogicException in a fork of the process that started it, or when it was stopped
+     */
+    public function kill(): void
+    {
+        $this->guardian->check('Redis');
+        $this->daemon->kill();
+    }
+
+    /**
+     * Starts the server again on the same data and addresses; one that runs is ended in an orderly way before. Returns
+     * when it takes commands, its data loaded.
+     *
+     * @throws RedisException  when it does not start
+     * @throws \LogicException in a fork of the process that started it, or when it was stopped
+     */
+    public function restart(): void
+    {
+        $this->guardian->check('Redis');
+        $this->daemon->end(self::ENDING);
+        RedisException::during(fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout));
+    }
+
+    /** Ends the server and removes all that there is of it; in a fork of the process that started it, does nothing. */
+    public function stop(): void
+    {
+        if ($this->guardian->isOurs()) {
+            $this->daemon->kill();
+            $this->guardian->dismiss();
+        }
+    }
+
+    /**
+     * @param array<string, string|int|float|bool> $settings
+     *
+     * @throws RedisException
+     * @throws ServerException
+     */
+    private static function make(array $settings, TemporaryRedisOptions $options): self
+    {
+        $binary = Binary::find($options->binary);
+        $directory = new PrivateDirectory('redis');
+        $password = bin2hex(random_bytes(16));
+        $guardian = new GuardianProcess(Leftovers::class, $directory->path);
+        try {
+            $directory->make('data');
+            $command = [$binary, Configuration::write($directory, $password, $settings, $options)];
+
+            return FreePort::take(static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
+                $tlsPort = $options->certificate === null ? null : FreePort::find();
+                $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];
+                $daemon = new Daemon('Redis', [...$command, ...$ports], Leftovers::of($directory->path));
+                self::launch($daemon, $directory->path, $password, $options->timeout);
+
+                return new self($port, $password, $directory->path, $tlsPort, $guardian, $daemon, $options->timeout);
+            });
+        } catch (\Throwable $failure) {
+            $guardian->dismiss();
+
+            throw $failure;
+        }
+    }
+
+    /** @throws ServerException */
+    private static function launch(Daemon $daemon, string $directory, #[\SensitiveParameter] string $password, float $timeout): void
+    {
+        Leftovers::of($directory)->kill(); // what a killed server's child writes is of no use
+        $daemon->start(static function () use ($directory, $password): bool {
+            try {
+                return (new Client("{$directory}/socket", $password, self::LOOK))->ask('PING') === 'PONG';
+            } catch (RedisException) { // nobody listens yet, or it is loading its data
+                return false;
+            }
+        }, $timeout);
+    }
+}

@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+use Spindle\Worker\Internal\Outcome;
+use Spindle\Worker\Internal\Packing;
+use Spindle\Worker\Internal\Portable;
+use Spindle\Worker\Internal\Process\Failure;
+use Spindle\Worker\Internal\Protocol;
+
+/** What comes of a {@see PortableTask}, as bytes that are made where it ran and read where it came from. */
+final class PortableOutcome
+{
+    private const CRASHED = 8;
+    private const LATE = 9;
+
+    public static function returned(mixed $value): string
+    {
+        if (\is_string($value)) {
+            return \chr(Protocol::STRING) . $value;
+        }
+        try {
+            return \chr(Protocol::SERIALIZED) . Portable::serialize($value, 'The result');
+        } catch (UnserializableException $refused) {
+            return self::refused($refused);
+        }
+    }
+
+    public static function threw(\Throwable $thrown): string
+    {
+        return \chr(Protocol::THROWN) . Failure::pack($thrown);
+    }
+
+    /** What the task gave can't travel. */
+    public static function refused(UnserializableException $refused): string
+    {
+        return \chr(Protocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
+    }
+
+    /** @param float|null $timeout seconds that it had, if it ran for too long */
+    public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
+    {
+        return $failure instanceof WorkerCrashedException
+            ? \chr(self::CRASHED) . serialize([$failure->exitCode, $failure->signal, $failure->error, $failure->exited, $failure->stderr, $failure->memoryPeak])
+            : \chr(self::LATE) . serialize($timeout);
+    }
+
+    /**
+     * What the task has thrown; null when it has not, or what it gave could not travel.
+     *
+     * No object but of {@see Thrown} is made.
+     */
+    public static function thrown(string $bytes): ?Thrown
+    {
+        if (\ord($bytes[0] ?? "\0") !== Protocol::THROWN) {
+            return null;
+        }
+        [, $parts] = Packing::split($bytes, 1);
+        $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
+
+        return $thrown instanceof Thrown ? $thrown : null;
+    }
+
+    /** Whether the task has returned something. */
+    public static function isSuccess(string $bytes): bool
+    {
+        return \in_array(\ord($bytes[0] ?? "\xFF"), [Protocol::STRING, Protocol::SERIALIZED], true);
+    }
+
+    /**
+     * The task's result.
+     *
+     * @param int   $attempts that were made
+     * @param mixed $key      of its input in a map, null where there is none
+     *
+     * @throws TaskException
+     * @throws UnserializableException
+     */
+    public static function read(string $bytes, int $attempts, mixed $key): mixed
+    {
+        $kind = \ord($bytes[0]);
+        $rest = substr($bytes, 1);
+        if ($kind === self::CRASHED) {
+            /** @var array{int|null, int|null, string|null, bool, string, int} $how */
+            $how = unserialize($rest, ['allowed_classes' => false]);
+            [$exitCode, $signal, $error, $exited, $stderr, $memoryPeak] = $how;
+
+            throw WorkerCrashedException::died($exitCode, $signal, $error, $exited, $stderr, $memoryPeak, $attempts, $key);
+        }
+        if ($kind === self::LATE) {
+            /** @var float $timeout */
+            $timeout = unserialize($rest, ['allowed_classes' => false]);
+
+            throw TaskTimeoutException::after($timeout, $attempts, $key);
+        }
+
+        return match ($kind) {
+            Protocol::STRING, Protocol::SERIALIZED => Outcome::value($kind, $rest, $attempts, $key),
+            default => throw Outcome::failure($kind, $rest, $attempts, $key),
+        };
+    }
+
+    /**
+     * What a task told by {@see TaskContext::report()}.
+     *
+     * @throws TaskFailedException when a class of this process refuses it, or is missing
+     */
+    public static function report(string $bytes): mixed
+    {
+        return Outcome::value(Protocol::SERIALIZED, $bytes, 1, null);
+    }
+
+    /**
+     * An item of a task that is a generator.
+     *
+     * @return array{mixed, mixed} its key and the item
+     *
+     * @throws TaskFailedException when a class of this process refuses it, or is missing
+     */
+    public static function item(string $bytes, int $attempts, mixed $key): array
+    {
+        /** @var array{mixed, mixed} $item */
+        $item = Outcome::value(Protocol::SERIALIZED, $bytes, $attempts, $key);
+
+        return $item;
+    }
+}

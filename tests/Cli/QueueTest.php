@@ -1,0 +1,238 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Remote\Redis;
+
+final class QueueTest extends TestCase
+{
+    use EndsInTime;
+    use RunsWork;
+
+    private const OWNER = "host:1:\e[31mab";
+
+    public function testItShowsHowMuchThereIsAndWhoHasIt(): void
+    {
+        $queue = $this->filled();
+
+        $process = $this->remote(['queue', 'show', $queue, '--no-ansi']);
+        $process->run();
+
+        $time = '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ';
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertMatchesRegularExpression(<<<REGEX
+            ~^{$queue}
+              waiting  3  the oldest for 0:0\d
+              running  1  on 1 agent
+              delayed  1
+              blocked  0
+              dead  2
+              in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 tried again, 0 lost with their agent
+            running
+              id         owner              since                 crashes  fails
+              running-1  host:1:\\\\033\[31mab  {$time}  0        0
+            delayed
+              id         due                   crashes  fails
+              delayed-1  {$time}  0        0
+            dead
+              id      died                  attempts  owner              why
+              dead-\d  {$time}  5         host:1:\\\\033\[31mab  no\\\\033\[2J\\\\302\\\\233 disk
+              dead-\d  {$time}  5         host:1:\\\\033\[31mab  no\\\\033\[2J\\\\302\\\\233 disk
+            $~D
+            REGEX, $process->getOutput());
+    }
+
+    public function testOneStatusMayBeShownAndSoManyAtMost(): void
+    {
+        $process = $this->remote(['queue', 'show', $this->filled(), '--status', 'waiting', '--most', '2', '--no-ansi']);
+        $process->run();
+
+        self::assertMatchesRegularExpression("~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D", $process->getOutput());
+        self::assertStringNotContainsString('dead-', $process->getOutput());
+    }
+
+    public function testColoursAreForTerminals(): void
+    {
+        $queue = self::newQueue();
+        foreach (['--ansi' => "\e[33m{$queue}\e[39m\n", '--no-ansi' => "{$queue}\n"] as $option => $title) {
+            $process = $this->remote(['queue', 'show', $queue, $option]);
+            $process->run();
+
+            self::assertStringStartsWith($title, $process->getOutput());
+        }
+    }
+
+    public function testForProgramsAllOfItIsJson(): void
+    {
+        $queue = $this->filled();
+        $shown = $this->json(['show', $queue]);
+
+        self::assertSame($queue, $shown['queue'] ?? null);
+        $figures = (array) ($shown['figures'] ?? null);
+        self::assertSame([3, 1, 1, 2], [$figures['waiting'] ?? null, $figures['running'] ?? null, $figures['delayed'] ?? null, $figures['dead'] ?? null]);
+        $jobs = (array) ($shown['jobs'] ?? null);
+        self::assertSame(['running', 'delayed', 'dead'], array_keys($jobs));
+        $running = (array) ((array) $jobs['running'])[0];
+        self::assertSame(['running-1', self::OWNER], [$running['id'] ?? null, $running['owner'] ?? null]);
+        $dead = (array) ((array) $jobs['dead'])[0];
+        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $dead['why'] ?? null);
+        self::assertSame(['queue' => $queue, 'retried' => 1], $this->json(['retry', $queue, 'dead-1']));
+        self::assertSame(['queue' => $queue, 'deleted' => 1], $this->json(['delete', $queue, '--all']));
+        self::assertSame(['queue' => $queue, 'purged' => 4], $this->json(['purge', $queue, '--yes']));
+    }
+
+    public function testDeadLettersAreRetriedOrDeletedByTheirIds(): void
+    {
+        $queue = $this->filled();
+        foreach ([['retry', 'dead-1', 'retried', [4, 1]], ['delete', 'dead-2', 'deleted', [4, 0]]] as [$action, $id, $done, $expected]) {
+            $process = $this->remote(['queue', $action, $queue, $id, "no-{$id}", 'waiting-1', $id]);
+            $process->run();
+
+            self::assertOutcome(1, "1 job {$done}\n", $process, "spindle: 2 of the ids are not among the dead letters\n");
+            $figures = self::broker()->figures($queue);
+            self::assertSame($expected, [$figures['waiting'], $figures['dead']]);
+        }
+    }
+
+    public function testAllDeadLettersAreRetriedHoweverManyThereAre(): void
+    {
+        $queue = self::newQueue();
+        self::kill($queue, 1203);
+
+        $process = $this->remote(['queue', 'retry', $queue, '--all']);
+        $process->run();
+
+        self::assertOutcome(0, "1203 jobs retried\n", $process);
+        $figures = self::broker()->figures($queue);
+        self::assertSame([1203, 0], [$figures['waiting'], $figures['dead']]);
+    }
+
+    public function testADeadLetterThatIsRetriedRunsAgain(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $file = $this->path('disk');
+        $task = static fn(): bool => file_exists($file) ? touch("{$file}.done") : throw new \RuntimeException('no disk');
+        $this->executor($queue, JobRetryPolicy::none())->submit($task)->catch(static fn(\Throwable $failure): bool => true)->await();
+        touch($file);
+
+        $process = $this->remote(['queue', 'retry', $queue, '--all']);
+        $process->run();
+
+        self::assertOutcome(0, "1 job retried\n", $process);
+        $this->waitForFile('disk.done');
+    }
+
+    public function testWhatWaitsIsPurgedHoweverMuchThereIsAndNothingElse(): void
+    {
+        $queue = $this->filled();
+        self::submit($queue, 1200, 'more');
+
+        $process = $this->remote(['queue', 'purge', $queue, '--yes']);
+        $process->run();
+
+        self::assertOutcome(0, "1203 jobs purged\n", $process);
+        $figures = self::broker()->figures($queue);
+        self::assertSame([0, 1, 1, 2, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['dead'], $figures['oldest_ms']]);
+    }
+
+    public function testABrokerThatIsNotThereIsOneLine(): void
+    {
+        $process = $this->remote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);
+        $process->run();
+
+        self::assertSame(254, $process->getExitCode());
+        self::assertMatchesRegularExpression("~^spindle: The broker at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D", $process->getErrorOutput());
+        self::assertStringNotContainsString('pAssw0rd', $process->getErrorOutput());
+    }
+
+    /** @return iterable<string, array{list<string>, string}> arguments, the message */
+    public static function mistakes(): iterable
+    {
+        yield 'no queue' => [['show'], 'Not enough arguments (missing: "queue") (see --help)'];
+        yield 'an action' => [['list', 'q'], "argument 'list': give show, retry, delete, purge, and then the name of the queue"];
+        yield 'a queue' => [['show', 'a}b'], "the name of the queue: 'a}b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
+        yield 'an address for a queue' => [['show', 'redis://:pAssw0rd@host'], "the name of the queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
+        yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show takes a queue, and no ids"];
+        yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];
+        yield 'ids and all' => [['delete', 'q', 'x', '--all'], 'spindle queue delete: give the ids of dead letters, or --all'];
+        yield 'an id' => [['retry', 'q', str_repeat('x', 129)], "argument '" . str_repeat('x', 129) . "': no job has an id of more than 128 characters"];
+        yield 'a purge by accident' => [['purge', 'q'], 'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant'];
+        yield 'an option of another' => [['show', 'q', '--all'], 'option --all: it is not for spindle queue show, but for spindle queue retry'];
+        yield 'a status' => [['show', 'q', '--status', 'done'], "option --status: 'done' is not allowed; give waiting, running, delayed, dead"];
+        yield 'none' => [['show', 'q', '--most', '0'], "option --most: '0' is not allowed; give a number of jobs from 1 to 10000"];
+        yield 'a password' => [['show', 'q', '--broker', 'redis://:pAssw0rd@host'], 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password'];
+    }
+
+    /** @param list<string> $arguments */
+    #[DataProvider('mistakes')]
+    public function testAMistakeIsOneLine(array $arguments, string $message): void
+    {
+        $process = $this->remote(['queue', ...$arguments]);
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+    }
+
+    /** @return string a queue with 3 jobs that wait, 1 that runs, 1 that is delayed and 2 that are dead */
+    private function filled(): string
+    {
+        $queue = self::newQueue();
+        self::kill($queue, 2);
+        self::submit($queue, 1, 'running');
+        self::broker()->settle($queue, self::OWNER, [], 1, 60.0);
+        self::submit($queue, 3, 'waiting');
+        self::broker()->submit($queue, [new Job('delayed-1', 'frame', delay: 600.0)], 10_000, '', false);
+
+        return $queue;
+    }
+
+    private static function submit(string $queue, int $jobs, string $name): void
+    {
+        self::broker()->submit($queue, array_map(static fn(int $number): Job => new Job("{$name}-{$number}", 'frame'), range(1, $jobs)), 10_000, '', false);
+    }
+
+    /** So many die, and have an agent that stays. */
+    private static function kill(string $queue, int $jobs): void
+    {
+        self::submit($queue, $jobs, 'dead');
+        self::broker()->renew($queue, self::OWNER, 60.0, true, '{}');
+        $deliveries = self::broker()->settle($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
+        $why = json_encode(['why' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER], \JSON_THROW_ON_ERROR);
+        self::broker()->settle($queue, self::OWNER, array_map(
+            static fn($delivery): Settlement => new Settlement($delivery->id, $delivery->number, SettlementKind::Dead, 0, 0, 0.0, 'outcome', $why),
+            $deliveries,
+        ), 0, 60.0);
+    }
+
+    private static function broker(): RedisBroker
+    {
+        return new RedisBroker(Redis::shared()->address());
+    }
+
+    /**
+     * @param list<string> $arguments
+     *
+     * @return array<mixed>
+     */
+    private function json(array $arguments): array
+    {
+        $process = $this->remote(['queue', ...$arguments, '--json']);
+        $process->run();
+
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertSame(1, substr_count($process->getOutput(), "\n"));
+
+        return (array) json_decode($process->getOutput(), true, flags: \JSON_THROW_ON_ERROR);
+    }
+}

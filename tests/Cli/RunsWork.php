@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\UsesRedis;
+use Symfony\Component\Process\Process;
+
+/** Runs `spindle work` and `spindle queue` on the shared Redis, with the environment that they take. */
+trait RunsWork
+{
+    use RunsSpindle;
+    use UsesRedis;
+
+    /** @var list<Process> */
+    private array $works = [];
+
+    /**
+     * @param list<string>          $arguments after `spindle`
+     * @param array<string, string> $environment
+     */
+    private function remote(array $arguments, array $environment = []): Process
+    {
+        $key = $this->file('key', AgentProgram::KEY . "\n", 0o600);
+        $process = $this->process($arguments);
+
+        return $process->setEnv([self::MARK => $this->mark, 'SPINDLE_KEY_FILE' => $key, 'SPINDLE_BROKER' => Redis::shared()->address(), ...$environment]);
+    }
+
+    /**
+     * Serves the queue already.
+     *
+     * @param list<string> $options
+     */
+    private function work(string $queue, array $options = [], string $serves = 'Serves the queue'): Process
+    {
+        $this->works[] = $process = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$options]);
+        $process->start();
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), $serves) || !$process->isRunning(), 'it serves', 15.0);
+        self::assertTrue($process->isRunning(), $process->getErrorOutput());
+
+        return $process;
+    }
+
+    #[After(1)]
+    protected function endWork(): void
+    {
+        foreach ($this->works as $process) {
+            $process->stop(0);
+        }
+        $this->works = [];
+    }
+
+    private function executor(string $queue, JobRetryPolicy $retries = new JobRetryPolicy()): RemoteExecutor
+    {
+        return new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys(), $retries);
+    }
+}

@@ -1,0 +1,314 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Streams;
+use Spindle\Worker\TaskContext;
+use Symfony\Component\Process\Process;
+
+#[RequiresPhpExtension('pcntl')]
+final class WorkTest extends TestCase
+{
+    use EndsInTime;
+    use RunsWork;
+
+    private const SECRET = 'pAssw0rd';
+
+    public function testWhatIsSubmittedIsRunAndPrintsWhereTheCommandDoes(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const LOADED = "app";'), '--memory-limit', '77M', '--lease', '6']);
+
+        $outcome = $this->executor($queue)->submit(static function (): string {
+            echo 'to standard output';
+            fwrite(\STDERR, 'to standard error');
+
+            return json_encode([\constant('LOADED'), \ini_get('memory_limit')], \JSON_THROW_ON_ERROR);
+        })->await();
+
+        self::assertSame('["app","77M"]', $outcome);
+        Eventually::holds(static fn(): bool => $process->getOutput() === 'to standard output' && str_contains($process->getErrorOutput(), 'to standard error'), 'it is printed');
+        $process->signal(\SIGTERM);
+        self::assertSame(0, $process->wait());
+        self::assertStringNotContainsString(Redis::shared()->password, $process->getErrorOutput());
+    }
+
+    public function testSigtermFinishesWhatRunsAndGivesTheRestBackWithoutAnAttempt(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue);
+        $executor = $this->executor($queue);
+        $running = $executor->submit($this->gated('first'));
+        $this->waitForFile('first.runs');
+        $others = [$executor->submit($this->gated('second')), $executor->submit($this->gated('third'))];
+
+        $process->signal(\SIGTERM);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+        touch($this->path('open'));
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertSame(['first', 1], $running->await());
+        $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+        self::assertSame([2, 0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['agents'], $figures['lost_total'], $figures['retried_total']]);
+
+        $this->work($queue);
+        self::assertSame([['second', 1], ['third', 1]], [$others[0]->await(), $others[1]->await()]);
+    }
+
+    public function testCtrlCReachesTheAgentAndNoWorker(): void
+    {
+        $queue = self::newQueue();
+        $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
+        $this->works[] = $process = Process::fromShellCommandline("exec setsid {$inner->getCommandLine()}", $inner->getWorkingDirectory(), $inner->getEnv());
+        $process->start();
+        $running = $this->executor($queue)->submit($this->gated('first'));
+        $this->waitForFile('first.runs');
+
+        posix_kill(-(int) $process->getPid(), \SIGINT);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+        touch($this->path('open'));
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertSame(['first', 1], $running->await());
+    }
+
+    public function testASecondSignalEndsAllAtOnce(): void
+    {
+        foreach ([\SIGTERM => 143, \SIGINT => 130] as $signal => $status) {
+            $queue = self::newQueue();
+            $process = $this->work($queue);
+            $this->executor($queue)->submit($this->gated("of {$signal}"))->ignore();
+            $this->waitForFile("of {$signal}.runs");
+
+            $process->signal(\SIGTERM);
+            Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+            self::assertTrue($process->isRunning());
+            $process->signal($signal);
+
+            self::assertSame($status, $process->wait(), $process->getErrorOutput());
+            $this->assertNothingRuns();
+            self::assertCount(1, (new RedisBroker(Redis::shared()->address()))->list($queue, JobStatus::Running, 10));
+        }
+    }
+
+    public function testAfterSighupNewTasksRunNewCode(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const VERSION = 1;'), '--workers', '2']);
+        $executor = $this->executor($queue);
+        $task = static fn(): mixed => \constant('VERSION');
+        self::assertSame(1, $executor->submit($task)->await());
+        $running = $executor->submit($this->gated('old'));
+        $this->waitForFile('old.runs');
+
+        $this->file('app.php', '<?php const VERSION = 2;');
+        $process->signal(\SIGHUP);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'), 'it has heard');
+
+        self::assertSame(2, $executor->submit($task)->await());
+        touch($this->path('open'));
+        self::assertSame(['old', 1], $running->await());
+    }
+
+    public function testOperatorsAreToldFiguresAndWhetherTheBrokerAnswers(): void
+    {
+        $socket = Streams::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--admin', $address]);
+        $this->executor($queue)->submit($this->gated('first'))->ignore();
+        $this->waitForFile('first.runs');
+
+        $figures = self::get($address, '/metrics');
+        self::assertStringContainsString("spindle_pool_workers{pool=\"{$queue}\"} 1\n", $figures);
+        self::assertStringContainsString("spindle_pool_in_hand{pool=\"{$queue}\"} 1\n", $figures);
+        self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 0\n", $figures);
+        self::assertStringContainsString('<!doctype html>', self::get($address, '/'));
+        self::assertStringStartsWith('HTTP/1.1 200 ', self::get($address, '/healthz'));
+        $process->signal(\SIGTERM);
+        Eventually::holds(static fn(): bool => str_starts_with(self::get($address, '/healthz'), 'HTTP/1.1 503 '), 'it is not ready any more');
+        touch($this->path('open'));
+
+        self::assertSame(0, $process->wait());
+    }
+
+    public function testTheLogIsLinesOfJsonOrOnlyWhatMatters(): void
+    {
+        $process = $this->work(self::newQueue(), ['--log-format', 'json']);
+        $process->signal(\SIGTERM);
+        self::assertSame(0, $process->wait());
+
+        $entries = array_map(static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR), explode("\n", rtrim($process->getErrorOutput())));
+        self::assertSame(['info', 'info', 'info'], array_column($entries, 'level'));
+        self::assertIsString($entries[0]['message'] ?? null);
+        self::assertStringStartsWith('Serves the queue test-', $entries[0]['message']);
+
+        $queue = self::newQueue();
+        $quiet = $this->work($queue, ['--quiet'], '');
+        self::assertSame(1, $this->executor($queue)->submit(static fn(): int => 1)->await());
+        $quiet->signal(\SIGTERM);
+        self::assertSame(0, $quiet->wait());
+        self::assertSame('', $quiet->getErrorOutput());
+    }
+
+    public function testABrokerThatRefusesHasAStatusOfItsOwn(): void
+    {
+        $port = Redis::shared()->port;
+        $work = $this->remote(['work', '--queue', 'q', '--allow-root'], ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"]);
+        $queue = $this->remote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"]);
+        foreach ([$work, $queue] as $process) {
+            self::assertSame(253, $process->run());
+            self::assertStringContainsString("The broker at 127.0.0.1:{$port} can't be used: it does not accept who asks", $process->getErrorOutput());
+            self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput() . $process->getOutput());
+        }
+    }
+
+    public function testABrokerThatWouldLoseJobsIsRefused(): void
+    {
+        $redis = TemporaryRedis::start(['maxmemory-policy' => 'allkeys-lru']);
+        $process = $this->remote(['work', '--queue', 'q', '--allow-root', '--log-format', 'json'], ['SPINDLE_BROKER' => $redis->socketAddress()]);
+        self::assertSame(253, $process->run());
+
+        $entry = json_decode($process->getErrorOutput(), true, flags: \JSON_THROW_ON_ERROR);
+        self::assertIsArray($entry);
+        self::assertSame('critical', $entry['level'] ?? null);
+        self::assertIsString($entry['message'] ?? null);
+        self::assertStringContainsString('set "maxmemory-policy noeviction"', $entry['message']);
+        self::assertStringNotContainsString($redis->password, $process->getErrorOutput());
+        $redis->stop();
+    }
+
+    public function testABrokerThatIsNotThereIsWaitedFor(): void
+    {
+        $redis = TemporaryRedis::start();
+        $redis->kill();
+        $file = $this->file('broker', "# of tests\n\n{$redis->address()}\n", 0o600);
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--broker-file', $file], 'is not available');
+        $redis->restart();
+
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), "Serves the queue {$queue} as"), 'it has found it', 10.0);
+        $process->signal(\SIGTERM);
+        self::assertSame(0, $process->wait());
+        $redis->stop();
+    }
+
+    public function testAnAddressThatIsTakenIsOneLine(): void
+    {
+        $taken = Streams::server();
+        $address = (string) stream_socket_get_name($taken, false);
+        $process = $this->remote(['work', '--queue', 'q', '--allow-root', '--admin', $address]);
+        $process->run();
+
+        self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
+    }
+
+    /** @return iterable<string, array{list<string>, string, 2?: array<string, string>}> options, the message, the environment */
+    public static function mistakes(): iterable
+    {
+        $advice = 'make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
+        $password = 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password';
+        yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
+        yield 'a queue' => [['--queue', 'a b'], "option --queue: 'a b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
+        yield 'an address for a queue' => [['--queue', 'redis://:' . self::SECRET . '@host'], "option --queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
+        yield 'no broker' => [['--queue', 'q'], "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)", ['SPINDLE_BROKER' => '']];
+        yield 'a password' => [['--queue', 'q', '--broker', 'redis://:' . self::SECRET . '@host'], $password];
+        yield 'a password that is not encoded' => [['--queue', 'q', '--broker', 'redis://jo:a/' . self::SECRET . '@host'], $password];
+        yield 'a password for a socket' => [['--queue', 'q', '--broker', 'unix://:' . self::SECRET . '@/run/redis.sock'], $password];
+        yield 'a password without an option' => [['--queue', 'q', 'redis://:' . self::SECRET . '@host'], 'No arguments expected for "work" command, got "redis://***@host" (see --help)'];
+        yield 'an address' => [['--queue', 'q', '--broker', 'host:6379'], "option --broker: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded"];
+        yield 'an address in the environment' => [['--queue', 'q'], "SPINDLE_BROKER: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded", ['SPINDLE_BROKER' => 'http://:' . self::SECRET . '@host']];
+        yield 'two brokers' => [['--queue', 'q', '--broker', 'redis://host', '--broker-file', 'x'], 'option --broker-file: it is not allowed beside --broker; give one of them'];
+        yield 'no file' => [['--queue', 'q', '--broker-file', 'none'], "option --broker-file: 'none' can't be read"];
+        yield 'a file that others can read' => [['--queue', 'q', '--broker-file', 'exposed'], "option --broker-file: others than its owner can get at 'exposed' (its mode is 0644); change the password in it, and set the mode to 0600"];
+        yield 'a file without an address' => [['--queue', 'q', '--broker-file', 'empty'], "option --broker-file: there is no address in 'empty'; write one into it, such as redis://:password@host:port"];
+        yield 'no key file' => [['--queue', 'q'], "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}", ['SPINDLE_KEY_FILE' => '']];
+        yield 'a key file that others can read' => [['--queue', 'q'], "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600", ['SPINDLE_KEY_FILE' => 'exposed']];
+        yield 'workers' => [['--queue', 'q', '--workers', '0'], "option --workers: '0' is not allowed; give a number of workers from 1 on"];
+        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, more than 4"];
+        yield 'a bootstrap' => [['--queue', 'q', '--bootstrap', 'none.php'], "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load"];
+        yield 'memory' => [['--queue', 'q', '--memory-limit', 'much'], "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit"];
+        yield 'an address for operators' => [['--queue', 'q', '--admin', '8080'], "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path"];
+        yield 'a format' => [['--queue', 'q', '--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
+    }
+
+    /**
+     * @param list<string>                $options
+     * @param array<string, string> $environment
+     */
+    #[DataProvider('mistakes')]
+    public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message, array $environment = []): void
+    {
+        $this->file('exposed', Redis::shared()->address());
+        $this->file('empty', "# nothing\n", 0o600);
+        $process = $this->remote(['work', '--allow-root', ...$options], $environment);
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+        self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput());
+    }
+
+    public function testRootIsRefused(): void
+    {
+        if (posix_geteuid() !== 0) {
+            self::markTestSkipped('Only root is refused');
+        }
+        $process = $this->remote(['work', '--queue', 'q']);
+        $process->run();
+
+        self::assertOutcome(255, '', $process, "spindle: this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root\n");
+    }
+
+    public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void
+    {
+        foreach (['work' => ['--queue', '--broker', '--broker-file', '--workers', '--lease', '--admin', '--allow-root', 'HUP', 'TERM', '130', '143', '253', '254', '255'], 'queue' => ['show', 'retry', 'delete', 'purge', '--broker', '--json', '253', '254', '255']] as $command => $words) {
+            $process = $this->process([$command, '--help']);
+            $process->run();
+
+            self::assertSame(0, $process->getExitCode());
+            foreach ($words as $word) {
+                self::assertStringContainsString($word, $process->getOutput());
+            }
+            self::assertSame([], array_values(array_filter(explode("\n", $process->getOutput()), static fn(string $line): bool => \strlen($line) > 80)));
+        }
+    }
+
+    /** @return \Closure(): array{string, int} says that it runs, and waits; which attempt it was */
+    private function gated(string $name): \Closure
+    {
+        $folder = $this->path();
+
+        return static function () use ($folder, $name): array {
+            touch("{$folder}/{$name}.runs");
+            while (!file_exists("{$folder}/open")) {
+                usleep(5000);
+            }
+
+            return [$name, TaskContext::current()->attempt];
+        };
+    }
+
+    private static function get(string $address, string $path): string
+    {
+        $client = stream_socket_client("tcp://{$address}");
+        self::assertNotFalse($client);
+        stream_set_timeout($client, 10);
+        fwrite($client, "GET {$path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        $answer = (string) stream_get_contents($client);
+        fclose($client);
+
+        return $answer;
+    }
+}

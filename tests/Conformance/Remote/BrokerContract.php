@@ -1,0 +1,203 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Broker;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\Letter;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+
+/** What every broker promises, whatever the engine behind it. */
+abstract class BrokerContract extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    use Contract\TakesJobsIn;
+    use Contract\GivesJobs;
+    use Contract\SettlesJobs;
+    use Contract\KeepsKeysApart;
+    use Contract\DelaysJobs;
+    use Contract\WithdrawsJobs;
+    use Contract\KeepsLeases;
+    use Contract\SendsLetters;
+    use Contract\CarriesItems;
+    use Contract\IsLookedAt;
+
+    /** Of an agent that is there for the whole test, and of one that is soon lost. */
+    protected const LONG = 60.0;
+    protected const SHORT = 0.2;
+
+    private const RETENTION = 600.0;
+
+    private ?Broker $broker = null;
+
+    /** @var list<\Closure(): void> */
+    private array $mailboxes = [];
+
+    private string $queue = '';
+
+    /** Another connection to the same engine. */
+    abstract protected function connect(): Broker;
+
+    #[After]
+    protected function disconnect(): void
+    {
+        foreach ($this->mailboxes as $close) {
+            $close();
+        }
+        $this->mailboxes = [];
+        $this->broker = null;
+        $this->queue = '';
+    }
+
+    protected function broker(): Broker
+    {
+        return $this->broker ??= $this->connect();
+    }
+
+    protected function queue(): string
+    {
+        return $this->queue !== '' ? $this->queue : $this->queue = 'test-' . bin2hex(random_bytes(6));
+    }
+
+    /** Submits jobs for the mailbox "client" to a queue with room for a thousand, and sees them taken in. */
+    protected function submit(string|Job ...$jobs): void
+    {
+        $jobs = array_map(static fn(string|Job $job): Job => \is_string($job) ? new Job($job, "do {$job}") : $job, array_values($jobs));
+
+        self::assertSame(\count($jobs), $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false));
+    }
+
+    /** Has an agent join. */
+    protected function join(string $owner, float $lease = self::LONG): string
+    {
+        $this->broker()->renew($this->queue(), $owner, $lease, true, '{}');
+
+        return $owner;
+    }
+
+    /** @return list<Delivery> */
+    protected function claim(string $owner, int $want = 10): array
+    {
+        return $this->broker()->settle($this->queue(), $owner, [], $want, self::RETENTION)->deliveries;
+    }
+
+    /** Claims one job, of which there is no more than that. */
+    protected function claimOne(string $owner): Delivery
+    {
+        $deliveries = $this->claim($owner);
+        self::assertCount(1, $deliveries);
+
+        return $deliveries[0];
+    }
+
+    /** Claims until there is a job: the leases of others end meanwhile, and delays. */
+    protected function claimSoon(string $owner): Delivery
+    {
+        $deliveries = [];
+        Eventually::holds(function () use ($owner, &$deliveries): bool {
+            $this->broker()->renew($this->queue(), $owner, self::LONG, false, '{}');
+            $deliveries = $this->claim($owner);
+
+            return $deliveries !== [];
+        }, 'a job may be claimed');
+        self::assertCount(1, $deliveries);
+
+        return $deliveries[0];
+    }
+
+    /** @return list<string> ids of those that did not count */
+    protected function settle(string $owner, Settlement ...$settlements): array
+    {
+        return $this->broker()->settle($this->queue(), $owner, array_values($settlements), 0, self::RETENTION)->stale;
+    }
+
+    /** Settles a job, which counts. */
+    protected function end(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Done, string $frame = 'outcome', string $why = '{}'): void
+    {
+        self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, why: $why)));
+    }
+
+    /** Gives a job back, or has it tried again. */
+    protected function giveBack(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Release, int $crashes = 0, int $fails = 0, float $delay = 0.0): void
+    {
+        self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay)));
+    }
+
+    /** What has become of a job; false when nothing is known of it. */
+    protected function outcome(string $id): string|false|null
+    {
+        $state = $this->broker()->look($this->queue(), [$id], 'client')[$id];
+
+        return $state->known ? $state->outcome : false;
+    }
+
+    /** @return list<string> */
+    protected function listed(JobStatus $status): array
+    {
+        return array_map(strval(...), array_keys($this->broker()->list($this->queue(), $status, 1000)));
+    }
+
+    protected function figure(string $name): int
+    {
+        return $this->broker()->figures($this->queue())[$name];
+    }
+
+    /** Opens a mailbox, and waits until it is open. */
+    protected function post(string $mailbox = 'client'): Post
+    {
+        $post = new Post();
+        $isOpen = false;
+        $this->mailboxes[] = $this->broker()->openMailbox($mailbox, static fn(Letter $letter) => $post->add($letter), static function () use (&$isOpen): void {
+            $isOpen = true;
+        });
+        Eventually::holds(static function () use (&$isOpen): bool {
+            return $isOpen;
+        }, "the mailbox {$mailbox} is open");
+
+        return $post;
+    }
+
+    /**
+     * @param list<Delivery> $deliveries
+     *
+     * @return list<string>
+     */
+    protected static function ids(array $deliveries): array
+    {
+        return array_map(static fn(Delivery $delivery): string => $delivery->id, $deliveries);
+    }
+
+    /**
+     * What something throws, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param class-string<T>   $class
+     * @param \Closure(): mixed $work
+     *
+     * @return T
+     */
+    protected static function thrown(string $class, \Closure $work): \Throwable
+    {
+        try {
+            $work();
+        } catch (\Throwable $thrown) {
+            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
+
+            return $thrown;
+        }
+        self::fail("No {$class} is thrown");
+    }
+}

@@ -1,0 +1,184 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Delivery;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * Jobs whose outcome is a sequence.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait CarriesItems
+{
+    public function testItemsAreTakenInTheirOrderByteForByte(): void
+    {
+        $this->streamed();
+        $items = ["\0", '', random_bytes(100_000), "\xff\r\n"];
+        self::assertSame(3, $this->put(0, ...\array_slice($items, 0, 3)));
+        self::assertSame(4, $this->put(3, $items[3]));
+
+        self::assertTrue($items === $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+    }
+
+    public function testItemsAreTakenAFewAtATime(): void
+    {
+        $this->streamed();
+        $this->put(0, 'a', 'b', 'c', 'd');
+
+        self::assertSame(['a', 'b'], $this->broker()->takeItems($this->queue(), 'job', 0, 2));
+        self::assertSame(['c', 'd'], $this->broker()->takeItems($this->queue(), 'job', 2, 2));
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 4, 2));
+    }
+
+    public function testItemsThatWereAskedForCanBeAskedForAgainUntilTheNextAreAskedFor(): void
+    {
+        $this->streamed();
+        $this->put(0, 'a', 'b', 'c');
+        foreach ([1, 2] as $time) {
+            self::assertSame(['a', 'b'], $this->broker()->takeItems($this->queue(), 'job', 0, 2));
+        }
+        self::assertSame(['c'], $this->broker()->takeItems($this->queue(), 'job', 2, 2));
+
+        self::assertSame(['c'], $this->broker()->takeItems($this->queue(), 'job', 0, 2));
+    }
+
+    public function testWhatIsNotTakenIsCounted(): void
+    {
+        $this->streamed();
+        self::assertSame(0, $this->put(0));
+        self::assertSame(3, $this->put(0, 'a', 'b', 'c'));
+        $this->broker()->takeItems($this->queue(), 'job', 0, 10);
+        self::assertSame(3, $this->put(3));
+        $this->broker()->takeItems($this->queue(), 'job', 2, 10);
+
+        self::assertSame(1, $this->put(3));
+        self::assertSame(2, $this->put(3, 'd'));
+    }
+
+    public function testAnItemIsStoredOnceHoweverOftenItIsStored(): void
+    {
+        $this->streamed();
+        $this->put(0, 'a', 'b');
+        self::assertSame(2, $this->put(0, 'a', 'b'));
+        self::assertSame(3, $this->put(1, 'b', 'c'));
+        self::assertSame(['a', 'b', 'c'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+        $this->broker()->takeItems($this->queue(), 'job', 2, 10);
+        self::assertSame(1, $this->put(0, 'a', 'b', 'c'));
+
+        self::assertSame(['c'], $this->broker()->takeItems($this->queue(), 'job', 2, 10));
+    }
+
+    public function testTheMailboxesAreToldOfItems(): void
+    {
+        $post = $this->post();
+        $other = $this->post('other');
+        $this->streamed();
+        $this->put(0);
+        Eventually::holds(static fn(): bool => $post->items === ['job'], 'there is a letter');
+        $this->broker()->look($this->queue(), ['job'], 'other');
+        $this->put(0, 'a');
+
+        Eventually::holds(static fn(): bool => $post->items === ['job', 'job'] && $other->items === ['job'], 'there are letters');
+    }
+
+    public function testTheOwnerIsToldWhenItemsWereTaken(): void
+    {
+        $post = $this->post('a');
+        $this->streamed();
+        $this->put(0, 'a', 'b');
+        $this->broker()->takeItems($this->queue(), 'job', 0, 10);
+        $this->broker()->takeItems($this->queue(), 'job', 1, 10);
+
+        Eventually::holds(static fn(): bool => $post->taken !== [], 'there is a letter');
+        self::assertSame(['job'], $post->taken);
+    }
+
+    public function testNobodyStoresItemsOfAJobThatIsNotItsOwn(): void
+    {
+        $delivery = $this->streamed();
+        $this->join('b');
+
+        self::assertNull($this->broker()->putItems($this->queue(), 'b', 'job', $delivery->number, 0, ['item']));
+        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number + 1, 0, ['item']));
+        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'unheard-of', 1, 0, ['item']));
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'unheard-of', 0, 10));
+    }
+
+    public function testItemsThatNobodyWantsAreNotStored(): void
+    {
+        $this->streamed();
+        $this->put(0, 'a');
+        $this->broker()->withdraw($this->queue(), ['job']);
+
+        self::assertNull($this->put(1, 'b'));
+        self::assertNull($this->put(1));
+    }
+
+    public function testWhoStoresItemsThatNobodyTakesIsToldSoAndMayEndAllTheSame(): void
+    {
+        $post = $this->post('a');
+        $delivery = $this->streamed();
+        $this->put(0, 'a');
+        $this->broker()->leaveItems($this->queue(), 'job');
+        $this->broker()->leaveItems($this->queue(), 'unheard-of');
+
+        Eventually::holds(static fn(): bool => $post->taken === ['job'], 'there is a letter');
+        self::assertSame([], $post->unwanted);
+        self::assertNull($this->put(1, 'b'));
+        $this->end('a', $delivery);
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testItemsStayWhenTheJobIsDone(): void
+    {
+        $delivery = $this->streamed();
+        $this->put(0, 'a', 'b');
+        $this->end('a', $delivery);
+
+        self::assertNull($this->put(2, 'c'));
+        self::assertSame(['a', 'b'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+        self::assertSame(['b'], $this->broker()->takeItems($this->queue(), 'job', 1, 10));
+    }
+
+    public function testTheNextOwnerIsToldThatThereAreItemsAlready(): void
+    {
+        $delivery = $this->streamed();
+        self::assertFalse($delivery->streamed);
+        $this->put(0);
+        $this->giveBack('a', $delivery, SettlementKind::Retry);
+
+        self::assertTrue($this->claimOne($this->join('b'))->streamed);
+    }
+
+    public function testARevivedJobBeginsItsItemsAnew(): void
+    {
+        $delivery = $this->streamed();
+        $this->put(0, 'a', 'b');
+        $this->end('a', $delivery, SettlementKind::Dead);
+        $this->broker()->revive($this->queue(), ['job']);
+        self::assertFalse($this->claimOne('a')->streamed);
+        self::assertSame(1, $this->put(0, 'A'));
+
+        self::assertSame(['A'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+    }
+
+    /** Has the owner "a" claim "job". */
+    private function streamed(): Delivery
+    {
+        $this->submit('job');
+
+        return $this->claimOne($this->join('a'));
+    }
+
+    private function put(int $first, string ...$frames): ?int
+    {
+        return $this->broker()->putItems($this->queue(), 'a', 'job', 1, $first, array_values($frames));
+    }
+}

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * Jobs that may not be claimed yet.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait DelaysJobs
+{
+    public function testAJobMayBeClaimedWhenItsDelayIsOverAndNotBefore(): void
+    {
+        $this->submit(new Job('job', 'frame', delay: self::SHORT));
+        $start = hrtime(true);
+        self::assertSame('job', $this->claimSoon($this->join('a'))->id);
+
+        self::assertGreaterThan(self::SHORT - 0.05, (hrtime(true) - $start) / 1e9);
+    }
+
+    public function testAJobThatIsTriedAgainWaitsForItsDelay(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 0, 1, self::SHORT);
+        self::assertSame(['job'], $this->listed(JobStatus::Delayed));
+        $delivery = $this->claimSoon('a');
+
+        self::assertSame([2, 1], [$delivery->number, $delivery->fails]);
+    }
+
+    public function testALongDelayIsNotOver(): void
+    {
+        $this->submit(new Job('job', 'frame', delay: 4e6));
+
+        self::assertSame([], $this->claim($this->join('a')));
+        self::assertSame([1, 0], [$this->figure('delayed'), $this->figure('waiting')]);
+        self::assertEqualsWithDelta(4e6, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 60.0);
+    }
+
+    public function testARenewalTellsWhenTheNextDelayIsOver(): void
+    {
+        self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
+        $this->submit(new Job('late', 'frame', delay: 500.0), new Job('soon', 'frame', delay: 100.0));
+
+        self::assertEqualsWithDelta(100.0, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 30.0);
+    }
+
+    public function testWhatIsDueGoesBeforeWhatIsNew(): void
+    {
+        $this->submit('new', new Job('due', 'frame', delay: 0.001));
+        $this->join('a');
+        Eventually::holds(function (): bool {
+            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+
+            return $this->figure('delayed') === 0;
+        }, 'its delay is over');
+
+        self::assertSame(['due', 'new'], self::ids($this->claim('a')));
+    }
+
+    public function testThoseThatAreDelayedAreListedInTheOrderInWhichTheyAreDue(): void
+    {
+        $this->submit(new Job('late', 'frame', delay: 500.0), new Job('soon', 'frame', delay: 100.0));
+        $delayed = $this->broker()->list($this->queue(), JobStatus::Delayed, 10);
+
+        self::assertSame(['soon', 'late'], array_keys($delayed));
+        self::assertEqualsWithDelta(400_000, (int) $delayed['late']['due'] - (int) $delayed['soon']['due'], 5);
+    }
+}

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Job;
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * What is claimed.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait GivesJobs
+{
+    public function testJobsAreGivenInTheOrderInWhichTheyCameAndNoMoreThanAreWanted(): void
+    {
+        $this->submit('one', 'two', 'three');
+        $this->join('a');
+
+        self::assertSame([], $this->claim('a', 0));
+        self::assertSame(['one', 'two'], self::ids($this->claim('a', 2)));
+        self::assertSame(['three'], self::ids($this->claim('a', 2)));
+        self::assertSame([], $this->claim('a', 2));
+    }
+
+    public function testAJobIsGivenToOneOwner(): void
+    {
+        $this->submit('job');
+        $this->join('a');
+        $this->join('b');
+
+        self::assertSame(['job'], self::ids($this->claim('a')));
+        self::assertSame([], $this->claim('b'));
+    }
+
+    public function testWhatWasTriedBeforeIsGivenBeforeWhatIsNew(): void
+    {
+        $this->submit('one', 'two');
+        $this->giveBack($this->join('a'), $this->claim('a', 1)[0]);
+
+        self::assertSame(['one', 'two'], self::ids($this->claim('a')));
+    }
+
+    public function testTheClaimsOfAJobAreNumbered(): void
+    {
+        $this->submit('job');
+        $this->join('a');
+        foreach ([1, 2, 3] as $number) {
+            $delivery = $this->claimOne('a');
+            self::assertSame($number, $delivery->number);
+            $this->giveBack('a', $delivery);
+        }
+    }
+
+    public function testTheFirstClaimOfAJobKnowsOfNothing(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+
+        self::assertSame([1, 0, 0, false, false, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->cancelled, $delivery->lost, $delivery->streamed]);
+    }
+
+    public function testAFrameArrivesByteForByte(): void
+    {
+        $frames = ['', "\0\r\n\xff", implode('', array_map(\chr(...), range(0, 255))), random_bytes(1 << 20)];
+        $this->submit(...array_map(static fn(int $i, string $frame): Job => new Job("job-{$i}", $frame), array_keys($frames), $frames));
+
+        foreach ($this->claim($this->join('a')) as $i => $delivery) {
+            self::assertTrue($frames[$i] === $delivery->frame, "Frame {$i} is another one");
+        }
+    }
+
+    public function testAFrameArrivesAsItWasAtEachClaim(): void
+    {
+        $this->submit(new Job('job', "\0\xff"));
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 0, 1);
+
+        self::assertSame("\0\xff", $this->claimOne('a')->frame);
+    }
+
+    public function testAnIdMayBeLongAndOdd(): void
+    {
+        $id = str_pad('{*}:1-0,"\\', 128, '~');
+        $this->submit(new Job($id, 'frame', str_repeat("\0", 128)));
+        $delivery = $this->claimOne($this->join('a'));
+        $this->end('a', $delivery);
+
+        self::assertSame($id, $delivery->id);
+        self::assertSame('outcome', $this->outcome($id));
+    }
+
+    public function testWhoHasNoLeaseGetsNothing(): void
+    {
+        $this->submit('job');
+
+        self::thrown(LeaseLostException::class, fn() => $this->claim('a'));
+        self::assertSame(['job'], self::ids($this->claim($this->join('b'))));
+    }
+
+    public function testWhoGotLessThanItWantedIsToldWhenThereIsMore(): void
+    {
+        $post = $this->post('a');
+        $this->join('a');
+        self::assertSame([], $this->claim('a'));
+        $this->submit('job');
+
+        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+    }
+
+    public function testWhoIsIdleIsToldOfWhatAnotherGivesBack(): void
+    {
+        $post = $this->post('b');
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        self::assertSame([], $this->claim($this->join('b')));
+        $this->giveBack('a', $delivery);
+
+        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        self::assertSame(['job'], self::ids($this->claim('b')));
+    }
+
+    public function testWhoCanNotBeReachedIsNotTheOnlyOneWhoIsTold(): void
+    {
+        $post = $this->post('b');
+        $this->join('a');
+        $this->join('b');
+        self::assertSame([], $this->claim('a', 20));
+        self::assertSame([], $this->claim('b'));
+        $this->submit('job');
+
+        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+    }
+
+    public function testWhatNobodyWantsAnyMoreIsNotInTheWay(): void
+    {
+        $post = $this->post('a');
+        $ids = array_map(static fn(int $i): string => "unwanted-{$i}", range(1, 900));
+        $this->submit(...[...$ids, 'job']);
+        $this->broker()->withdraw($this->queue(), $ids);
+        $claimed = self::ids($this->claim($this->join('a'), 2));
+        for ($letters = 0; $claimed === []; $claimed = self::ids($this->claim('a', 2))) {
+            Eventually::holds(static fn(): bool => $post->work > $letters, 'there is a letter');
+            $letters = $post->work;
+        }
+
+        self::assertSame(['job'], $claimed);
+    }
+
+    public function testSettlingAndClaimingIsOneQuestion(): void
+    {
+        $this->submit('one', 'two');
+        $delivery = $this->claim($this->join('a'), 1)[0];
+        $claim = $this->broker()->settle($this->queue(), 'a', [new Settlement('one', $delivery->number, SettlementKind::Done, frame: 'outcome')], 1, 60.0);
+
+        self::assertSame(['two'], self::ids($claim->deliveries));
+        self::assertSame([], $claim->stale);
+        self::assertSame('outcome', $this->outcome('one'));
+    }
+
+    public function testWhatAnOwnerHasAndDoesNotKnowOfIsTold(): void
+    {
+        $this->submit('one', 'two', 'three', 'four');
+        $this->join('a');
+        $this->giveBack('a', $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
+        $this->claim('a', 3);
+        $this->claim($this->join('b'));
+        $held = $this->broker()->held($this->queue(), 'a', ['two', 'four', 'unheard-of']);
+        $byId = array_combine(self::ids($held), $held);
+        ksort($byId);
+
+        self::assertSame(['one', 'three'], array_keys($byId));
+        self::assertSame([2, 1, 2, 'do one'], [$byId['one']->number, $byId['one']->crashes, $byId['one']->fails, $byId['one']->frame]);
+        self::assertSame([], $this->broker()->held($this->queue(), 'a', ['one', 'two', 'three']));
+    }
+
+    public function testAnOwnerHasNothingOfWhatItHasSettled(): void
+    {
+        $this->submit('one', 'two');
+        $deliveries = $this->claim($this->join('a'));
+        $this->end('a', $deliveries[0]);
+        $this->giveBack('a', $deliveries[1]);
+
+        self::assertSame([], $this->broker()->held($this->queue(), 'a', []));
+    }
+
+    public function testWhoHasNoLeaseHasNothing(): void
+    {
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
+    }
+}

@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+use function Amp\delay;
+
+/**
+ * What somebody sees who looks at a queue, and can change.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait IsLookedAt
+{
+    public function testAnEmptyQueueHasNothing(): void
+    {
+        $figures = $this->broker()->figures($this->queue());
+        self::assertSame([0], array_values(array_unique($figures)));
+        self::assertSame([], array_diff(['waiting', 'running', 'delayed', 'blocked', 'dead', 'agents', 'oldest_ms'], array_keys($figures)));
+
+        foreach (JobStatus::cases() as $status) {
+            self::assertSame([], $this->listed($status));
+        }
+    }
+
+    public function testFiguresTellWhereEachJobIs(): void
+    {
+        $this->submit('runs', 'done', 'dead', 'again', new Job('blocked', 'frame', 'key'), new Job('holds', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0));
+        $deliveries = $this->claim($this->join('a'));
+        $byId = array_combine(self::ids($deliveries), $deliveries);
+        $this->end('a', $byId['done']);
+        $this->end('a', $byId['dead'], SettlementKind::Dead);
+        $this->giveBack('a', $byId['again'], SettlementKind::Retry, 0, 1);
+        $this->submit('new');
+        $figures = $this->broker()->figures($this->queue());
+
+        self::assertSame(
+            ['waiting' => 2, 'running' => 2, 'delayed' => 1, 'blocked' => 1, 'dead' => 1, 'agents' => 1],
+            array_intersect_key($figures, ['waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0]),
+        );
+        self::assertSame([8, 1, 1, 1], [$figures['submitted_total'], $figures['done_total'], $figures['died_total'], $figures['retried_total']]);
+    }
+
+    public function testTheAgeOfTheOldestJobIsOfThoseThatMayBeClaimed(): void
+    {
+        $this->submit('one');
+        Eventually::holds(fn(): bool => $this->figure('oldest_ms') >= 50, 'it grows old');
+        $this->claimOne($this->join('a'));
+
+        self::assertSame(0, $this->figure('oldest_ms'));
+        $this->submit('two');
+        Eventually::holds(fn(): bool => $this->figure('oldest_ms') > 0, 'another one grows old');
+    }
+
+    public function testThoseThatWaitAreListedInTheOrderInWhichTheyWillBeClaimed(): void
+    {
+        $this->submit('one', 'two', 'three', 'four', 'five');
+        $deliveries = $this->claim($this->join('a'), 3);
+        $this->giveBack('a', $deliveries[1]);
+        $this->broker()->withdraw($this->queue(), ['four']);
+        $waiting = $this->broker()->list($this->queue(), JobStatus::Waiting, 10);
+
+        self::assertSame(['two', 'five'], array_keys($waiting));
+        self::assertGreaterThan(0, $waiting['five']['since']);
+        self::assertSame(['two'], array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 1)));
+        self::assertSame(['two', 'five'], self::ids($this->claim('a')));
+    }
+
+    public function testThoseThatWaitAreListedHoweverManyRun(): void
+    {
+        $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 30)));
+        $this->claim($this->join('a'), 28);
+
+        self::assertSame(['job-29', 'job-30'], array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 2)));
+    }
+
+    public function testThoseThatRunAreListedWithTheirOwners(): void
+    {
+        $this->submit('one', 'two');
+        $this->giveBack($this->join('a'), $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
+        $this->claim('a', 1);
+        $this->claim($this->join('b'), 1);
+        $running = $this->broker()->list($this->queue(), JobStatus::Running, 10);
+        ksort($running);
+
+        self::assertSame(['one', 'two'], array_keys($running));
+        self::assertSame(['a', 1, 2], [$running['one']['owner'], $running['one']['crashes'], $running['one']['fails']]);
+        self::assertSame(['b', 0, 0], [$running['two']['owner'], $running['two']['crashes'], $running['two']['fails']]);
+        self::assertGreaterThan(0, $running['one']['since']);
+        self::assertCount(1, $this->broker()->list($this->queue(), JobStatus::Running, 1));
+    }
+
+    public function testThoseThatAreDelayedAreListedWithTheirFailures(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 1, 2, 60.0);
+        $delayed = $this->broker()->list($this->queue(), JobStatus::Delayed, 10)['job'];
+
+        self::assertSame([1, 2], [$delayed['crashes'], $delayed['fails']]);
+    }
+
+    public function testThoseThatDiedLastAreListedFirst(): void
+    {
+        $this->submit('one', 'two', 'three');
+        foreach ($this->claim($this->join('a')) as $i => $delivery) {
+            $this->end('a', $delivery, SettlementKind::Dead, 'outcome', "{\"why\":\"{$i}\"}");
+            delay(0.005); // the engine's clock may have milliseconds
+        }
+        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 2);
+
+        self::assertSame(['three', 'two'], array_keys($dead));
+        self::assertSame('2', $dead['three']['why']);
+        self::assertGreaterThanOrEqual($dead['two']['died'], $dead['three']['died']);
+    }
+
+    public function testADeadLetterIsAJobAgainAsIfItHadNeverRun(): void
+    {
+        $this->submit('job');
+        $this->join('a');
+        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Retry, 1, 2);
+        $this->end('a', $this->claimOne('a'), SettlementKind::Dead);
+
+        self::assertSame(1, $this->broker()->revive($this->queue(), ['job', 'unheard-of', 'job']));
+        self::assertNull($this->outcome('job'));
+        self::assertSame([0, 1, 1], [$this->figure('dead'), $this->figure('waiting'), $this->figure('revived_total')]);
+        $delivery = $this->claimOne('a');
+        self::assertSame([1, 0, 0, false, 'do job'], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame]);
+        $this->end('a', $delivery);
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testWhoIsIdleIsToldOfARevivedJob(): void
+    {
+        $post = $this->post('a');
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
+        self::assertSame([], $this->claim('a'));
+        $this->broker()->revive($this->queue(), ['job']);
+
+        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+    }
+
+    public function testWhoLooksForARevivedJobGetsItsOutcome(): void
+    {
+        $post = $this->post();
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'first');
+        $this->broker()->revive($this->queue(), ['job']);
+        $this->broker()->look($this->queue(), ['job'], 'client');
+        $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
+
+        Eventually::holds(static fn(): bool => $post->outcomes === [['job' => 'first'], ['job' => 'second']], 'there are letters');
+    }
+
+    public function testADeadLetterThatIsDeletedIsGone(): void
+    {
+        $this->submit('one', 'two', 'runs');
+        $deliveries = $this->claim($this->join('a'));
+        $this->end('a', $deliveries[0], SettlementKind::Dead);
+        $this->end('a', $deliveries[1], SettlementKind::Dead);
+
+        self::assertSame(1, $this->broker()->delete($this->queue(), ['one', 'runs', 'unheard-of']));
+        self::assertSame(['two'], $this->listed(JobStatus::Dead));
+        self::assertSame(0, $this->broker()->revive($this->queue(), ['one']));
+        self::assertSame([1, 1], [$this->figure('dead'), $this->figure('running')]);
+    }
+
+    public function testWhereNothingIsLostNothingIsRepaired(): void
+    {
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        $this->submit('waits', 'runs', 'done', new Job('delayed', 'frame', delay: 60.0), new Job('holds', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
+        $deliveries = $this->claim($this->join('a'));
+        $this->giveBack('a', $deliveries[0]);
+        $this->end('a', $deliveries[2]);
+
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame(['waits'], self::ids($this->claim('a')));
+    }
+}

@@ -1,0 +1,161 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+use function Amp\delay;
+
+/**
+ * For how long an agent has its jobs.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait KeepsLeases
+{
+    public function testALeaseThatIsRenewedDoesNotEnd(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a', 1.0));
+        $this->join('b');
+        for ($end = hrtime(true) + 1_500_000_000; hrtime(true) < $end; delay(0.02)) {
+            $this->broker()->renew($this->queue(), 'a', 1.0, false, '{}');
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+        }
+
+        $this->end('a', $delivery);
+        self::assertSame([], $this->claim('b'));
+    }
+
+    public function testTheJobsOfALostOwnerAreOthers(): void
+    {
+        $this->submit('job');
+        $this->claimOne($this->join('a', self::SHORT));
+        $delivery = $this->claimSoon($this->join('b'));
+
+        self::assertSame(['job', 2, 1, 0, true, 'do job'], [$delivery->id, $delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame]);
+        self::assertSame(1, $this->figure('lost_total'));
+        $this->end('b', $delivery);
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testEachLossIsCountedBesideWhatFailed(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('x'), $this->claimOne('x'), SettlementKind::Retry, 1, 2);
+        foreach (['a', 'b'] as $i => $owner) {
+            $delivery = $this->claimSoon($this->join($owner, self::LONG));
+            self::assertSame([1 + $i, 2], [$delivery->crashes, $delivery->fails]);
+            $this->broker()->renew($this->queue(), $owner, self::SHORT, false, '{}');
+        }
+        $delivery = $this->claimSoon($this->join('c'));
+
+        self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->fails, $delivery->number]);
+    }
+
+    public function testALostOwnerIsNotTheOwnerAgain(): void
+    {
+        $this->submit('job');
+        $this->claimOne($this->join('a', self::SHORT));
+        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
+        $this->claimSoon($this->join('b'));
+        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', 1, 0, ['item']));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+    }
+
+    public function testWhoNeverJoinedHasNoLeaseToRenew(): void
+    {
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+    }
+
+    public function testJobsOfALostOwnerGoBeforeNewOnes(): void
+    {
+        $this->submit('old');
+        $this->claimOne($this->join('a', self::SHORT));
+        $this->submit('new');
+        $this->join('b');
+        Eventually::holds(function (): bool {
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+
+            return $this->figure('waiting') === 2;
+        }, 'it may be claimed again');
+
+        self::assertSame(['old', 'new'], self::ids($this->claim('b')));
+    }
+
+    public function testAllJobsOfAllLostOwnersAreFound(): void
+    {
+        $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 500)));
+        for ($owner = 1; $owner <= 10; ++$owner) {
+            $this->claim($this->join("lost-{$owner}"), 50);
+        }
+        for ($owner = 1; $owner <= 10; ++$owner) {
+            $this->broker()->renew($this->queue(), "lost-{$owner}", self::SHORT, false, '{}');
+        }
+        $this->join('b');
+        Eventually::holds(function (): bool {
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+
+            return $this->figure('waiting') === 500;
+        }, 'all may be claimed again');
+        $deliveries = $this->claim('b', 1000);
+
+        self::assertCount(500, array_unique(self::ids($deliveries)));
+        self::assertSame(1, $this->figure('agents'));
+    }
+
+    public function testWhoIsIdleIsToldOfTheJobsOfALostOwner(): void
+    {
+        $post = $this->post('b');
+        $this->submit('job');
+        $this->claimOne($this->join('a', self::SHORT));
+        $this->join('b');
+        $this->claim('b');
+
+        Eventually::holds(function () use ($post): bool {
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+
+            return $post->work > 0;
+        }, 'there is a letter');
+    }
+
+    public function testWhatAnOwnerHasThatLeavesIsOthersAtOnce(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->broker()->leave($this->queue(), 'a');
+
+        self::assertSame(0, $this->figure('agents'));
+        self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::assertSame('job', $this->claimOne($this->join('b'))->id);
+    }
+
+    public function testWhoIsNotThereMayLeave(): void
+    {
+        $this->broker()->leave($this->queue(), 'a');
+
+        self::assertSame(0, $this->figure('agents'));
+    }
+
+    public function testJobsBelongToAnOwnerWhateverTheConnection(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $other = $this->connect();
+        $other->renew($this->queue(), 'a', self::LONG, false, '{}');
+
+        self::assertSame(['job'], self::ids($other->held($this->queue(), 'a', [])));
+        self::assertSame([], $other->settle($this->queue(), 'a', [new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome')], 0, 60.0)->stale);
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+}

@@ -1,0 +1,218 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * What becomes of a job that was claimed, and who says so.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait SettlesJobs
+{
+    public function testAJobThatIsDoneHasItsOutcomeAndIsNotGivenAgain(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Done, "\0outcome\xff");
+
+        self::assertSame("\0outcome\xff", $this->outcome('job'));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame([1, 0, 0], [$this->figure('done_total'), $this->figure('running'), $this->figure('waiting')]);
+    }
+
+    public function testAnOutcomeMayBeEmpty(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Done, '');
+
+        self::assertSame('', $this->outcome('job'));
+    }
+
+    public function testAnOutcomeIsKeptAsLongAsWasAskedAndNoLonger(): void
+    {
+        $this->submit('short', 'long');
+        [$short, $long] = $this->claim($this->join('a'));
+        $this->broker()->settle($this->queue(), 'a', [new Settlement('short', $short->number, SettlementKind::Done, frame: 'outcome')], 0, 1.0);
+        self::assertSame('outcome', $this->outcome('short'));
+        $this->end('a', $long);
+
+        Eventually::holds(fn(): bool => $this->outcome('short') === false, 'nothing is known of it');
+        self::assertSame('outcome', $this->outcome('long'));
+    }
+
+    public function testAnOutcomeThatIsForgottenIsGone(): void
+    {
+        $this->submit('done', 'dead', 'runs', 'waits');
+        [$done, $dead] = $this->claim($this->join('a'), 3);
+        $this->end('a', $done);
+        $this->end('a', $dead, SettlementKind::Dead);
+        $this->broker()->forget($this->queue(), ['done', 'dead', 'runs', 'waits', 'unheard-of']);
+
+        self::assertSame([false, null, null], [$this->outcome('done'), $this->outcome('runs'), $this->outcome('waits')]);
+        self::assertSame([1, 1, 1], [$this->figure('dead'), $this->figure('running'), $this->figure('waiting')]);
+    }
+
+    public function testAJobThatIsDeadHasItsOutcomeAndIsKeptWithItsReason(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'outcome', '{"why":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}');
+        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 10)['job'];
+
+        self::assertSame('outcome', $this->outcome('job'));
+        self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['why'], $dead['attempts'], $dead['owner']]);
+        self::assertSame([1, 1, 0], [$this->figure('dead'), $this->figure('died_total'), $this->figure('running')]);
+        self::assertSame([], $this->claim('a'));
+    }
+
+    public function testADeadLetterMayHaveNoReason(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'outcome', '');
+
+        self::assertSame(['died'], array_keys($this->broker()->list($this->queue(), JobStatus::Dead, 10)['job']));
+    }
+
+    public function testAJobThatIsCancelledHasItsOutcomeAndIsNoDeadLetter(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Cancelled, 'cancelled');
+
+        self::assertSame('cancelled', $this->outcome('job'));
+        self::assertSame([0, 1], [$this->figure('dead'), $this->figure('cancelled_total')]);
+        self::assertSame([], $this->claim('a'));
+    }
+
+    public function testAJobThatIsTriedAgainTellsTheNextClaimHowOftenItFailed(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 1, 2);
+        self::assertNull($this->outcome('job'));
+        $delivery = $this->claimOne($this->join('b'));
+
+        self::assertSame([2, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost]);
+        self::assertSame(1, $this->figure('retried_total'));
+    }
+
+    public function testAJobThatIsGivenBackHasNotFailed(): void
+    {
+        $this->submit('job');
+        $this->join('a');
+        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Retry, 1, 2);
+        $delivery = $this->claimOne('a');
+        $this->giveBack('a', $delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails);
+        $delivery = $this->claimOne($this->join('b'));
+
+        self::assertSame([3, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost]);
+        self::assertSame(1, $this->figure('released_total'));
+    }
+
+    public function testASecondSettlementOfAClaimDoesNotCount(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->end('a', $delivery);
+
+        self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')));
+        self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Retry)));
+        self::assertSame('outcome', $this->outcome('job'));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame([1, 2], [$this->figure('done_total'), $this->figure('stale_total')]);
+    }
+
+    public function testOfTwoSettlementsAtOnceTheFirstCounts(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+
+        self::assertSame(['job'], $this->settle(
+            'a',
+            new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome'),
+            new Settlement('job', $delivery->number, SettlementKind::Dead, frame: 'another'),
+        ));
+        self::assertSame('outcome', $this->outcome('job'));
+        self::assertSame([1, 0], [$this->figure('done_total'), $this->figure('dead')]);
+    }
+
+    public function testNobodySettlesWhatAnotherHas(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->join('b');
+
+        self::assertSame(['job'], $this->settle('b', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')));
+        self::assertNull($this->outcome('job'));
+        $this->end('a', $delivery);
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testAnOwnerSettlesNothingWithTheNumberOfAnEarlierClaim(): void
+    {
+        $this->submit('job');
+        $first = $this->claimOne($this->join('a'));
+        $this->giveBack('a', $first);
+        $second = $this->claimOne('a');
+
+        self::assertSame(['job'], $this->settle('a', new Settlement('job', $first->number, SettlementKind::Done, frame: 'another')));
+        self::assertNull($this->outcome('job'));
+        $this->end('a', $second);
+    }
+
+    public function testWhatIsUnheardOfIsNotSettled(): void
+    {
+        $this->submit('job');
+        $this->join('a');
+
+        self::assertSame(['unheard-of', 'job'], $this->settle('a', new Settlement('unheard-of', 1, SettlementKind::Dead), new Settlement('job', 0, SettlementKind::Done)));
+        self::assertFalse($this->outcome('unheard-of'));
+        self::assertSame(['job'], self::ids($this->claim('a')));
+    }
+
+    public function testWhatIsStaleHoldsUpNothingElse(): void
+    {
+        $this->submit('one', 'two');
+        [$one, $two] = $this->claim($this->join('a'));
+
+        self::assertSame(['stale'], $this->settle(
+            'a',
+            new Settlement('one', $one->number, SettlementKind::Done, frame: '1'),
+            new Settlement('stale', 1, SettlementKind::Done, frame: '2'),
+            new Settlement('two', $two->number, SettlementKind::Done, frame: '3'),
+        ));
+        self::assertSame(['1', '3'], [$this->outcome('one'), $this->outcome('two')]);
+    }
+
+    public function testWhoseLeaseHasEndedSettlesNothing(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a', self::SHORT));
+        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+
+        self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
+        self::assertNull($this->outcome('job'));
+        self::assertSame('job', $this->claimSoon($this->join('b'))->id);
+        self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
+        self::assertNull($this->outcome('job'));
+    }
+
+    public function testManyJobsAreSettledAtOnce(): void
+    {
+        $ids = array_map(static fn(int $i): string => "job-{$i}", range(1, 900));
+        $this->submit(...$ids);
+        $settlements = [];
+        foreach ($this->claim($this->join('a'), 900) as $i => $delivery) {
+            $settlements[] = new Settlement($delivery->id, $delivery->number, $i % 3 === 0 ? SettlementKind::Retry : ($i % 3 === 1 ? SettlementKind::Done : SettlementKind::Dead), frame: 'outcome', why: '{}');
+        }
+
+        self::assertSame([], $this->settle('a', ...$settlements));
+        self::assertSame([300, 300, 300], [$this->figure('waiting'), $this->figure('done_total'), $this->figure('dead')]);
+        self::assertCount(300, $this->claim('a', 1000));
+    }
+}

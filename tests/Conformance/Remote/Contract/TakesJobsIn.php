@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Job;
+use Spindle\Remote\SettlementKind;
+use Spindle\Remote\Tier;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+
+/**
+ * What is submitted.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait TakesJobsIn
+{
+    public function testATierIsPromised(): void
+    {
+        self::assertContains($this->broker()->tier(), Tier::cases());
+    }
+
+    public function testAJobIsThereOnceItWasTakenIn(): void
+    {
+        self::assertFalse($this->outcome('job'));
+        $this->submit('job');
+
+        self::assertNull($this->outcome('job'));
+        self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
+    }
+
+    public function testNoJobsAreTakenInAsWell(): void
+    {
+        self::assertSame(0, $this->broker()->submit($this->queue(), [], 10, 'client', true));
+    }
+
+    public function testAJobThatIsSubmittedAgainIsTakenInOnce(): void
+    {
+        $this->submit('one');
+
+        self::assertSame(2, $this->again('one', 'two'));
+        self::assertSame(2, $this->again('two', 'two'));
+        self::assertSame(['one', 'two'], self::ids($this->claim($this->join('a'))));
+        self::assertSame(2, $this->figure('submitted_total'));
+    }
+
+    public function testAJobThatIsSubmittedAgainKeepsItsFrame(): void
+    {
+        $this->submit('job');
+        $this->broker()->submit($this->queue(), [new Job('job', 'another')], 10, 'client', true);
+
+        self::assertSame('do job', $this->claimOne($this->join('a'))->frame);
+    }
+
+    public function testAJobThatRunsIsNotTakenInAgain(): void
+    {
+        $this->submit('job');
+        $this->claimOne($this->join('a'));
+
+        self::assertSame(1, $this->again('job'));
+        self::assertSame([], $this->claim($this->join('b')));
+    }
+
+    public function testAJobThatIsDelayedIsNotTakenInAgain(): void
+    {
+        $this->submit(new Job('job', 'frame', delay: 60.0));
+
+        self::assertSame(1, $this->again('job'));
+        self::assertSame([], $this->claim($this->join('a')));
+    }
+
+    public function testAJobWithAnOutcomeIsNotTakenInAgain(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'));
+
+        self::assertSame(1, $this->again('job'));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testADeadLetterIsNotTakenInAgain(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
+
+        self::assertSame(1, $this->again('job'));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame(1, $this->figure('dead'));
+    }
+
+    public function testAFullQueueRefusesTheNewest(): void
+    {
+        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', false));
+        self::assertSame(0, $this->broker()->submit($this->queue(), self::jobs('four'), 2, 'client', true));
+        self::assertFalse($this->outcome('three'));
+        self::assertFalse($this->outcome('four'));
+
+        self::assertSame(['one', 'two'], self::ids($this->claim($this->join('a'))));
+    }
+
+    public function testWhatRunsOrIsDelayedTakesRoom(): void
+    {
+        $this->submit('runs', new Job('delayed', 'frame', delay: 60.0));
+        $this->claimOne($this->join('a'));
+
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 3, 'client', false));
+    }
+
+    public function testADeadLetterTakesRoomUntilItIsDeleted(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
+
+        self::assertSame(0, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false));
+        self::assertSame(1, $this->broker()->delete($this->queue(), ['job']));
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false));
+    }
+
+    public function testAJobThatIsDoneTakesNoRoom(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'));
+
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false));
+    }
+
+    public function testAFullQueueTakesInWhatItHasAlready(): void
+    {
+        $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 2, 'client', false);
+
+        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', true));
+    }
+
+    public function testAsManyJobsAsAreAllowedAreTakenInAtOnce(): void
+    {
+        $jobs = array_map(static fn(int $i): Job => new Job("job-{$i}", "frame {$i}", $i % 2 === 0 ? "key {$i}" : ''), range(1, 4000));
+        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', false));
+        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', true));
+
+        self::assertSame(array_map(static fn(Job $job): string => $job->id, $jobs), self::ids($this->claim($this->join('a'), 4000)));
+    }
+
+    public function testQueuesHaveNothingInCommon(): void
+    {
+        $this->submit('job');
+        self::assertSame(1, $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true));
+        $this->broker()->renew("{$this->queue()}.other", 'a', self::LONG, true, '{}');
+        $this->broker()->settle("{$this->queue()}.other", 'a', [], 10, 60.0);
+
+        self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
+    }
+
+    /** Asks the queue to take jobs in that it may have been asked before. */
+    private function again(string ...$ids): int
+    {
+        return $this->broker()->submit($this->queue(), self::jobs(...$ids), 1000, 'client', true);
+    }
+
+    /** @return list<Job> */
+    private static function jobs(string ...$ids): array
+    {
+        return array_map(static fn(string $id): Job => new Job($id, "do {$id}"), array_values($ids));
+    }
+}

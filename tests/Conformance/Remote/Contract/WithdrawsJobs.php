@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote\Contract;
+
+use Spindle\Remote\Job;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\Conformance\Remote\BrokerContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * Jobs that nobody wants any more.
+ *
+ * @phpstan-require-extends BrokerContract
+ */
+trait WithdrawsJobs
+{
+    public function testAJobThatNobodyHasClaimedIsGone(): void
+    {
+        $this->submit('job', 'other');
+
+        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        self::assertFalse($this->outcome('job'));
+        self::assertSame(['other'], self::ids($this->claim($this->join('a'))));
+        self::assertSame(1, $this->figure('cancelled_total'));
+    }
+
+    public function testAJobThatIsDelayedIsGone(): void
+    {
+        $this->submit(new Job('job', 'frame', delay: 60.0));
+
+        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        self::assertFalse($this->outcome('job'));
+        self::assertSame(0, $this->figure('delayed'));
+        self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
+    }
+
+    public function testAJobThatIsToBeTriedAgainIsGone(): void
+    {
+        $this->submit('one', 'two');
+        [$one, $two] = $this->claim($this->join('a'));
+        $this->giveBack('a', $one, SettlementKind::Retry);
+        $this->giveBack('a', $two, SettlementKind::Retry, 0, 1, 60.0);
+
+        self::assertSame(['one', 'two'], $this->broker()->withdraw($this->queue(), ['one', 'two']));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame([0, 0], [$this->figure('delayed'), $this->figure('waiting')]);
+    }
+
+    public function testWhatIsNotThereIsGone(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'));
+
+        self::assertSame(['unheard-of', 'job'], $this->broker()->withdraw($this->queue(), ['unheard-of', 'job']));
+        self::assertSame('outcome', $this->outcome('job'));
+        self::assertSame(0, $this->figure('cancelled_total'));
+    }
+
+    public function testTheOwnerOfAJobThatRunsIsTold(): void
+    {
+        $post = $this->post('a');
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'));
+        $delivery = $this->claimOne('a');
+
+        self::assertSame([], $this->broker()->withdraw($this->queue(), ['job']));
+        Eventually::holds(static fn(): bool => $post->unwanted !== [], 'there is a letter');
+        self::assertSame(['job' => 2], $post->unwanted);
+        self::assertNull($this->outcome('job'));
+        $this->end('a', $delivery, SettlementKind::Cancelled, 'cancelled');
+        self::assertSame('cancelled', $this->outcome('job'));
+    }
+
+    public function testAJobThatIsDoneAllTheSameHasItsOutcome(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->end('a', $delivery);
+
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
+    public function testTheNextOwnerOfAJobIsToldThatNobodyWantsIt(): void
+    {
+        $this->submit('one', 'two');
+        [$one, $two] = $this->claim($this->join('a'));
+        self::assertFalse($one->cancelled);
+        $this->broker()->withdraw($this->queue(), ['one']);
+        $this->giveBack('a', $one);
+        $this->giveBack('a', $two);
+        $again = $this->claim('a');
+
+        self::assertSame(['one', 'two'], self::ids($again));
+        self::assertSame([true, false], [$again[0]->cancelled, $again[1]->cancelled]);
+    }
+
+    public function testWhoeverGetsAJobOfALostOwnerIsToldThatNobodyWantsIt(): void
+    {
+        $this->submit('job');
+        $this->claimOne($this->join('a', self::SHORT));
+        $this->broker()->withdraw($this->queue(), ['job']);
+        $delivery = $this->claimSoon($this->join('b'));
+
+        self::assertSame([true, true], [$delivery->cancelled, $delivery->lost]);
+    }
+
+    public function testAJobThatIsGoneCanBeSubmittedAgain(): void
+    {
+        $this->submit('job');
+        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->submit('job');
+
+        self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
+        self::assertSame([], $this->claim('a'));
+    }
+
+    public function testADeadLetterStays(): void
+    {
+        $this->submit('job');
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
+        $this->broker()->withdraw($this->queue(), ['job']);
+
+        self::assertSame(1, $this->figure('dead'));
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
+use Spindle\Remote\Letter;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\MemoryBroker;
+use Spindle\Tests\Remote\MemoryEngine;
+
+final class MemoryBrokerTest extends BrokerContract
+{
+    private ?MemoryEngine $engine = null;
+
+    public function testTheClockIsTheEnginesOwn(): void
+    {
+        $now = 1e6;
+        $this->engine = new MemoryEngine(static function () use (&$now): float {
+            return $now;
+        });
+        $this->submit(new Job('job', 'frame', delay: 3600.0));
+        $this->join('a', 7200.0);
+        self::assertSame([], $this->claim('a'));
+        $now += 3600;
+
+        self::assertSame('job', $this->claimOne('a')->id);
+        $now += 3600;
+        self::assertSame('job', $this->claimOne($this->join('b'))->id);
+    }
+
+    public function testOneThatIsCutOffReachesNobodyAndTheOthersGoOn(): void
+    {
+        $this->submit('one');
+        $cut = $this->connect();
+        $letters = $opened = 0;
+        $close = $cut->openMailbox('client', static function (Letter $letter) use (&$letters): void {
+            ++$letters;
+        }, static function () use (&$opened): void {
+            ++$opened;
+        });
+        $post = $this->post();
+        $cut->cut();
+
+        self::thrown(BrokerUnavailableException::class, $cut->tier(...));
+        self::thrown(BrokerUnavailableException::class, fn() => $cut->figures($this->queue()));
+        $this->end($this->join('a'), $this->claimOne('a'));
+        Eventually::holds(static fn(): bool => $post->outcomes !== [], 'the others have their letter');
+        self::assertSame([0, 1], [$letters, $opened]);
+        $cut->restore();
+        Eventually::holds(static function () use (&$opened): bool {
+            return $opened === 2;
+        }, 'its mailbox is open again');
+        self::assertSame(1, $cut->figures($this->queue())['done_total']);
+        $close();
+    }
+
+    protected function connect(): MemoryBroker
+    {
+        return new MemoryBroker($this->engine ??= new MemoryEngine());
+    }
+
+    #[After]
+    protected function forgetTheEngine(): void
+    {
+        $this->engine = null;
+    }
+}

@@ -1,0 +1,360 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SettlementKind;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Tier;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\UsesRedis;
+
+final class RedisBrokerTest extends BrokerContract
+{
+    use UsesRedis;
+
+    /** One of a test's own, instead of the shared one. */
+    private ?TemporaryRedis $redis = null;
+
+    /** @param array<string, string> $settings */
+    #[DataProvider('unsafeSettings')]
+    public function testAnEngineThatWouldLoseJobsIsRefusedWithTheSettingToChange(array $settings, string $advice): void
+    {
+        $this->redis = TemporaryRedis::start($settings);
+
+        foreach ([$this->broker()->tier(...), fn() => $this->submit('job')] as $use) {
+            self::assertStringContainsString($advice, self::thrown(BrokerRefusedException::class, $use)->getMessage());
+        }
+        self::assertSame(0, $this->redis->command('DBSIZE'));
+    }
+
+    /** @return iterable<string, array{array<string, string>, string}> */
+    public static function unsafeSettings(): iterable
+    {
+        yield 'no append-only file' => [['appendonly' => 'no'], 'set "appendonly yes"'];
+        yield 'any jobs may be evicted' => [['maxmemory-policy' => 'allkeys-lru'], 'set "maxmemory-policy noeviction"'];
+        yield 'outcomes may be evicted' => [['maxmemory-policy' => 'volatile-ttl'], 'set "maxmemory-policy noeviction"'];
+        yield 'the system decides when it writes' => [['appendfsync' => 'no'], 'set "appendfsync everysec"'];
+    }
+
+    public function testTheTierIsWhatTheSettingsPromise(): void
+    {
+        self::assertSame(Tier::Fast, $this->broker()->tier());
+        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+
+        self::assertSame(Tier::Durable, $this->connect()->tier());
+    }
+
+    public function testWhereTheSettingMayNotBeReadTheLesserTierIsPromised(): void
+    {
+        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');
+
+        self::assertSame(Tier::Fast, $this->asUser('app', 'secret')->tier());
+    }
+
+    public function testAWrongPasswordIsRefusedWithThePlaceForTheRightOne(): void
+    {
+        $port = Redis::shared()->port;
+        foreach (["redis://:wrong@127.0.0.1:{$port}", "redis://nobody:wrong@127.0.0.1:{$port}", "redis://127.0.0.1:{$port}"] as $address) {
+            $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->tier(...));
+            self::assertStringContainsString('put the user and the password into SPINDLE_BROKER', $failure->getMessage());
+            self::assertStringNotContainsString(':wrong@', $failure->getMessage());
+        }
+    }
+
+    /** @param list<string> $rules */
+    #[DataProvider('lackingRules')]
+    public function testAUserWhoMayNotDoAllIsRefusedWithWhatItMayNot(array $rules, string $lacking): void
+    {
+        $user = 'app-' . bin2hex(random_bytes(4));
+        Redis::shared()->command('ACL', 'SETUSER', $user, 'on', '>secret', ...$rules);
+        $broker = $this->asUser($user, 'secret');
+        $failure = self::thrown(BrokerRefusedException::class, function () use ($broker): void {
+            $broker->submit($this->queue(), [new Job('job', 'frame')], 10, 'client', false);
+            $broker->renew($this->queue(), 'a', self::LONG, true, '{}');
+            $broker->settle($this->queue(), 'a', [], 1, 60.0);
+        });
+        Redis::shared()->command('ACL', 'DELUSER', $user);
+
+        self::assertStringContainsStringIgnoringCase($lacking, $failure->getMessage());
+        self::assertStringContainsString('give the user the commands and keys', $failure->getMessage());
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function lackingRules(): iterable
+    {
+        yield 'no scripts' => [['~spindle:*', '&spindle:*', '+@all', '-evalsha'], 'evalsha'];
+        yield 'no streams' => [['~spindle:*', '&spindle:*', '+@all', '-xreadgroup'], 'command'];
+        yield 'no info' => [['~spindle:*', '&spindle:*', '+@all', '-info'], 'info'];
+        yield 'no keys' => [['~other:*', '&spindle:*', '+@all'], 'key'];
+    }
+
+    public function testAnEngineThatForgetsItsScriptsIsToldThemAgain(): void
+    {
+        $this->submit('one', 'two');
+        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $deliveries = $this->claim($this->join('a'));
+        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $this->end('a', $deliveries[0]);
+        Redis::shared()->command('SCRIPT', 'FLUSH');
+
+        self::assertSame('outcome', $this->outcome('one'));
+        self::assertNull($this->outcome('two'));
+    }
+
+    /** @param list<'urgent'|'ready'> $streams */
+    #[DataProvider('operatorsDoings')]
+    public function testWhatAnOperatorHasTakenOutOfTheStreamsIsFound(string $doing, array $streams): void
+    {
+        $this->submit('urgent', 'runs', 'done', ...array_map(static fn(int $i): string => "new-{$i}", range(1, 700)));
+        [$urgent, $runs, $done] = $this->claim($this->join('a'), 3);
+        $this->giveBack('a', $urgent);
+        $this->end('a', $done);
+        $this->submit(new Job('delayed', 'frame', delay: 60.0));
+        foreach ($streams as $stream) {
+            $doing === 'XTRIM'
+                ? $this->engine('XTRIM', $stream, 'MAXLEN', '0')
+                : $this->engine('DEL', $stream);
+        }
+        $lost = (\in_array('urgent', $streams, true) ? 1 : 0) + (\in_array('ready', $streams, true) ? 700 : 0);
+
+        self::assertSame($lost, $this->broker()->repair($this->queue()));
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame($lost, $this->figure('repaired_total'));
+        $this->end('a', $runs);
+        $claimed = self::ids($this->claim('a', 2000));
+        self::assertCount(701, array_unique($claimed));
+        self::assertCount(701, $claimed);
+        self::assertSame([0, 1], [$this->figure('waiting'), $this->figure('delayed')]);
+    }
+
+    /** @return iterable<string, array{string, list<'urgent'|'ready'>}> */
+    public static function operatorsDoings(): iterable
+    {
+        yield 'one is trimmed' => ['XTRIM', ['ready']];
+        yield 'the other is trimmed' => ['XTRIM', ['urgent']];
+        yield 'both are trimmed' => ['XTRIM', ['urgent', 'ready']];
+        yield 'one is deleted' => ['DEL', ['ready']];
+        yield 'both are deleted' => ['DEL', ['urgent', 'ready']];
+    }
+
+    public function testWhatRunsStaysWithItsOwnerWhoseConsumerAnOperatorHasDeleted(): void
+    {
+        $this->submit('one', 'two');
+        [$one, $two] = $this->claim($this->join('a'));
+        $this->engine('XGROUP', 'DELCONSUMER', 'ready', 'agents', 'a');
+
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame([], $this->claim($this->join('b')));
+        $this->end('a', $one);
+        $this->giveBack('a', $two);
+        self::assertSame('two', $this->claimOne('b')->id);
+    }
+
+    /** @param list<string> $doing */
+    #[DataProvider('losses')]
+    public function testWhatALostOwnerHadIsFoundWhateverAnOperatorHasDone(array $doing, bool $repairedBefore): void
+    {
+        $this->submit('one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
+        self::assertCount(3, $this->claim($this->join('a', 1.0)));
+        $this->engine(...$doing);
+        if ($repairedBefore) {
+            self::assertSame(0, $this->broker()->repair($this->queue()));
+            self::assertSame(0, $this->broker()->repair($this->queue()));
+        }
+        $this->join('b');
+        $claimed = [];
+        Eventually::holds(function () use (&$claimed): bool {
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->repair($this->queue());
+            foreach ($this->claim('b') as $delivery) {
+                $claimed[$delivery->id] = [$delivery->crashes, $delivery->lost];
+                $this->end('b', $delivery);
+            }
+
+            return \count($claimed) === 4;
+        }, 'all are found');
+        ksort($claimed);
+
+        self::assertSame(['blocked' => [0, false], 'keyed' => [1, true], 'one' => [1, true], 'two' => [1, true]], $claimed);
+        self::assertSame([0, 0, 0], [$this->figure('running'), $this->figure('waiting'), $this->figure('blocked')]);
+    }
+
+    /** @return iterable<string, array{list<string>, bool}> */
+    public static function losses(): iterable
+    {
+        foreach ([false, true] as $repairedBefore) {
+            $when = $repairedBefore ? ', and it was repaired before' : '';
+            yield "its consumer is deleted{$when}" => [['XGROUP', 'DELCONSUMER', 'ready', 'agents', 'a'], $repairedBefore];
+            yield "the group is deleted{$when}" => [['XGROUP', 'DESTROY', 'ready', 'agents'], $repairedBefore];
+            yield "the stream is trimmed{$when}" => [['XTRIM', 'ready', 'MAXLEN', '0'], $repairedBefore];
+            yield "the stream is deleted{$when}" => [['DEL', 'ready'], $repairedBefore];
+        }
+    }
+
+    public function testJobsThatAreFoundStillHaveTheirKey(): void
+    {
+        $this->submit(new Job('one', 'frame', 'key'), new Job('two', 'frame', 'key'), new Job('three', 'frame', 'key'));
+        $delivery = $this->claim($this->join('a'), 1)[0];
+        $this->engine('DEL', 'ready');
+
+        self::assertSame(2, $this->broker()->repair($this->queue()));
+        self::assertSame([], $this->claim('a'));
+        $this->end('a', $delivery);
+        $second = $this->claimOne('a');
+        $this->end('a', $second);
+        self::assertSame(['one', 'three', 'two'], self::sorted($delivery->id, $second->id, $this->claimOne('a')->id));
+    }
+
+    public function testWhatWaitsForItsKeyIsNotTakenForLost(): void
+    {
+        $this->submit(new Job('one', 'frame', 'key'), new Job('two', 'frame', 'key'), 'other');
+        $delivery = $this->claim($this->join('a'), 2)[0];
+        $this->submit('lost');
+        $this->engine('XTRIM', 'ready', 'MAXLEN', '0');
+
+        self::assertSame(1, $this->broker()->repair($this->queue()));
+        self::assertSame(1, $this->figure('blocked'));
+        $this->end('a', $delivery);
+        self::assertSame(['lost', 'two'], self::sorted(...self::ids($this->claim('a'))));
+    }
+
+    public function testAQueueThatIsEmptyLeavesNothingButItsFigures(): void
+    {
+        $this->join('a');
+        $this->submit('done', 'dead', 'revived', 'retried', 'withdrawn', new Job('keyed', 'frame', 'key'), new Job('next', 'frame', 'key'), new Job('unwanted', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0));
+        $this->broker()->look($this->queue(), ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'], 'other');
+        $this->broker()->withdraw($this->queue(), ['withdrawn', 'delayed']);
+        for ($round = 0; $round < 3; ++$round) {
+            foreach ($this->claim('a') as $delivery) {
+                match ($delivery->number === 1 ? $delivery->id : '') {
+                    'dead', 'revived', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
+                    'retried' => $this->giveBack('a', $delivery, SettlementKind::Retry, 0, 1),
+                    default => $this->end('a', $delivery),
+                };
+            }
+            $this->broker()->withdraw($this->queue(), ['unwanted']);
+            if ($round === 0) {
+                $this->broker()->revive($this->queue(), ['revived', 'keyed']);
+            }
+        }
+        $this->broker()->delete($this->queue(), $this->listed(JobStatus::Dead));
+        $this->broker()->leave($this->queue(), 'a');
+        $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
+
+        self::assertSame([], $this->left());
+        self::assertSame([0, 0], [$this->figure('waiting'), $this->figure('blocked')]);
+    }
+
+    public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void
+    {
+        $this->redis = TemporaryRedis::start();
+        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
+        $this->join('a');
+        $this->redis->command('CONFIG', 'SET', 'maxmemory', '3mb');
+
+        self::thrown(BrokerUnavailableException::class, fn() => $this->submit('another'));
+        $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+        $deliveries = $this->claim('a', 500);
+        self::assertCount(500, $deliveries);
+        self::thrown(BrokerUnavailableException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job-1', 1, 0, ['item']));
+        $this->giveBack('a', $deliveries[0], SettlementKind::Retry, 0, 1);
+        foreach (\array_slice($deliveries, 1) as $delivery) {
+            $this->end('a', $delivery);
+        }
+        $this->submit('another');
+        self::assertSame(['job-1', 'another'], self::ids($this->claim('a')));
+    }
+
+    public function testAServerThatIsKilledLosesNothingThatItHasConfirmed(): void
+    {
+        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $post = $this->post();
+        $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 100)));
+        $this->submit(new Job('delayed', 'frame', delay: 60.0), new Job('keyed', 'frame', 'key'));
+        $deliveries = $this->claim($this->join('a'), 10);
+        foreach (\array_slice($deliveries, 0, 3) as $delivery) {
+            $this->end('a', $delivery);
+        }
+        $this->end('a', $deliveries[3], SettlementKind::Dead);
+        $before = array_diff_key($this->broker()->figures($this->queue()), ['oldest_ms' => 0]);
+        $this->redis->kill();
+
+        self::thrown(BrokerUnavailableException::class, fn() => $this->figure('running'));
+        $this->redis->restart();
+        Eventually::holds(function (): bool {
+            try {
+                return $this->broker()->tier() === Tier::Durable;
+            } catch (BrokerUnavailableException) {
+                return false;
+            }
+        }, 'it is reached again');
+        self::assertSame($before, array_diff_key($this->broker()->figures($this->queue()), ['oldest_ms' => 0]));
+        self::assertSame(['outcome', null], [$this->outcome('job-1'), $this->outcome('job-5')]);
+        self::assertCount(6, $this->broker()->held($this->queue(), 'a', []));
+        Eventually::holds(function () use ($post): bool {
+            $this->broker()->report($this->queue(), 'a', 'job-5', 1, 'report');
+
+            return $post->reports !== [];
+        }, 'the mailbox is open again');
+        $this->end('a', $deliveries[4]);
+        self::assertCount(91, $this->claim('a', 200));
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+    }
+
+    protected function connect(): RedisBroker
+    {
+        return new RedisBroker(($this->redis ?? Redis::shared())->address());
+    }
+
+    #[After(-1)]
+    protected function stopOwnRedis(): void
+    {
+        $this->redis?->stop();
+        $this->redis = null;
+    }
+
+    private function asUser(string $user, string $password): RedisBroker
+    {
+        return new RedisBroker("redis://{$user}:{$password}@127.0.0.1:" . ($this->redis ?? Redis::shared())->port);
+    }
+
+    /** @return list<string> keys of this test's queue that hold jobs, or parts of them */
+    private function left(): array
+    {
+        $keys = Redis::shared()->command('KEYS', "spindle:{{$this->queue()}}:*");
+        $left = [];
+        foreach (\is_array($keys) ? $keys : [] as $key) {
+            $name = \is_string($key) ? substr($key, \strlen("spindle:{{$this->queue()}}:")) : '';
+            if (preg_match('/^(result:.*|meta|agents|about)$/D', $name) !== 1 && !(\in_array($name, ['urgent', 'ready'], true) && Redis::shared()->command('XLEN', "spindle:{{$this->queue()}}:{$name}") === 0)) {
+                $left[] = $name;
+            }
+        }
+
+        return $left;
+    }
+
+    /** What an operator does to a stream of this test's queue. */
+    private function engine(string ...$words): void
+    {
+        Redis::shared()->command(...array_map(fn(string $word): string => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word, array_values($words)));
+    }
+
+    /** @return list<string> */
+    private static function sorted(string ...$ids): array
+    {
+        sort($ids);
+
+        return $ids;
+    }
+}

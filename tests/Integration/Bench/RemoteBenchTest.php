@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Bench;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
+
+/** That the benchmark runs, says what it should, and ends what it has started; never how fast anything is. */
+final class RemoteBenchTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    private const RECOVERY = 'From SIGKILL until the task runs again';
+
+    /** @return iterable<string, array{list<string>, string, list<string>}> options, the title, and the rows with figures */
+    public static function measurements(): iterable
+    {
+        $contestants = ['Spindle, durable', 'Spindle, fast', 'WorkerPool, this machine alone'];
+        yield 'bulk' => [['--only', 'bulk', '-n', '200'], 'Tasks in bulk that do nothing, 200 of them', $contestants];
+        yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', $contestants];
+        yield 'recovery' => [['--only', 'recovery', '--kills', '1'], self::RECOVERY, ['a worker is killed', 'an agent and its workers are killed']];
+        yield 'backlog' => [['--only', 'backlog', '--backlog', '3000'], 'A claim of 16 jobs', ['1,000 jobs are queued', '3,000 jobs are queued']];
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $labels
+     */
+    #[DataProvider('measurements')]
+    public function testAMeasurementPrintsItsTableAndEveryResultIsRight(array $options, string $title, array $labels): void
+    {
+        $json = $this->path('remote.json');
+        $process = $this->bench('--rounds', '1', '--json', $json, ...$options);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertMatchesRegularExpression('/^Engine   (?:Redis|Valkey) \d+\.\d+/m', $process->getOutput());
+        foreach ($labels as $label) {
+            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
+        }
+        foreach (self::series($json) as $series) {
+            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
+            self::assertIsArray($series['raw']);
+            self::assertSame([true], array_column($series['raw'], 'right'));
+            self::assertSame($title === self::RECOVERY ? [1] : [], array_map(array_sum(...), array_filter(array_column($series['raw'], 'histogram'), is_array(...))));
+        }
+        self::assertSame(['remote.json'], Text::names($this->path()));
+        self::assertSame([], $this->itsProcesses());
+    }
+
+    public function testTheRateOfTheDiskIsMeasuredBesideTheDurableTier(): void
+    {
+        $json = $this->path('remote.json');
+        $this->bench('--only', 'bulk', '-n', '20', '--rounds', '1', '--json', $json)->mustRun();
+        [$durable, $fast] = array_map(static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null, self::series($json));
+        self::assertIsArray($durable);
+        self::assertIsArray($fast);
+        self::assertGreaterThan(0, $durable['fsync']);
+        self::assertArrayNotHasKey('fsync', $fast);
+    }
+
+    public function testARunThatIsInterruptedEndsWhatItHasStarted(): void
+    {
+        $process = $this->bench('--only', 'bulk', '-n', '100000000', '--rounds', '1');
+        $process->start();
+        Eventually::holds(fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, 'remote-script')) !== [], 'the script runs', 20.0);
+        $process->signal(\SIGINT);
+        $process->wait();
+
+        self::assertSame(130, $process->getExitCode(), $process->getErrorOutput());
+        Eventually::holds(fn(): bool => Text::names($this->path()) === [] && $this->itsProcesses() === [], 'nothing is left', 10.0);
+    }
+
+    protected function deadline(): int
+    {
+        return 120;
+    }
+
+    /** @return list<array<mixed>> */
+    private static function series(string $json): array
+    {
+        $data = json_decode((string) file_get_contents($json), true);
+        self::assertIsArray($data);
+        self::assertIsArray($data['series']);
+        self::assertNotSame([], $data['series']);
+
+        return array_values(array_filter($data['series'], is_array(...)));
+    }
+
+    /** @return array<int, string> command lines of those whose temporary files are in its directory */
+    private function itsProcesses(): array
+    {
+        $lines = [];
+        foreach (array_filter(Text::names('/proc'), ctype_digit(...)) as $pid) {
+            $line = Processes::commandLine((int) $pid);
+            if (str_contains($line . @file_get_contents("/proc/{$pid}/environ"), $this->path())) {
+                $lines[(int) $pid] = $line;
+            }
+        }
+
+        return $lines;
+    }
+
+    /** Its temporary files are in the directory of the test. */
+    private function bench(string ...$arguments): Process
+    {
+        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/remote.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);
+    }
+}

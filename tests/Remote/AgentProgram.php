@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote;
+
+use Amp\SignalCancellation;
+use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+
+/** What the process of an agent does, until it is told to end. */
+final class AgentProgram
+{
+    public const KEY = 'a key of tests, a key of tests..';
+
+    /** @return array<string, int|float> its figures */
+    public static function run(string $address, string $queue, int $workers, float $lease = 10.0, float $beat = 1.0, float $margin = 3.0): array
+    {
+        $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
+        $agent = new Agent(new RedisBroker($address), $queue, $workers, new Keys([self::KEY]), new AgentOptions(lease: $lease, beat: $beat, margin: $margin));
+        $agent->run($stop);
+
+        return $agent->statistics();
+    }
+}

@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote;
+
+/** An owner that a {@see MemoryQueue} knows. */
+final class MemoryAgent
+{
+    /** When its lease ends. */
+    public float $end = 0.0;
+
+    /** Jobs that it wanted and did not get; 0 when it is not to be told of others. */
+    public int $idle = 0;
+
+    /** @var array<string, MemoryJob> those that it has */
+    public array $jobs = [];
+
+    public function __construct(public readonly string $name) {}
+}

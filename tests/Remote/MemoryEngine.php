@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote;
+
+use Revolt\EventLoop;
+use Spindle\Remote\Letter;
+
+/** What several {@see MemoryBroker}s share, as machines share an engine: queues, mailboxes, and the clock. */
+final class MemoryEngine
+{
+    /** @var array<string, MemoryQueue> */
+    private array $queues = [];
+
+    /** @var array<string, array<int, \Closure(Letter): void>> by mailbox, who listens */
+    private array $listeners = [];
+
+    private int $last = 0;
+
+    /** @param (\Closure(): float)|null $clock in seconds; null for one that goes by itself */
+    public function __construct(private readonly ?\Closure $clock = null) {}
+
+    public function now(): float
+    {
+        return $this->clock === null ? hrtime(true) / 1e9 : ($this->clock)();
+    }
+
+    public function queue(string $name): MemoryQueue
+    {
+        return $this->queues[$name] ??= new MemoryQueue($this);
+    }
+
+    /**
+     * @param \Closure(Letter): void $read
+     *
+     * @return int for {@see forget()}
+     */
+    public function listen(string $mailbox, \Closure $read): int
+    {
+        $this->listeners[$mailbox][++$this->last] = $read;
+
+        return $this->last;
+    }
+
+    public function forget(string $mailbox, int $listener): void
+    {
+        unset($this->listeners[$mailbox][$listener]);
+        if (($this->listeners[$mailbox] ?? null) === []) {
+            unset($this->listeners[$mailbox]);
+        }
+    }
+
+    /** @return bool whether anybody listens */
+    public function send(string $mailbox, Letter $letter): bool
+    {
+        $listeners = array_keys($this->listeners[$mailbox] ?? []);
+        foreach ($listeners as $listener) {
+            EventLoop::queue(function () use ($mailbox, $listener, $letter): void {
+                $read = $this->listeners[$mailbox][$listener] ?? null;
+                if ($read !== null) {
+                    $read($letter);
+                }
+            });
+        }
+
+        return $listeners !== [];
+    }
+}

@@ -1,0 +1,623 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote;
+
+use Spindle\Remote\Claim;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobState;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\Letter;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+
+/** One queue of a {@see MemoryEngine}. Nothing in it takes longer the more jobs it has, but {@see list()}. */
+final class MemoryQueue
+{
+    /** Bytes of an outcome that a letter has at most. */
+    private const INLINE = 65536;
+
+    private const ITEMS_KEPT = 86400.0;
+
+    /** @var array<string, MemoryJob> those that have no outcome */
+    private array $jobs = [];
+
+    /** @var \SplQueue<array{string, int}> ids and tickets of jobs that may be claimed, before those of {@see self::$ready} */
+    private \SplQueue $urgent;
+
+    /** @var \SplQueue<array{string, int}> */
+    private \SplQueue $ready;
+
+    /** @var \SplMinHeap<array{float, int, string}> when, ticket, id */
+    private \SplMinHeap $delayed;
+
+    /** @var array<array-key, string> ids of the jobs that run, by their keys */
+    private array $keys = [];
+
+    /** @var array<array-key, \SplQueue<array{string, int}>> those that wait for it, by key */
+    private array $blocked = [];
+
+    /** @var array<string, MemoryAgent> */
+    private array $agents = [];
+
+    /** @var \SplMinHeap<array{float, string}> when leases end that were not renewed since */
+    private \SplMinHeap $ends;
+
+    /** @var \SplQueue<string> owners that have nothing to do */
+    private \SplQueue $idle;
+
+    /** @var array<string, array{MemoryJob, string, float}> job, why, when */
+    private array $dead = [];
+
+    /** @var array<string, array{string, float}> frame, until when */
+    private array $outcomes = [];
+
+    /** @var array<string, array{array<int, string>, int, float}> items by their indices, next index, until when */
+    private array $items = [];
+
+    /** @var \SplMinHeap<array{float, string}> until when an outcome or items are kept */
+    private \SplMinHeap $expiring;
+
+    /** @var array<string, int> jobs, by status */
+    private array $counts = ['' => 0, 'waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0];
+
+    /** @var array<string, int> */
+    private array $totals = ['submitted_total' => 0, 'done_total' => 0, 'died_total' => 0, 'cancelled_total' => 0, 'retried_total' => 0, 'released_total' => 0, 'lost_total' => 0, 'stale_total' => 0, 'repaired_total' => 0, 'revived_total' => 0];
+
+    private int $lastTicket = 0;
+
+    public function __construct(private readonly MemoryEngine $engine)
+    {
+        $this->urgent = new \SplQueue();
+        $this->ready = new \SplQueue();
+        $this->idle = new \SplQueue();
+        $this->delayed = new \SplMinHeap();
+        $this->ends = new \SplMinHeap();
+        $this->expiring = new \SplMinHeap();
+    }
+
+    /** @param list<Job> $jobs */
+    public function submit(array $jobs, int $limit, string $mailbox): int
+    {
+        $this->expire();
+        $taken = $added = 0;
+        foreach ($jobs as $job) {
+            if (!isset($this->jobs[$job->id]) && !isset($this->outcomes[$job->id]) && !isset($this->dead[$job->id])) {
+                if (\count($this->jobs) + \count($this->dead) >= $limit) {
+                    break;
+                }
+                $added += $this->add(new MemoryJob($job->id, $job->frame, $job->key, [$mailbox => $mailbox]), $job->delay, $this->ready);
+                ++$this->totals['submitted_total'];
+            }
+            ++$taken;
+        }
+        $this->wake($added);
+
+        return $taken;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return array<string, JobState>
+     */
+    public function look(array $ids, string $mailbox): array
+    {
+        $this->expire();
+        $states = [];
+        foreach ($ids as $id) {
+            $outcome = $this->outcomes[$id][0] ?? null;
+            $job = $this->jobs[$id] ?? null;
+            $states[$id] = new JobState($outcome !== null || $job !== null, $outcome);
+            if ($job !== null) {
+                $job->mailboxes[$mailbox] = $mailbox;
+            }
+        }
+
+        return $states;
+    }
+
+    /** @param list<string> $ids */
+    public function forget(array $ids): void
+    {
+        foreach ($ids as $id) {
+            unset($this->outcomes[$id]);
+        }
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return list<string>
+     */
+    public function withdraw(array $ids): array
+    {
+        $gone = [];
+        $ready = 0;
+        foreach ($ids as $id) {
+            $job = $this->jobs[$id] ?? null;
+            if ($job?->status === 'running') {
+                $job->cancelled = true;
+                $this->engine->send($job->owner, new Letter(unwanted: [$id => $job->number]));
+
+                continue;
+            }
+            $gone[] = $id;
+            if ($job !== null) {
+                $this->remove($job);
+                ++$this->totals['cancelled_total'];
+                $ready += isset($this->keys[$job->key]) ? 0 : $this->next($job->key);
+            }
+        }
+        $this->wake($ready);
+
+        return $gone;
+    }
+
+    /** @throws LeaseLostException */
+    public function renew(string $owner, float $lease, bool $joins): ?float
+    {
+        $agent = $joins ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
+        $agent->end = $this->engine->now() + $lease;
+        $this->ends->insert([$agent->end, $owner]);
+        $this->wake($this->promote() + $this->bury());
+
+        return $this->delayed->isEmpty() ? null : max(0.0, $this->delayed->top()[0] - $this->engine->now());
+    }
+
+    /**
+     * @param list<Settlement> $settlements
+     *
+     * @throws LeaseLostException
+     */
+    public function settle(string $owner, array $settlements, int $want, float $retention): Claim
+    {
+        $agent = $this->agent($owner);
+        $this->expire();
+        $stale = [];
+        /** @var array<array-key, array<string, string>> $letters */
+        $letters = [];
+        $ready = 0;
+        foreach ($settlements as $settlement) {
+            $job = $agent->jobs[$settlement->id] ?? null;
+            if ($job?->number !== $settlement->number) {
+                $stale[] = $settlement->id;
+                ++$this->totals['stale_total'];
+
+                continue;
+            }
+            unset($agent->jobs[$job->id]);
+            if ($settlement->kind === SettlementKind::Retry || $settlement->kind === SettlementKind::Release) {
+                $job->crashes = $settlement->crashes;
+                $job->fails = $settlement->fails;
+                $ready += $this->add($job, $settlement->delay, $this->urgent);
+            } else {
+                $this->end($job, $settlement, $retention);
+                foreach ($job->mailboxes as $mailbox) {
+                    $letters[$mailbox][$job->id] = \strlen($settlement->frame) > self::INLINE ? '' : $settlement->frame;
+                }
+            }
+            ++$this->totals[$settlement->kind === SettlementKind::Dead ? 'died_total' : $settlement->kind->counter()];
+            $ready += $this->unlock($job);
+        }
+        foreach ($letters as $mailbox => $outcomes) {
+            $this->engine->send((string) $mailbox, new Letter(outcomes: $outcomes));
+        }
+        $ready += $this->promote();
+        $deliveries = $this->claim($agent, $want);
+        if ($want > 0) {
+            $this->setIdle($agent, $want - \count($deliveries));
+        }
+        $this->wake($ready - \count($deliveries));
+
+        return new Claim($deliveries, $stale);
+    }
+
+    /**
+     * @param list<string> $known
+     *
+     * @return list<Delivery>
+     *
+     * @throws LeaseLostException
+     */
+    public function held(string $owner, array $known): array
+    {
+        return array_values(array_map(self::delivery(...), array_diff_key($this->agent($owner)->jobs, array_flip($known))));
+    }
+
+    /** @param list<string> $frames */
+    public function putItems(string $owner, string $id, int $number, int $first, array $frames): ?int
+    {
+        $job = $this->jobs[$id] ?? null;
+        if ($job === null || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
+            return null;
+        }
+        $job->streamed = true;
+        [$items, $next] = $this->items[$id] ?? [[], 0];
+        foreach ($frames as $i => $frame) {
+            if ($first + $i >= $next) {
+                $items[$first + $i] = $frame;
+                $next = $first + $i + 1;
+            }
+        }
+        $until = $this->engine->now() + self::ITEMS_KEPT;
+        $this->items[$id] = [$items, $next, $until];
+        $this->expiring->insert([$until, $id]);
+        if ($frames !== [] || $first === 0) {
+            $this->tell($job, new Letter(items: [$id]));
+        }
+
+        return \count($items);
+    }
+
+    /** @return list<string> */
+    public function takeItems(string $id, int $from, int $most): array
+    {
+        [$items, $next, $until] = $this->items[$id] ?? [[], 0, 0.0];
+        $left = array_filter($items, static fn(int $index): bool => $index >= $from, \ARRAY_FILTER_USE_KEY);
+        if (\count($left) < \count($items)) {
+            $this->items[$id] = [$left, $next, $until];
+            if (($this->jobs[$id]->status ?? '') === 'running') {
+                $this->engine->send($this->jobs[$id]->owner, new Letter(taken: [$id]));
+            }
+        }
+
+        return \array_slice(array_values($left), 0, $most);
+    }
+
+    public function leaveItems(string $id): void
+    {
+        $job = $this->jobs[$id] ?? null;
+        if ($job !== null && $job->status === 'running' && !$job->left) {
+            $job->left = true;
+            $this->engine->send($job->owner, new Letter(taken: [$id]));
+        }
+    }
+
+    public function report(string $owner, string $id, int $number, string $frame): void
+    {
+        $job = $this->jobs[$id] ?? null;
+        if ($job !== null && $job->status === 'running' && $job->owner === $owner && $job->number === $number) {
+            $this->tell($job, new Letter(reports: [$id => $frame]));
+        }
+    }
+
+    /** @return array<string, int> */
+    public function figures(): array
+    {
+        $now = $this->engine->now();
+        $oldest = $now;
+        foreach ([$this->urgent, $this->ready] as $line) {
+            $oldest = min($oldest, $this->first($line)->since ?? $now);
+        }
+
+        return [
+            ...array_diff_key($this->counts, ['' => true]),
+            'dead' => \count($this->dead),
+            'agents' => \count(array_filter($this->agents, static fn(MemoryAgent $agent): bool => $agent->end > $now)),
+            'oldest_ms' => self::milliseconds($now - $oldest),
+            ...$this->totals,
+        ];
+    }
+
+    /** @return array<string, array<string, int|float|string>> */
+    public function list(JobStatus $status, int $most): array
+    {
+        $known = match ($status) {
+            JobStatus::Waiting => array_map(static fn(MemoryJob $job): array => ['since' => self::milliseconds($job->since)], $this->inLine()),
+            JobStatus::Running => array_map(static fn(MemoryJob $job): array => ['owner' => $job->owner, 'number' => $job->number, 'crashes' => $job->crashes, 'fails' => $job->fails, 'since' => self::milliseconds($job->since)], array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running')),
+            JobStatus::Delayed => array_map(static fn(MemoryJob $job): array => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->fails], $this->inOrderOfDelay()),
+            JobStatus::Dead => array_map(static function (array $dead): array {
+                /** @var array<string, int|float|string> $why */
+                $why = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
+
+                return [...$why, 'died' => self::milliseconds($dead[2])];
+            }, array_reverse($this->dead)),
+        };
+
+        return \array_slice($known, 0, $most);
+    }
+
+    /** @param list<string> $ids */
+    public function revive(array $ids): int
+    {
+        $revived = 0;
+        foreach ($ids as $id) {
+            $job = $this->dead[$id][0] ?? null;
+            if ($job !== null) {
+                unset($this->dead[$id], $this->outcomes[$id], $this->items[$id]);
+                $this->add(new MemoryJob($id, $job->frame, $job->key, []), 0.0, $this->urgent);
+                ++$this->totals['revived_total'];
+                ++$revived;
+            }
+        }
+        $this->wake($revived);
+
+        return $revived;
+    }
+
+    /** @param list<string> $ids */
+    public function delete(array $ids): int
+    {
+        $before = \count($this->dead);
+        $this->dead = array_diff_key($this->dead, array_flip($ids));
+
+        return $before - \count($this->dead);
+    }
+
+    public function leave(string $owner): void
+    {
+        $agent = $this->agents[$owner] ?? null;
+        if ($agent !== null) {
+            $agent->end = $this->engine->now();
+            $agent->idle = 0;
+            $this->ends->insert([$agent->end, $owner]);
+            $this->wake($this->bury());
+        }
+    }
+
+    /** @throws LeaseLostException */
+    private function agent(string $owner): MemoryAgent
+    {
+        $agent = $this->agents[$owner] ?? null;
+
+        return $agent === null || $agent->end <= $this->engine->now() ? throw LeaseLostException::of($owner) : $agent;
+    }
+
+    /**
+     * Jobs that may be claimed, or have to wait so many seconds first.
+     *
+     * @param \SplQueue<array{string, int}> $line
+     *
+     * @return int how many may be claimed
+     */
+    private function add(MemoryJob $job, float $delay, \SplQueue $line): int
+    {
+        $this->jobs[$job->id] = $job;
+        $job->owner = '';
+        if ($delay > 0) {
+            $this->move($job, 'delayed');
+            $job->due = $job->since + $delay;
+            $this->delayed->insert([$job->due, $job->ticket, $job->id]);
+
+            return 0;
+        }
+        $this->move($job, 'waiting');
+        $line->enqueue([$job->id, $job->ticket]);
+
+        return 1;
+    }
+
+    /** @param ''|'waiting'|'running'|'delayed'|'blocked' $status */
+    private function move(MemoryJob $job, string $status): void
+    {
+        --$this->counts[$job->status];
+        ++$this->counts[$status];
+        $job->status = $status;
+        $job->ticket = ++$this->lastTicket;
+        $job->since = $this->engine->now();
+    }
+
+    private function remove(MemoryJob $job): void
+    {
+        $this->move($job, '');
+        unset($this->jobs[$job->id]);
+    }
+
+    private function end(MemoryJob $job, Settlement $settlement, float $retention): void
+    {
+        $this->remove($job);
+        $until = $job->since + $retention;
+        $this->outcomes[$job->id] = [$settlement->frame, $until];
+        $this->expiring->insert([$until, $job->id]);
+        if ($settlement->kind === SettlementKind::Dead) {
+            $this->dead[$job->id] = [$job, $settlement->why, $job->since];
+        }
+    }
+
+    /** Forgets what was kept for long enough. */
+    private function expire(): void
+    {
+        $now = $this->engine->now();
+        while (!$this->expiring->isEmpty() && $this->expiring->top()[0] <= $now) {
+            [, $id] = $this->expiring->extract();
+            if (($this->outcomes[$id][1] ?? $now + 1) <= $now) {
+                unset($this->outcomes[$id]);
+            }
+            if (($this->items[$id][2] ?? $now + 1) <= $now) {
+                unset($this->items[$id]);
+            }
+        }
+    }
+
+    /** @return int how many jobs may be claimed whose delay is over */
+    private function promote(): int
+    {
+        $promoted = 0;
+        while (!$this->delayed->isEmpty()) {
+            [$due, $ticket, $id] = $this->delayed->top();
+            $job = $this->find($id, $ticket);
+            if ($job !== null && $due > $this->engine->now()) {
+                break;
+            }
+            $this->delayed->extract();
+            $promoted += $job === null ? 0 : $this->add($job, 0.0, $this->urgent);
+        }
+
+        return $promoted;
+    }
+
+    /** @return int how many jobs may be claimed whose owner's lease has ended */
+    private function bury(): int
+    {
+        $ready = 0;
+        $now = $this->engine->now();
+        while (!$this->ends->isEmpty() && $this->ends->top()[0] <= $now) {
+            [, $owner] = $this->ends->extract();
+            $agent = $this->agents[$owner] ?? null;
+            if ($agent === null || $agent->end > $now) {
+                continue;
+            }
+            unset($this->agents[$owner]);
+            foreach ($agent->jobs as $job) {
+                ++$job->crashes;
+                $job->lost = true;
+                $ready += $this->add($job, 0.0, $this->urgent) + $this->unlock($job);
+                ++$this->totals['lost_total'];
+            }
+        }
+
+        return $ready;
+    }
+
+    /** @return list<Delivery> */
+    private function claim(MemoryAgent $agent, int $want): array
+    {
+        $deliveries = [];
+        foreach ([$this->urgent, $this->ready] as $line) {
+            while (\count($deliveries) < $want && ($job = $this->first($line)) !== null) {
+                $line->dequeue();
+                if ($job->key !== '' && isset($this->keys[$job->key])) {
+                    $this->move($job, 'blocked');
+                    $this->block($job);
+
+                    continue;
+                }
+                if ($job->key !== '') {
+                    $this->keys[$job->key] = $job->id;
+                }
+                $this->move($job, 'running');
+                $job->owner = $agent->name;
+                ++$job->number;
+                $agent->jobs[$job->id] = $job;
+                $deliveries[] = self::delivery($job);
+            }
+        }
+
+        return $deliveries;
+    }
+
+    private function block(MemoryJob $job): void
+    {
+        /** @var \SplQueue<array{string, int}> $line */
+        $line = $this->blocked[$job->key] ?? new \SplQueue();
+        $this->blocked[$job->key] = $line;
+        $line->enqueue([$job->id, $job->ticket]);
+    }
+
+    private static function delivery(MemoryJob $job): Delivery
+    {
+        return new Delivery($job->id, $job->number, $job->crashes, $job->fails, $job->cancelled, $job->lost, $job->streamed, $job->frame);
+    }
+
+    /** @return int how many jobs may be claimed now that this one does not run any more */
+    private function unlock(MemoryJob $job): int
+    {
+        if (($this->keys[$job->key] ?? null) !== $job->id) {
+            return 0;
+        }
+        unset($this->keys[$job->key]);
+
+        return $this->next($job->key);
+    }
+
+    /** @return int how many jobs of a key may be claimed, of which none runs */
+    private function next(string $key): int
+    {
+        $line = $this->blocked[$key] ?? null;
+        $job = $line === null ? null : $this->first($line);
+        if ($line === null || $job === null) {
+            unset($this->blocked[$key]);
+
+            return 0;
+        }
+        $line->dequeue();
+
+        return $this->add($job, 0.0, $this->urgent);
+    }
+
+    /**
+     * The first in a line; those before it that are not in it any more are dropped.
+     *
+     * @param \SplQueue<array{string, int}> $line
+     */
+    private function first(\SplQueue $line): ?MemoryJob
+    {
+        for (; !$line->isEmpty(); $line->dequeue()) {
+            $job = $this->find(...$line->bottom());
+            if ($job !== null) {
+                return $job;
+            }
+        }
+
+        return null;
+    }
+
+    private function find(string $id, int $ticket): ?MemoryJob
+    {
+        $job = $this->jobs[$id] ?? null;
+
+        return $job?->ticket === $ticket ? $job : null;
+    }
+
+    private function setIdle(MemoryAgent $agent, int $free): void
+    {
+        if ($agent->idle === 0 && $free > 0) {
+            $this->idle->enqueue($agent->name);
+        }
+        $agent->idle = $free;
+    }
+
+    /** Tells owners that have nothing to do that there are so many jobs. */
+    private function wake(int $jobs): void
+    {
+        while ($jobs > 0 && !$this->idle->isEmpty()) {
+            $agent = $this->agents[$this->idle->dequeue()] ?? null;
+            $free = $agent->idle ?? 0;
+            if ($agent !== null && $free > 0) {
+                $agent->idle = 0;
+                $jobs -= $this->engine->send($agent->name, new Letter(work: true)) ? $free : 0;
+            }
+        }
+    }
+
+    private function tell(MemoryJob $job, Letter $letter): void
+    {
+        foreach ($job->mailboxes as $mailbox) {
+            $this->engine->send($mailbox, $letter);
+        }
+    }
+
+    /** @return array<string, MemoryJob> those that may be claimed */
+    private function inLine(): array
+    {
+        $jobs = [];
+        foreach ([$this->urgent, $this->ready] as $line) {
+            foreach ($line as [$id, $ticket]) {
+                $job = $this->find($id, $ticket);
+                if ($job !== null) {
+                    $jobs[$id] = $job;
+                }
+            }
+        }
+
+        return $jobs;
+    }
+
+    /** @return array<string, MemoryJob> */
+    private function inOrderOfDelay(): array
+    {
+        $jobs = array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'delayed');
+        uasort($jobs, static fn(MemoryJob $one, MemoryJob $other): int => $one->due <=> $other->due);
+
+        return $jobs;
+    }
+
+    private static function milliseconds(float $seconds): int
+    {
+        return (int) ($seconds * 1000);
+    }
+}

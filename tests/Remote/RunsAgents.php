@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Tests\Host;
+use Symfony\Component\Process\Process;
+
+use function Amp\delay;
+
+/** Agents in processes of their own, which have ended when the test has. */
+trait RunsAgents
+{
+    use UsesRedis;
+
+    /** @var list<Process> */
+    private array $agents = [];
+
+    /** @param float ...$options of {@see AgentProgram::run()} */
+    protected function agent(string $queue, int $workers = 2, float ...$options): Process
+    {
+        return $this->agents[] = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), $queue, $workers, ...array_values($options)]);
+    }
+
+    #[After(-1)]
+    protected function stopAgents(): void
+    {
+        $agents = $this->agents;
+        $this->agents = [];
+        foreach ($agents as $agent) {
+            if ($agent->isRunning()) {
+                $agent->signal(\SIGTERM);
+            }
+        }
+        foreach ($agents as $agent) {
+            while ($agent->isRunning()) {
+                delay(0.01); // what was asked of the engine is answered meanwhile
+            }
+        }
+    }
+}

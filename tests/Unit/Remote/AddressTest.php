@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Internal\Redis\Address;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+final class AddressTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    /** @param array{string, bool, ?string, ?string, int} $expected what to connect to, TLS, user, password, database */
+    #[DataProvider('addresses')]
+    public function testAnAddressIsWhereWhoAndWhich(string $text, array $expected): void
+    {
+        $address = Address::parse($text);
+
+        self::assertSame($expected, [$address->uri, $address->tls, $address->user, $address->password, $address->database]);
+    }
+
+    /** @return iterable<array{string, array{string, bool, ?string, ?string, int}}> */
+    public static function addresses(): iterable
+    {
+        yield ['redis://localhost', ['tcp://localhost:6379', false, null, null, 0]];
+        yield ['redis://10.0.0.1:7000/', ['tcp://10.0.0.1:7000', false, null, null, 0]];
+        yield ['redis://:secret@host:7000/3', ['tcp://host:7000', false, null, 'secret', 3]];
+        yield ['rediss://jo:p%40ss%2F@host/15', ['tcp://host:6379', true, 'jo', 'p@ss/', 15]];
+        yield ['REDIS://[::1]:7000', ['tcp://[::1]:7000', false, null, null, 0]];
+        yield ['unix:///run/redis.sock', ['unix:///run/redis.sock', false, null, null, 0]];
+        yield ['unix://:secret@/run/redis.sock', ['unix:///run/redis.sock', false, null, 'secret', 0]];
+        yield ['unix://jo:p%40ss%2F@/run/a@b:c d', ['unix:///run/a@b:c d', false, 'jo', 'p@ss/', 0]];
+        yield ['unix:///run/:a@b/c', ['unix:///run/:a@b/c', false, null, null, 0]];
+    }
+
+    #[DataProvider('others')]
+    public function testWhatIsNoAddressIsRefusedWithoutItsPassword(string $text): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessageMatches('/^(The address of a broker is|What follows the host in the address of a broker is) (?!.*s3cr3t)/');
+        Address::parse($text);
+    }
+
+    /** @return iterable<array{string}> */
+    public static function others(): iterable
+    {
+        yield from [[''], ['localhost:6379'], ['http://localhost'], ['redis://'], ['redis://:s3cr3t@'], ['redis://host:port'], ['redis://host/name']];
+        yield from [['redis://host?timeout=1'], ['redis://:s3cr3t#@host']];
+        yield from [['unix://'], ['unix:///'], ['unix://relative/path'], ['unix://:s3cr3t@host/path'], ['unix://:s3cr3t@'], ['unix://:s3/cr3t@/path'], ['unix://:s3cr3t@:80/path'], ['unix:///path?database=1']];
+    }
+
+    public function testItIsToldWithoutItsPassword(): void
+    {
+        foreach (['redis://:s3cr3t@host', 'unix://:s3cr3t@/path'] as $text) {
+            $address = Address::parse($text);
+            self::assertStringNotContainsString('s3cr3t', $address . print_r($address, true));
+        }
+        self::assertSame('host:6379', (string) Address::parse('redis://:s3cr3t@host'));
+        self::assertSame('unix:///path', (string) Address::parse('unix://:s3cr3t@/path'));
+    }
+}

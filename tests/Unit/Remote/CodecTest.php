@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Internal\Redis\Codec;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobState;
+use Spindle\Remote\Letter;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+/** The other side is Lua's struct.pack and struct.unpack, whose formats are beside each. */
+final class CodecTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    private const BYTES = "\0\xff\r\n";
+
+    public function testJobsAreReadAsTheyWere(): void
+    {
+        $long = str_repeat('~', 128);
+        $packed = Codec::jobs([new Job('id', self::BYTES, "\0key", 1.2345), new Job($long, '', $long, 4e6), new Job('plain', str_repeat('x', 70_000))]);
+
+        // <Bc0Bc0I4I4c0
+        self::assertSame(
+            self::named('id') . self::named("\0key") . pack('V', 1235) . self::string(self::BYTES)
+            . self::named($long) . self::named($long) . pack('V', 4_000_000_000) . self::string('')
+            . self::named('plain') . self::named('') . pack('V', 0) . self::string(str_repeat('x', 70_000)),
+            $packed,
+        );
+        self::assertSame('', Codec::jobs([]));
+    }
+
+    public function testSettlementsAreReadAsTheyWere(): void
+    {
+        $settlements = array_map(static fn(SettlementKind $kind): Settlement => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"why":1}'), SettlementKind::cases());
+        $expected = '';
+        foreach ([1, 2, 3, 4, 5] as $kind) {
+            $expected .= self::named('id') . pack('VCVVV', 7, $kind, 2, 3, 250) . self::string(self::BYTES) . self::string('{"why":1}'); // <Bc0I4BI4I4I4I4c0I4c0
+        }
+
+        self::assertSame($expected, Codec::settlements($settlements));
+    }
+
+    public function testADelayThatHasNoRoomIsTheLongestThereIs(): void
+    {
+        self::assertStringContainsString(pack('V', 0xffffffff), Codec::settlements([new Settlement('id', 1, SettlementKind::Retry, delay: 1e8)]));
+    }
+
+    public function testIdsComeBackAndWhatFollowsThemIsLeft(): void
+    {
+        $ids = ['a', str_repeat('~', 128), 'c'];
+        $at = 0;
+
+        self::assertSame($ids, Codec::readIds(pack('V', 3) . Codec::ids($ids) . 'rest', $at));
+        self::assertSame(4 + 2 + 129 + 2, $at);
+        $at = 0;
+        self::assertSame([], Codec::readIds(pack('V', 0), $at));
+    }
+
+    public function testDeliveriesComeBackWithTheirFlags(): void
+    {
+        $expected = [];
+        $packed = '';
+        for ($flags = 0; $flags < 8; ++$flags) {
+            $frame = str_repeat(self::BYTES, $flags);
+            $packed .= self::named("job-{$flags}") . pack('VVVC', 0xffffffff, 2, 3, $flags) . self::string($frame); // <Bc0I4I4I4BI4c0
+            $expected[] = new Delivery("job-{$flags}", 0xffffffff, 2, 3, ($flags & 1) !== 0, ($flags & 2) !== 0, ($flags & 4) !== 0, $frame);
+        }
+
+        self::assertEquals($expected, Codec::deliveries("before{$packed}", 6));
+        self::assertSame([], Codec::deliveries('', 0));
+    }
+
+    public function testStringsComeBack(): void
+    {
+        $strings = ['', self::BYTES, str_repeat('x', 70_000)];
+
+        self::assertSame($strings, Codec::strings(implode('', array_map(self::string(...), $strings))));
+        self::assertSame([], Codec::strings(''));
+    }
+
+    public function testStatesComeBackByTheIdsThatWereAskedFor(): void
+    {
+        $packed = pack('CV', 0, 0) . pack('CV', 1, 0) . pack('C', 2) . self::string(self::BYTES) . pack('C', 2) . self::string('');
+
+        self::assertEquals(
+            ['a' => new JobState(false, null), 'b' => new JobState(true, null), 'c' => new JobState(true, self::BYTES), 'd' => new JobState(true, '')],
+            Codec::states($packed, ['a', 'b', 'c', 'd']),
+        );
+    }
+
+    public function testLettersComeBack(): void
+    {
+        $pairs = self::named('a') . self::string(self::BYTES) . self::named('b') . self::string('');
+        $both = ['a' => self::BYTES, 'b' => ''];
+
+        self::assertEquals(new Letter(work: true), Codec::letter('w'));
+        self::assertEquals(new Letter(outcomes: $both), Codec::letter("r{$pairs}"));
+        self::assertEquals(new Letter(unwanted: ['a' => 0xffffffff]), Codec::letter('c' . self::named('a') . pack('V', 0xffffffff)));
+        self::assertEquals(new Letter(items: ['a']), Codec::letter('i' . self::named('a')));
+        self::assertEquals(new Letter(taken: ['a']), Codec::letter('t' . self::named('a')));
+        self::assertEquals(new Letter(reports: $both), Codec::letter("p{$pairs}"));
+    }
+
+    public function testALetterOfALaterVersionIsLeftAlone(): void
+    {
+        self::assertNull(Codec::letter('z' . self::named('a')));
+        self::assertNull(Codec::letter(''));
+    }
+
+    public function testWhatIsKnownOfJobsComesBack(): void
+    {
+        $packed = self::named('a') . self::string('{"owner":"o","since":1700000000123,"share":0.5}') . self::named('b') . self::string('{}');
+
+        self::assertSame(['a' => ['owner' => 'o', 'since' => 1_700_000_000_123, 'share' => 0.5], 'b' => []], Codec::known($packed));
+    }
+
+    /** Bc0 */
+    private static function named(string $name): string
+    {
+        return \chr(\strlen($name)) . $name;
+    }
+
+    /** I4c0 */
+    private static function string(string $bytes): string
+    {
+        return pack('V', \strlen($bytes)) . $bytes;
+    }
+}

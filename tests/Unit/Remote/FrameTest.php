@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Keys;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+final class FrameTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    #[DataProvider('bodies')]
+    public function testABodyComesBackAsItWas(string $body): void
+    {
+        foreach ([Frame::JOB, Frame::OUTCOME, Frame::ITEM, Frame::REPORT] as $kind) {
+            foreach ([0, 1, 0xffffffff] as $number) {
+                self::assertTrue($body === Frame::open(self::keys(), $kind, 'queue', 'id', Frame::seal(self::keys(), $kind, 'queue', 'id', $number, $body)));
+            }
+        }
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function bodies(): iterable
+    {
+        yield 'nothing' => [''];
+        yield 'all bytes' => [implode('', array_map(\chr(...), range(0, 255)))];
+        yield 'a megabyte' => [random_bytes(1 << 20)];
+    }
+
+    public function testABitFlippedAnywhereIsFoundOut(): void
+    {
+        $frame = self::seal();
+        for ($bit = 0; $bit < \strlen($frame) * 8; ++$bit) {
+            $flipped = $frame;
+            $flipped[$bit >> 3] = \chr(\ord($frame[$bit >> 3]) ^ (1 << ($bit & 7)));
+            self::assertRefused($flipped, "bit {$bit} is flipped");
+        }
+    }
+
+    public function testAFrameThatIsCutOrLongerIsFoundOut(): void
+    {
+        $frame = self::seal();
+        for ($length = 0; $length < \strlen($frame); ++$length) {
+            self::assertRefused(substr($frame, 0, $length), "it has {$length} bytes");
+        }
+        self::assertRefused("{$frame}\0", 'it has a byte more');
+        self::assertRefused("\0{$frame}", 'it has a byte before');
+    }
+
+    public function testAFrameIsThatOfItsJobItsQueueAndItsKindAlone(): void
+    {
+        $frame = self::seal();
+
+        self::assertRefused($frame, 'it is of another job', id: 'je');
+        self::assertRefused($frame, 'it is of another queue', queue: 'queuf');
+        self::assertRefused($frame, 'it is of another kind', kind: Frame::JOB);
+        self::assertRefused($frame, 'what ends the queue begins the id', queue: 'queuei', id: 'd');
+        self::assertRefused($frame, 'what begins the id ends the queue', queue: 'queu', id: 'eid');
+        self::assertSame('body', Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame));
+    }
+
+    public function testAFrameIsThatOfItsClaimAlone(): void
+    {
+        $frame = self::seal();
+        $other = substr_replace($frame, pack('V', 2), 2, 4);
+
+        self::assertSame(pack('V', 1), substr($frame, 2, 4));
+        self::assertRefused($other, 'it is of another claim');
+    }
+
+    public function testAnotherKeyOpensNothing(): void
+    {
+        $this->expectException(TamperedFrameException::class);
+        $this->expectExceptionMessage('The frame of the job id is refused: it is not signed with a key that is known here, for this job of this queue');
+        Frame::open(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
+    }
+
+    public function testAnotherKeyUnderTheSameNameOpensNothing(): void
+    {
+        $others = Frame::seal(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', 1, 'body');
+
+        self::assertRefused(substr_replace($others, substr(self::seal(), 6, 4), 6, 4), 'it names a key that did not sign it');
+    }
+
+    public function testEachOfSeveralKeysOpensWhatItHasSigned(): void
+    {
+        $secrets = array_map(static fn(int $i): string => str_repeat("key {$i} ", 8), range(1, 5));
+        $all = new Keys($secrets);
+        foreach ($secrets as $secret) {
+            self::assertSame('body', Frame::open($all, Frame::JOB, 'queue', 'id', Frame::seal(new Keys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body')));
+        }
+
+        self::assertSame(Frame::seal(new Keys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'), Frame::seal($all, Frame::JOB, 'queue', 'id', 0, 'body'));
+    }
+
+    public function testALaterVersionIsToldAsSuch(): void
+    {
+        $frame = self::seal();
+        $frame[0] = "\2";
+
+        $this->expectException(TamperedFrameException::class);
+        $this->expectExceptionMessage('it is of version 2, and this is version 1');
+        Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame);
+    }
+
+    private static function assertRefused(string $frame, string $why, int $kind = Frame::OUTCOME, string $queue = 'queue', string $id = 'id'): void
+    {
+        try {
+            Frame::open(self::keys(), $kind, $queue, $id, $frame);
+            self::fail("It is opened though {$why}");
+        } catch (TamperedFrameException $refused) {
+            self::assertStringStartsWith("The frame of the job {$id} is refused: ", $refused->getMessage());
+        }
+    }
+
+    private static function seal(): string
+    {
+        return Frame::seal(self::keys(), Frame::OUTCOME, 'queue', 'id', 1, 'body');
+    }
+
+    private static function keys(): Keys
+    {
+        return new Keys(['a key of this test, in full length']);
+    }
+}

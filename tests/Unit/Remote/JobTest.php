@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Job;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+final class JobTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    public function testAJobIsWhatItWasMadeOf(): void
+    {
+        $job = new Job('id', "\0frame", "\0key", 1.5);
+
+        self::assertSame(['id', "\0frame", "\0key", 1.5], [$job->id, $job->frame, $job->key, $job->delay]);
+        self::assertSame(['', 0.0], [(new Job('id', ''))->key, (new Job('id', ''))->delay]);
+    }
+
+    #[DataProvider('ids')]
+    public function testAnIdIsPrintable(string $id): void
+    {
+        self::assertSame($id, (new Job($id, 'frame'))->id);
+    }
+
+    /** @return iterable<array{string}> */
+    public static function ids(): iterable
+    {
+        yield from [['a'], ['1a'], ['-'], ['1-1'], ['1.0'], ['+1'], ['{a}:*?'], [str_repeat('~', 128)], ["!\"'\\"]];
+    }
+
+    #[DataProvider('others')]
+    public function testWhatIsNoIdIsRefused(string $id): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The id of a job has 1 to 128 printable characters of ASCII, not all of them digits');
+        new Job($id, 'frame');
+    }
+
+    /** @return iterable<array{string}> */
+    public static function others(): iterable
+    {
+        yield from [[''], [str_repeat('a', 129)], ['a b'], ["a\n"], ["a\0"], ["caf\u{e9}"], ["\x7f"], ['1'], ['-1'], [str_repeat('1', 128)]];
+    }
+
+    public function testAKeyIsAnyBytesButNotTooMany(): void
+    {
+        self::assertSame(128, \strlen((new Job('id', 'frame', str_repeat("\0", 128)))->key));
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The key of a job has at most 128 bytes');
+        new Job('id', 'frame', str_repeat('a', 129));
+    }
+
+    #[DataProvider('delays')]
+    public function testADelayOutOfItsRangeIsRefused(float $delay): void
+    {
+        self::assertSame(4e6, (new Job('id', 'frame', delay: 4e6))->delay);
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The delay of a job is from 0 to 4,000,000 seconds, not ');
+        new Job('id', 'frame', delay: $delay);
+    }
+
+    /** @return iterable<array{float}> */
+    public static function delays(): iterable
+    {
+        yield from [[-0.001], [4e6 + 1], [\INF], [\NAN]];
+    }
+}

@@ -1,0 +1,174 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\KeyFileException;
+use Spindle\Remote\Keys;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+
+final class KeysTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    private const ONE = 'the first key of a test, in full';
+    private const TWO = 'the other key of a test, in full';
+
+    #[After]
+    protected function clearTheEnvironment(): void
+    {
+        putenv('SPINDLE_KEY_FILE');
+    }
+
+    public function testAFileHasASecretOnEachLineAndTheFirstSigns(): void
+    {
+        $file = $this->file('keys', "# of this year\n\n  " . self::ONE . "\t\r\n   # of last year\n" . self::TWO . "\n\n", 0o600);
+        $keys = Keys::fromFile($file);
+
+        self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
+        self::assertNull(self::open(new Keys([self::TWO]), self::seal($keys)));
+        self::assertSame('body', self::open($keys, self::seal(new Keys([self::ONE]))));
+        self::assertSame('body', self::open($keys, self::seal(new Keys([self::TWO]))));
+    }
+
+    #[DataProvider('safeModes')]
+    public function testAFileThatOnlyItsOwnerCanReadIsRead(int $mode): void
+    {
+        $keys = Keys::fromFile($this->file('keys', self::ONE, $mode));
+
+        self::assertSame('body', self::open($keys, self::seal(new Keys([self::ONE]))));
+    }
+
+    /** @return iterable<string, array{int}> */
+    public static function safeModes(): iterable
+    {
+        foreach ([0o600, 0o400, 0o700] as $mode) {
+            yield decoct($mode) => [$mode];
+        }
+    }
+
+    #[DataProvider('exposedModes')]
+    public function testAFileThatOthersCanGetAtIsRefused(int $mode): void
+    {
+        $file = $this->file('keys', self::ONE, $mode);
+
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage(\sprintf("Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600", $file, $mode));
+        Keys::fromFile($file);
+    }
+
+    /** @return iterable<string, array{int}> */
+    public static function exposedModes(): iterable
+    {
+        foreach ([0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o777] as $mode) {
+            yield decoct($mode) => [$mode];
+        }
+    }
+
+    public function testAFileThatIsNotThereIsMissed(): void
+    {
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage("The key file '{$this->path('none')}' can't be read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)");
+        Keys::fromFile($this->path('none'));
+    }
+
+    public function testADirectoryIsNoKeyFile(): void
+    {
+        mkdir($this->path('keys'), 0o700);
+
+        $this->expectException(KeyFileException::class);
+        Keys::fromFile($this->path('keys'));
+    }
+
+    public function testAFileWithoutASecretIsRefused(): void
+    {
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage('There is no key; make one with:');
+        Keys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
+    }
+
+    public function testASecretThatIsTooShortIsRefusedAndNotTold(): void
+    {
+        foreach ([[substr(self::ONE, 1)], [self::ONE, substr(self::ONE, 1)], ['']] as $secrets) {
+            try {
+                new Keys($secrets);
+                self::fail('It is taken');
+            } catch (KeyFileException $refused) {
+                self::assertStringStartsWith('A key has less than 32 bytes; make one with:', $refused->getMessage());
+                self::assertStringNotContainsString(substr(self::ONE, 1), $refused->getMessage() . $refused->getTraceAsString());
+            }
+        }
+    }
+
+    public function testTheAdviceMakesAFileThatIsTaken(): void
+    {
+        self::assertSame(1, preg_match('/make one with: (\(.*\))$/D', KeyFileException::none()->getMessage(), $advice));
+        exec('cd ' . escapeshellarg($this->path()) . " && {$advice[1]}", result_code: $code);
+
+        self::assertSame(0, $code);
+        self::assertSame(0o100600, fileperms($this->path('spindle.key')));
+        $keys = Keys::fromFile($this->path('spindle.key'));
+        self::assertSame('body', self::open($keys, self::seal($keys)));
+    }
+
+    public function testTheEnvironmentNamesTheFile(): void
+    {
+        putenv('SPINDLE_KEY_FILE=' . $this->file('keys', self::ONE, 0o600));
+
+        self::assertSame('body', self::open(Keys::fromEnvironment(), self::seal(new Keys([self::ONE]))));
+    }
+
+    #[DataProvider('emptyEnvironments')]
+    public function testAnEnvironmentThatNamesNoFileIsRefused(string $assignment): void
+    {
+        putenv($assignment);
+
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage('SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with:');
+        Keys::fromEnvironment();
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function emptyEnvironments(): iterable
+    {
+        yield 'none' => ['SPINDLE_KEY_FILE'];
+        yield 'empty' => ['SPINDLE_KEY_FILE='];
+    }
+
+    public function testTheSecretsAreInNoDumpAndGoNowhere(): void
+    {
+        $keys = new Keys([self::ONE, self::TWO]);
+        ob_start();
+        var_dump($keys);
+        $seen = ob_get_clean() . print_r($keys, true);
+
+        self::assertStringContainsString('[keys] => 2', $seen);
+        self::assertStringNotContainsString(self::ONE, $seen);
+        $this->expectException(\LogicException::class);
+        serialize($keys);
+    }
+
+    private static function seal(Keys $keys): string
+    {
+        return Frame::seal($keys, Frame::JOB, 'queue', 'id', 0, 'body');
+    }
+
+    private static function open(Keys $keys, string $frame): ?string
+    {
+        try {
+            return Frame::open($keys, Frame::JOB, 'queue', 'id', $frame);
+        } catch (TamperedFrameException) {
+            return null;
+        }
+    }
+}
