@@ -12,6 +12,7 @@ use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Remote\Internal\Sender;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableTask;
+use Spindle\Worker\UnserializableException;
 
 /**
  * Runs tasks on other machines: those where `spindle work` serves the queue.
@@ -49,6 +50,39 @@ final class RemoteExecutor implements Executor
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
         return $this->sender->submit(PortableTask::encode($task), $cancellation);
+    }
+
+    /**
+     * Has a task done for which nobody need wait: this process may end. Returns its id when the engine has confirmed it; by that its outcome
+     * can be had for an hour, see {@see attach()}.
+     *
+     * @param string|null $id    of one's own, such as the number of an order: a second task of the same id is not taken in, while the first one or its
+     *                           outcome is there; null for a new one
+     * @param string      $key   tasks of one key never run at the same time
+     * @param float       $delay seconds of the engine's clock before it may run
+     *
+     * @throws UnserializableException
+     * @throws QueueFullException
+     * @throws PayloadTooLargeException
+     * @throws BrokerException          when the engine does not answer; with an id of one's own it can be dispatched again
+     * @throws \ValueError             when the id, the key or the delay can't be so
+     */
+    public function dispatch(callable $task, ?string $id = null, string $key = '', float $delay = 0.0): string
+    {
+        return $this->sender->dispatch(PortableTask::encode($task), $id ?? bin2hex(random_bytes(12)) . '-', $key, $delay);
+    }
+
+    /**
+     * The outcome of a task that was dispatched, by this process or another one. The future fails with {@see JobLostException} when there is no such
+     * task, or its outcome is not kept any more.
+     *
+     * Cancellation: the task is ended, as one that was submitted.
+     *
+     * @return Future<mixed>
+     */
+    public function attach(string $id, ?Cancellation $cancellation = null): Future
+    {
+        return $this->sender->attach($id, $cancellation);
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

@@ -100,7 +100,7 @@ final class Client
         }
         $this->wait(\count($jobs));
         try {
-            $accepted = ($this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox))->send($limit, $jobs, $maybeKnown);
+            $accepted = $this->outbox($queue)->send($limit, $jobs, $maybeKnown);
         } catch (\Throwable $failure) {
             $accepted = 0;
 
@@ -112,6 +112,28 @@ final class Client
         }
 
         return $accepted;
+    }
+
+    /**
+     * Returns when the engine has taken the job in, for which nobody waits.
+     *
+     * @return int 0 when the queue is full
+     *
+     * @throws BrokerException
+     */
+    public function dispatch(string $queue, int $limit, Job $job): int
+    {
+        return $this->outbox($queue)->send($limit, [$job], true);
+    }
+
+    /** Waits for the outcome of a job that is there already. */
+    public function attach(string $queue, string $id, Waiter $waiter): void
+    {
+        $this->open();
+        $earlier = $this->waiters[$queue][$id] ?? null;
+        $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedWaiter($earlier, $waiter);
+        $this->wait($earlier === null ? 1 : 0);
+        EventLoop::queue($this->lookFor(...), $queue, [$id]);
     }
 
     /**
@@ -161,6 +183,11 @@ final class Client
             unset($this->waiters[$queue][$id]);
             $this->wait(-1);
         }
+    }
+
+    private function outbox(string $queue): Outbox
+    {
+        return $this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox);
     }
 
     private function open(): void
@@ -221,14 +248,16 @@ final class Client
         $waiter = $this->waiters[$queue][$id];
         unset($this->waiters[$queue][$id]);
         $this->wait(-1);
-        $this->read[$queue][] = $id;
-        if (\count($this->read[$queue]) >= self::READ) {
-            $this->forgetRead($queue);
+        if (str_starts_with($id, $this->mailbox)) {
+            $this->read[$queue][] = $id;
+            if (\count($this->read[$queue]) >= self::READ) {
+                $this->forgetRead($queue);
+            }
         }
         $waiter->outcome($id, $frame);
     }
 
-    /** What has been read need not be kept: nobody else knows these ids. */
+    /** What has been read need not be kept: nobody else knows ids that were made here. */
     private function forgetRead(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->read[$queue]];

@@ -37,13 +37,33 @@ final class Sender
     /** @throws PayloadTooLargeException */
     public function job(string $head, ?string $argument): Job
     {
-        $body = TaskBody::withArgument($head, $argument);
-        if (\strlen($body) > $this->options->maxPayload) {
-            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
-        }
-        $id = $this->client->id();
+        return $this->sealed($this->client->id(), $head, $argument, '', 0.0);
+    }
 
-        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body));
+    /**
+     * @throws QueueFullException
+     * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function dispatch(string $code, string $id, string $key, float $delay): string
+    {
+        if ($this->client->dispatch($this->queue, $this->options->backlog, $this->sealed($id, $this->head($code), null, $key, $delay)) === 0) {
+            throw QueueFullException::of($this->queue, $this->options->backlog);
+        }
+
+        return $id;
+    }
+
+    /** @return Future<mixed> */
+    public function attach(string $id, ?Cancellation $cancellation): Future
+    {
+        $submission = new Submission($this, $id);
+        $this->client->attach($this->queue, $id, $submission);
+        if ($cancellation !== null) {
+            $submission->watch($cancellation);
+        }
+
+        return $submission->future();
     }
 
     /**
@@ -142,5 +162,16 @@ final class Sender
         }
 
         return PortableOutcome::read(substr($outcome, Outcomes::HEAD), $attempts, $key);
+    }
+
+    /** @throws PayloadTooLargeException */
+    private function sealed(string $id, string $head, ?string $argument, string $key, float $delay): Job
+    {
+        $body = TaskBody::withArgument($head, $argument);
+        if (\strlen($body) > $this->options->maxPayload) {
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
+        }
+
+        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $key, $delay);
     }
 }

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Letter;
 
 /** A channel that is listened to, again and again until it is closed. */
@@ -54,8 +55,13 @@ final class Mailbox
         try {
             $link = $this->engine->open();
             $link->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
-        } catch (BrokerException|EngineError) {
+        } catch (BrokerUnavailableException) {
             $this->later(); // who asks for something else is told why
+
+            return;
+        } catch (BrokerException|EngineError $refused) {
+            EventLoop::queue(static fn() => throw $refused); // to ask again does not help, and nobody else may be told
+
             return;
         }
         if ($this->isClosed()) { // meanwhile

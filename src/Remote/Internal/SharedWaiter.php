@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** Several that wait for the same job. */
+final class SharedWaiter implements Waiter
+{
+    public function __construct(private readonly Waiter $first, private readonly Waiter $second) {}
+
+    public function wantsOutcome(): bool
+    {
+        return $this->first->wantsOutcome() || $this->second->wantsOutcome();
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        $this->first->outcome($id, $frame);
+        $this->second->outcome($id, $frame);
+    }
+
+    public function unknown(string $id): void
+    {
+        $this->first->unknown($id);
+        $this->second->unknown($id);
+    }
+
+    /** Only one can have the items: the first. */
+    public function items(string $id): void
+    {
+        $this->first->items($id);
+    }
+
+    public function report(string $id, string $frame): void
+    {
+        $this->first->report($id, $frame);
+    }
+}

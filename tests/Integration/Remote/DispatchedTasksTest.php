@@ -1,0 +1,181 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
+
+use function Amp\Future\await;
+
+/** Tasks that outlive the process that has them done. */
+final class DispatchedTasksTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use RunsAgents;
+
+    private string $queue = '';
+
+    public function testAnotherProcessHasTheOutcomeByTheId(): void
+    {
+        $id = $this->executor()->dispatch(static fn(): int => 42);
+        $this->agent($this->queue);
+
+        self::assertSame(42, $this->executor()->attach($id)->await());
+        self::assertSame(42, $this->executor()->attach($id)->await(), 'it is kept');
+    }
+
+    public function testSeveralMayWaitForOneTask(): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static fn(): int => 42);
+        $futures = [$executor->attach($id), $executor->attach($id), $this->executor()->attach($id)];
+        $this->agent($this->queue);
+
+        self::assertSame([42, 42, 42], await($futures));
+    }
+
+    public function testASecondTaskOfTheSameIdIsNotTakenIn(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $executor = $this->executor();
+        for ($i = 0; $i < 3; ++$i) {
+            self::assertSame('order-7', $executor->dispatch(static fn(): string => $gate->say(uniqid('', true)), id: 'order-7'));
+        }
+        $this->agent($this->queue);
+        $executor->attach('order-7')->await();
+        $executor->dispatch(static fn(): string => $gate->say('again'), id: 'order-7');
+        $executor->submit(static fn(): int => 1)->await();
+
+        self::assertCount(1, $gate->names());
+    }
+
+    public function testATaskReadsItsAttemptAndAKeyThatIsTheSameForEachAttempt(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.01));
+        $this->agent($this->queue);
+        $id = $executor->dispatch(static function () use ($gate): string {
+            $context = TaskContext::current();
+            $gate->say("{$context->attempt} {$context->idempotencyKey}");
+
+            return $context->attempt === 3 ? 'done' : throw new \DomainException('not yet');
+        });
+
+        self::assertSame('done', $executor->attach($id)->await());
+        self::assertSame(["1 {$id}", "2 {$id}", "3 {$id}"], $gate->names());
+    }
+
+    public function testTasksOfOneKeyNeverRunAtTheSameTime(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue, 3);
+        $directory = $this->path('key');
+        mkdir($directory);
+        $ids = [];
+        for ($i = 0; $i < 6; ++$i) {
+            $ids[] = $executor->dispatch(static function () use ($directory): bool {
+                $isAlone = mkdir("{$directory}/busy");
+                usleep(20_000);
+
+                return $isAlone && rmdir("{$directory}/busy");
+            }, key: 'customer 5');
+        }
+
+        self::assertSame(array_fill(0, 6, true), await(array_map($executor->attach(...), $ids)));
+    }
+
+    public function testADelayIsWaitedForByTheEnginesClock(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue);
+        $before = microtime(true);
+        $at = $executor->attach($executor->dispatch(static fn(): float => microtime(true), delay: 0.5))->await();
+
+        self::assertIsFloat($at);
+        self::assertGreaterThan($before + 0.45, $at);
+    }
+
+    public function testAnIdThatIsNotThereIsTold(): void
+    {
+        $this->expectException(JobLostException::class);
+        $this->expectExceptionMessage('knows nothing of the job nobody');
+        $this->executor()->attach('nobody')->await();
+    }
+
+    public function testAFailureComesToWhoeverAttaches(): void
+    {
+        $executor = $this->executor(JobRetryPolicy::none());
+        $id = $executor->dispatch(static fn() => throw new \DomainException('bad'));
+        $this->agent($this->queue);
+
+        $this->expectException(TaskFailedException::class);
+        $this->expectExceptionMessage('bad');
+        $executor->attach($id)->await();
+    }
+
+    public function testAQueueRefusesTheNewestWhenItIsFull(): void
+    {
+        $executor = $this->executor(options: new RemoteOptions(backlog: 2));
+        $executor->dispatch(static fn(): int => 1);
+        $executor->dispatch(static fn(): int => 2);
+        $refused = 0;
+        foreach ([$executor->dispatch(...), $executor->submit(...)] as $another) {
+            try {
+                $another([Number::class, 'answer']);
+            } catch (QueueFullException $full) {
+                self::assertStringContainsString("{$this->queue} has 2 jobs", $full->getMessage());
+                ++$refused;
+            }
+        }
+
+        self::assertSame(2, $refused);
+    }
+
+    public function testALoopWaitsForRoomInAQueueThatIsFull(): void
+    {
+        $executor = $this->executor(options: new RemoteOptions(backlog: 5));
+        $this->agent($this->queue);
+
+        self::assertSame(5050, array_sum(iterator_to_array($executor->map(range(1, 100), abs(...)), false)));
+    }
+
+    public function testWhatIsTooLargeIsRefusedBeforeItIsSent(): void
+    {
+        $executor = $this->executor(options: new RemoteOptions(maxPayload: 1000));
+        $text = str_repeat('x', 1000);
+        try {
+            $executor->dispatch(static fn(): int => \strlen($text));
+            self::fail('It is too large');
+        } catch (PayloadTooLargeException $tooLarge) {
+            self::assertStringContainsString('takes 1000 at most', $tooLarge->getMessage());
+        }
+        Eventually::holds(fn(): bool => (new RedisBroker(Redis::shared()->address()))->figures($this->queue)['waiting'] === 0, 'nothing is there');
+    }
+
+    private function executor(JobRetryPolicy $retries = new JobRetryPolicy(), RemoteOptions $options = new RemoteOptions()): RemoteExecutor
+    {
+        $this->queue = $this->queue === '' ? self::newQueue() : $this->queue;
+
+        return new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue, self::keys(), $retries, $options);
+    }
+}
