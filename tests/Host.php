@@ -33,11 +33,13 @@ final class Host
      * @param array<string, string|false> $environment
      * @param list<string>   $options for PHP
      *
+     * @param float          $timeout seconds that it has
+     *
      * @return mixed what the method returned
      */
-    public static function call(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = []): mixed
+    public static function call(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = [], float $timeout = 60): mixed
     {
-        $process = self::process($method, $arguments, $within, $environment, $options);
+        $process = self::process($method, $arguments, $within, $environment, $options)->setTimeout($timeout);
         $process->run();
         $output = $process->getOutput();
         $at = strrpos($output, self::RESULT);

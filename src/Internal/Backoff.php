@@ -40,6 +40,6 @@ final class Backoff
         // The factor may grow beyond all numbers, and nothing times that would be no number.
         $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
 
-        return $delay * (1 - $this->jitter * random_int(0, 1_000_000) / 1_000_000);
+        return $delay * (1 - $this->jitter * mt_rand() / mt_getrandmax());
     }
 }

@@ -15,6 +15,7 @@ final class AgentOptions
      * @param float $beat      seconds between two renewals
      * @param float $margin    seconds before the end of a lease that could not be renewed at which it ends what it runs
      * @param float $retention seconds that outcomes are kept
+     * @param int   $maxResult bytes that the result of a task may have, and each item of a generator
      *
      * @throws \ValueError
      */
@@ -24,7 +25,11 @@ final class AgentOptions
         public readonly float $beat = 1.0,
         public readonly float $margin = 3.0,
         public readonly float $retention = 3600.0,
+        public readonly int $maxResult = 16 << 20,
     ) {
+        if ($maxResult < 1) {
+            throw new \ValueError("A result may have 1 byte or more, not {$maxResult}");
+        }
         if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin && $retention >= 1)) {
             throw new \ValueError('A lease is longer than the time between two renewals and the margin together, which are more than 0 seconds, and outcomes are kept for a second or more');
         }

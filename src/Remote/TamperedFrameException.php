@@ -13,4 +13,10 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
     {
         return new self("The frame of the job {$id} is refused: {$why}");
     }
+
+    /** @internal */
+    public static function again(string $message): self
+    {
+        return new self($message);
+    }
 }

@@ -7,16 +7,19 @@ namespace Spindle\Tests\Docs;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Remote\UsesRedis;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /**
  * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql makes there, if it
- * has one. So does what is run in a folder of the project.
+ * has one. So does what is run in a folder of the project. A PHP block that has tasks done elsewhere finds a broker, a key, and an agent of the
+ * queue "thumbnails".
  */
 final class CodeBlocksTest extends TestCase
 {
     use UsesCluster;
+    use UsesRedis;
 
     /** Fences whose content is only looked at. */
     private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
@@ -91,6 +94,9 @@ final class CodeBlocksTest extends TestCase
                 static fn(CodeBlock $file): string => $file->file === self::SCHEMA ? $file->content : '',
                 $files,
             )));
+        }
+        if (str_contains($block->content, 'Spindle\Remote')) {
+            $this->workplace->useBroker('thumbnails');
         }
         $process = $block->serves === null ? $this->workplace->php($file) : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);

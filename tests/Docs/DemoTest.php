@@ -48,6 +48,18 @@ final class DemoTest extends TestCase
         self::assertMatchesRegularExpression('/would take [\d.]+ s for all: [\d.]+ times as long/', $process->getOutput());
     }
 
+    public function testTheDemoOfManyMachinesLosesNothingWithAnAgent(): void
+    {
+        $process = $this->workplace->php(Workplace::project() . '/examples/demo/remote.php', '--tasks=300', '--json');
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        $result = json_decode($process->getOutput(), true, flags: \JSON_THROW_ON_ERROR);
+        self::assertIsArray($result);
+        self::assertSame([300, 300, 0], [$result['tasks'], $result['results'], $result['wrong_or_twice']]);
+        self::assertGreaterThan(0, $result['by_the_first_agent']);
+        self::assertGreaterThan(0, $result['by_the_second_agent']);
+    }
+
     public function testTheDemoOfTheAircraftApplicationChecksItselfAndEnds(): void
     {
         $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', '--json', '--aircraft=5', '--clients=5');

@@ -6,6 +6,8 @@ namespace Spindle\Tests\Docs;
 
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
 use Symfony\Component\Process\Process;
 
 /** A temporary folder in which docs and examples run as they would in a project that has Spindle installed. */
@@ -20,6 +22,8 @@ final class Workplace
 
     /** @var array<string, string> in the environment */
     private array $database = [];
+
+    private ?Process $agent = null;
 
     public function __construct()
     {
@@ -55,6 +59,16 @@ final class Workplace
             Cluster::ask($script, $cluster->dsn(dbname: $name));
         }
         $this->database = ['PGHOST' => $cluster->host, 'PGPORT' => (string) $cluster->port, 'PGUSER' => $cluster->user, 'PGDATABASE' => $name];
+    }
+
+    /** From now on the environment names a broker, and an agent serves this queue. */
+    public function useBroker(string $queue): void
+    {
+        $key = $this->put('spindle.key', AgentProgram::KEY);
+        chmod($key, 0600);
+        $this->database += ['SPINDLE_BROKER' => Redis::shared()->address(), 'SPINDLE_KEY_FILE' => $key];
+        $this->agent = $this->process([\PHP_BINARY, self::project() . '/bin/spindle', 'work', '--queue', $queue, '--workers', '2', '--allow-root', '--quiet']);
+        $this->agent->start();
     }
 
     /** From now on commands run in this folder of the project. */
@@ -148,6 +162,8 @@ final class Workplace
 
     public function remove(): void
     {
+        $this->agent?->signal(\SIGTERM);
+        $this->agent?->wait();
         unlink("{$this->folder}/vendor");
         (new Process(['rm', '-rf', $this->folder]))->mustRun();
     }

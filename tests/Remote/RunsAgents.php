@@ -21,7 +21,21 @@ trait RunsAgents
     /** @param float ...$options of {@see AgentProgram::run()} */
     protected function agent(string $queue, int $workers = 2, float ...$options): Process
     {
-        return $this->agents[] = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), $queue, $workers, ...array_values($options)]);
+        return $this->agentAt(Redis::shared()->address(), $queue, $workers, ...$options);
+    }
+
+    protected function agentAt(string $address, string $queue, int $workers = 2, float ...$options): Process
+    {
+        return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)]);
+    }
+
+    /** Returns when it has finished what it runs. */
+    protected function stop(Process $agent): void
+    {
+        $agent->signal(\SIGTERM);
+        while ($agent->isRunning()) {
+            delay(0.01);
+        }
     }
 
     #[After(-1)]

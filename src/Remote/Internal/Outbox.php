@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
@@ -104,13 +105,13 @@ final class Outbox
     /** @param list<Job> $jobs */
     private function submit(array $jobs, int $limit, bool $maybeKnown): int
     {
-        $end = microtime(true) + self::PATIENCE;
+        $end = Clock::now() + self::PATIENCE;
         for ($attempt = 1;; ++$attempt) {
             try {
                 return $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown);
             } catch (BrokerUnavailableException $failure) {
                 $delay = $this->backoff->after($attempt);
-                if (microtime(true) + $delay > $end) {
+                if (Clock::now() + $delay > $end) {
                     throw $failure;
                 }
                 $maybeKnown = true;

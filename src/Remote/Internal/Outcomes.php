@@ -4,13 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Amp\CancelledException;
+use Spindle\Remote\ResultTooLargeException;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\PortableOutcome;
+
 /** The bodies of frames that hold an outcome: u8 what it is, u32 attempts, u32 items that were stored before, and the outcome's own bytes. */
 final class Outcomes
 {
-    public const HEAD = 9;
+    private const HEAD = 9;
 
     private const TASK = 1;
     private const CANCELLED = 2;
+    private const TAMPERED = 3;
+    private const TOO_LARGE = 4;
 
     public static function ofTask(int $attempts, int $items, string $bytes): string
     {
@@ -22,12 +29,35 @@ final class Outcomes
         return pack('CVV', self::CANCELLED, 0, 0);
     }
 
-    /** @return array{int, int, bool} attempts, items, and whether it was cancelled */
-    public static function head(string $outcome): array
+    /** There is none, and that is not the task's doing. */
+    public static function refused(TamperedFrameException|ResultTooLargeException $refused): string
     {
-        /** @var array{kind: int, attempts: int, items: int} $head */
-        $head = unpack('Ckind/Vattempts/Vitems', $outcome);
+        return pack('CVV', $refused instanceof TamperedFrameException ? self::TAMPERED : self::TOO_LARGE, 0, 0) . $refused->getMessage();
+    }
 
-        return [$head['attempts'], $head['items'], $head['kind'] === self::CANCELLED];
+    /**
+     * @param mixed $key of its input in a map
+     *
+     * @return mixed the task's result
+     *
+     * @throws CancelledException
+     * @throws TamperedFrameException
+     * @throws ResultTooLargeException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public static function read(string $outcome, mixed $key): mixed
+    {
+        /** @var array{kind: int, attempts: int} $head */
+        $head = unpack('Ckind/Vattempts', $outcome);
+
+        $rest = substr($outcome, self::HEAD);
+
+        return match ($head['kind']) {
+            self::CANCELLED => throw new CancelledException(),
+            self::TAMPERED => throw TamperedFrameException::again($rest),
+            self::TOO_LARGE => throw ResultTooLargeException::again($rest),
+            default => PortableOutcome::read($rest, $head['attempts'], $key),
+        };
     }
 }

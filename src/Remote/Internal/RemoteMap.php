@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Clock;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\PortableTask;
 
@@ -21,8 +22,8 @@ final class RemoteMap implements Waiter
     private const BATCH = 512;
     private const ROOM = 16 << 20;
 
-    /** An input may take this long for a batch, in nanoseconds, before what there is of it is sent. */
-    private const PATIENCE = 1_000_000;
+    /** An input may take this long for a batch, in seconds, before what there is of it is sent. */
+    private const PATIENCE = 0.001;
 
     /** Seconds until a full queue is tried again. */
     private const FULL = 0.1;
@@ -211,9 +212,9 @@ final class RemoteMap implements Waiter
     /** Pulls the input until there is a batch, or it takes its time. */
     private function gather(): void
     {
-        $late = hrtime(true) + self::PATIENCE;
+        $late = Clock::now() + self::PATIENCE;
         try {
-            while (\count($this->gathered) < self::BATCH && $this->bytes < self::ROOM && hrtime(true) < $late) {
+            while (\count($this->gathered) < self::BATCH && $this->bytes < self::ROOM && Clock::now() < $late) {
                 if ($this->pulled > 0) {
                     $this->items?->next();
                 }

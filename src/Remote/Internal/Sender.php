@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\Aside;
 use Spindle\Remote\Job;
@@ -155,13 +154,7 @@ final class Sender
      */
     public function result(string $id, string $frame, mixed $key): mixed
     {
-        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        [$attempts, , $cancelled] = Outcomes::head($outcome);
-        if ($cancelled) {
-            throw new CancelledException();
-        }
-
-        return PortableOutcome::read(substr($outcome, Outcomes::HEAD), $attempts, $key);
+        return Outcomes::read(Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame), $key);
     }
 
     /** @throws PayloadTooLargeException */

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Clock;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
@@ -79,7 +80,7 @@ final class Tenure
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6)); // host names are not unique
-        $this->verdicts = new Verdicts($keys, $queue, $this->owner);
+        $this->verdicts = new Verdicts($keys, $queue, $this->owner, $options->maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
     }
@@ -174,6 +175,11 @@ final class Tenure
 
     private function beat(): void
     {
+        if (Clock::now() > $this->leaseEnds - $this->options->margin) {
+            $this->abandon(LeaseLostException::of($this->owner));
+
+            return;
+        }
         $this->unwanted = array_diff_key($this->unwanted, $this->unwantedBefore);
         $this->unwantedBefore = $this->unwanted;
         $rate = $this->settled / $this->options->beat;
@@ -193,9 +199,6 @@ final class Tenure
             $this->poke();
         } catch (BrokerUnavailableException $failure) {
             $this->logger->warning('The lease was not renewed: {reason}', ['reason' => $failure->getMessage()]);
-            if (self::now() > $this->leaseEnds - $this->options->margin) {
-                $this->abandon(LeaseLostException::of($this->owner));
-            }
         } catch (\Throwable $failure) {
             $this->abandon($failure);
         }
@@ -203,7 +206,7 @@ final class Tenure
 
     private function renew(bool $joins): void
     {
-        $asked = self::now();
+        $asked = Clock::now();
         $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
         $this->leaseEnds = $asked + $this->options->lease;
         if ($due !== null && $due < $this->options->beat) {
@@ -374,7 +377,7 @@ final class Tenure
     /** Returns when nothing of it runs any more. */
     private function awaitEnd(): void
     {
-        for ($end = self::now() + $this->options->margin; $this->jobs !== [] && self::now() < $end;) {
+        for ($end = Clock::now() + $this->options->margin; $this->jobs !== [] && Clock::now() < $end;) {
             \Amp\delay(0.02);
         }
     }
@@ -384,10 +387,5 @@ final class Tenure
         $server = $this->server;
         $this->server = null;
         $server?->resume();
-    }
-
-    private static function now(): float
-    {
-        return hrtime(true) / 1e9;
     }
 }

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Keys;
 use Spindle\Remote\NoRetry;
+use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\TamperedFrameException;
@@ -20,7 +21,13 @@ final class Verdicts
 {
     private const LOST = 'each of the agents that had it was lost';
 
-    public function __construct(private readonly Keys $keys, private readonly string $queue, private readonly string $owner) {}
+    /** @param int $maxResult bytes */
+    public function __construct(
+        private readonly Keys $keys,
+        private readonly string $queue,
+        private readonly string $owner,
+        private readonly int $maxResult,
+    ) {}
 
     /** @throws TamperedFrameException */
     public function open(Delivery $delivery): Assignment
@@ -47,7 +54,7 @@ final class Verdicts
 
     public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
     {
-        return $this->settlement($delivery, SettlementKind::Dead, outcome: Outcomes::ofTask(0, 0, PortableOutcome::threw($refused)), why: $this->why($refused->getMessage(), 0));
+        return $this->settlement($delivery, SettlementKind::Dead, outcome: Outcomes::refused($refused), why: $this->why($refused->getMessage(), 0));
     }
 
     public function cancelled(Delivery $delivery): Settlement
@@ -63,6 +70,9 @@ final class Verdicts
     /** @param string $outcome as {@see \Spindle\Worker\PortableTask} returns it */
     public function returned(Assignment $job, string $outcome): Settlement
     {
+        if (\strlen($outcome) > $this->maxResult) {
+            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, \strlen($outcome), $this->maxResult));
+        }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
         }
@@ -81,6 +91,7 @@ final class Verdicts
     {
         return match (true) {
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
+            $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
             $failure instanceof WorkerCrashedException => $job->items === 0 && $job->delivery->crashes + 1 < $job->body->policy->crashes
                 ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes + 1, $job->delivery->fails)
@@ -95,9 +106,19 @@ final class Verdicts
         return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
     }
 
+    /** @throws ResultTooLargeException */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
+        if (\strlen($bytes) > $this->maxResult) {
+            throw ResultTooLargeException::of($delivery->id, \strlen($bytes), $this->maxResult);
+        }
+
         return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
+    }
+
+    private function tooLarge(Assignment $job, ResultTooLargeException $tooLarge): Settlement
+    {
+        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::refused($tooLarge), why: $this->why($tooLarge->getMessage(), $job->attempt()));
     }
 
     private function failedTry(Assignment $job, string $outcome, bool $mayHelp, string $why): Settlement

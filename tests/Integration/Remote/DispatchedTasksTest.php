@@ -12,6 +12,7 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\ResultTooLargeException;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\EndsInTime;
@@ -157,6 +158,28 @@ final class DispatchedTasksTest extends TestCase
         $this->agent($this->queue);
 
         self::assertSame(5050, array_sum(iterator_to_array($executor->map(range(1, 100), abs(...)), false)));
+    }
+
+    public function testAResultThatIsTooLargeIsNotCutButRefused(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue);
+        $this->expectException(ResultTooLargeException::class);
+        $this->expectExceptionMessage('passes on 16777216 at most');
+        $executor->submit(static fn(): string => str_repeat('x', 16 << 20))->await();
+    }
+
+    public function testAnItemThatIsTooLargeComesAfterThoseBeforeIt(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue);
+        $items = $executor->submit(static function (): \Generator {
+            yield 'small';
+            yield str_repeat('x', 16 << 20);
+        })->await();
+        self::assertSame('small', $items->current());
+        $this->expectException(ResultTooLargeException::class);
+        $items->next();
     }
 
     public function testWhatIsTooLargeIsRefusedBeforeItIsSent(): void

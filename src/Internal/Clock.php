@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Seconds of a clock that is never set. A simulation has it tell its own time. */
+final class Clock
+{
+    /** @var (\Closure(): float)|null */
+    private static ?\Closure $source = null;
+
+    public static function now(): float
+    {
+        return self::$source === null ? hrtime(true) / 1e9 : (self::$source)();
+    }
+
+    /** @param (\Closure(): float)|null $source null for the system's */
+    public static function replace(?\Closure $source): void
+    {
+        self::$source = $source;
+    }
+}

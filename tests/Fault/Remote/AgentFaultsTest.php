@@ -1,0 +1,234 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\Scale;
+use Spindle\Worker\WorkerCrashedException;
+
+/** What dies between a task and its outcome. */
+final class AgentFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
+    private const SHORT = [2.0, 0.2, 0.8];
+
+    private string $queue = '';
+
+    protected function deadline(): int
+    {
+        return 60 + 10 * Scale::of(20);
+    }
+
+    public function testATaskWhoseWorkerIsKilledRunsAgain(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue());
+        for ($i = 1; $i <= Scale::of(200); ++$i) {
+            $directory = $this->directory("worker{$i}");
+            $future = $executor->submit(static fn(): int => Deeds::linger($directory));
+            posix_kill($this->started($directory, 1), \SIGKILL);
+
+            self::assertSame(2, $future->await());
+        }
+        self::assertSame(0, $this->figures()['died_total']);
+    }
+
+    public function testTheTasksOfAnAgentThatIsKilledRunOnAnother(): void
+    {
+        $executor = $this->executor();
+        for ($i = 1; $i <= Scale::of(20); ++$i) {
+            $directory = $this->directory("agent{$i}");
+            $agent = $this->agent($this->queue(), 2, ...self::SHORT);
+            $future = $executor->submit(static fn(): int => Deeds::linger($directory));
+            $this->started($directory, 1);
+            $agent->signal(\SIGKILL);
+            $other = $this->agent($this->queue(), 2, ...self::SHORT);
+
+            self::assertSame(2, $future->await());
+            $this->stop($other);
+        }
+        self::assertSame(Scale::of(20), $this->figures()['lost_total']);
+    }
+
+    public function testAnAgentThatWasStoppedForLongSettlesNothingAndGoesOn(): void
+    {
+        $executor = $this->executor();
+        $directory = $this->directory('stopped');
+        $stopped = $this->agent($this->queue(), 2, ...self::SHORT);
+        $future = $executor->submit(static fn(): int => Deeds::linger($directory, 1, 0.5)); // its worker finishes it meanwhile
+        $this->started($directory, 1);
+        $stopped->signal(\SIGSTOP);
+        $other = $this->agent($this->queue(), 2, ...self::SHORT);
+
+        self::assertSame(2, $future->await());
+        $this->stop($other);
+        $stopped->signal(\SIGCONT);
+        self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
+        self::assertSame(2, $this->figures()['done_total']);
+    }
+
+    public function testAnAgentThatStopsFinishesWhatRunsAndGivesBackTheRest(): void
+    {
+        $executor = $this->executor();
+        $first = $this->directory('first');
+        $second = $this->directory('second');
+        $agent = $this->agent($this->queue(), 1);
+        $running = $executor->submit(static fn(): int => Deeds::linger($first, 1, 0.5));
+        $this->started($first, 1);
+        $agent->signal(\SIGTERM);
+        $waiting = $executor->submit(static fn(): int => Deeds::linger($second, 0));
+
+        self::assertSame(1, $running->await());
+        Eventually::holds(static fn(): bool => !$agent->isRunning(), 'it has ended');
+        $this->agent($this->queue());
+        self::assertSame(1, $waiting->await(), 'it was no attempt');
+    }
+
+    public function testAPoisonJobHarmsNoOther(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue());
+        $poison = $executor->dispatch([Deeds::class, 'die']);
+        $count = Scale::of(10_000);
+
+        self::assertSame($count * ($count + 1) / 2, array_sum(iterator_to_array($executor->mapUnordered(range(1, $count), abs(...)), false)));
+        try {
+            $executor->attach($poison)->await();
+            self::fail('It kills whoever runs it');
+        } catch (WorkerCrashedException $crashed) {
+            self::assertSame([\SIGKILL, 3], [$crashed->signal, $crashed->attempts]);
+        }
+        $dead = (new RedisBroker(Redis::shared()->address()))->list($this->queue(), JobStatus::Dead, 10);
+        self::assertSame([$poison], array_keys($dead));
+        self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
+    }
+
+    public function testAnEngineThatIsKilledLosesNothing(): void
+    {
+        $redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $this->agentAt($redis->address(), $this->queue());
+        $executor = $this->executor($redis);
+        $count = 2000;
+        $sum = $seen = 0;
+        foreach ($executor->mapUnordered(range(1, $count), abs(...)) as $value) {
+            $sum += $value;
+            if (++$seen % 500 === 250) {
+                $redis->kill();
+                $redis->restart();
+            }
+        }
+
+        self::assertSame($count * ($count + 1) / 2, $sum);
+        $this->stopAgents();
+        $redis->stop();
+    }
+
+    public function testAJobThatAnEmptyEngineDoesNotKnowIsToldAsLost(): void
+    {
+        $redis = TemporaryRedis::start();
+        $future = $this->executor($redis)->submit(static fn(): int => 1);
+        $redis->command('FLUSHALL');
+        $redis->restart();
+        try {
+            $future->await();
+            self::fail('Nobody runs it');
+        } catch (JobLostException $lost) {
+            self::assertStringContainsString($this->queue(), $lost->getMessage());
+        }
+        $redis->stop();
+    }
+
+
+    public function testAFrameThatWasTamperedWithIsRefusedUnread(): void
+    {
+        $redis = Redis::shared();
+        $executor = $this->executor();
+        $file = $this->path('harm');
+        $ids = [];
+        foreach (['flipped', 'unsigned', 'of another'] as $how) {
+            $ids[$how] = $executor->dispatch(static fn(): int => 1);
+        }
+        $jobs = "spindle:{{$this->queue()}}:jobs";
+        $frame = $redis->command('HGET', $jobs, $ids['flipped']);
+        self::assertIsString($frame);
+        $another = $redis->command('HGET', $jobs, $executor->dispatch(static fn(): int => 2));
+        self::assertIsString($another);
+        $frame[60] = $frame[60] ^ "\1";
+        $redis->command('HSET', $jobs, $ids['flipped'], $frame);
+        $redis->command('HSET', $jobs, $ids['unsigned'], substr($frame, 0, 42) . serialize(new Gadget($file)));
+        $redis->command('HSET', $jobs, $ids['of another'], $another);
+        $this->agent($this->queue());
+        foreach ($ids as $how => $id) {
+            try {
+                $executor->attach($id)->await();
+                self::fail("The frame that is {$how} is refused");
+            } catch (TamperedFrameException $refused) {
+                self::assertStringContainsString($id, $refused->getMessage());
+            }
+        }
+
+        self::assertFileDoesNotExist($file);
+        self::assertSame(3, $this->figures()['dead']);
+    }
+
+    public function testAnOutcomeThatIsSignedWithAnotherKeyIsRefused(): void
+    {
+        $id = $this->executor()->dispatch(static fn(): int => 1);
+        $this->agent($this->queue());
+        $stranger = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue(), new Keys([str_repeat('another key', 3)]));
+
+        $this->expectException(TamperedFrameException::class);
+        $stranger->attach($id)->await();
+    }
+
+    private function queue(): string
+    {
+        return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
+    }
+
+    private function executor(?TemporaryRedis $redis = null): RemoteExecutor
+    {
+        return new RemoteExecutor(new RedisBroker(($redis ?? Redis::shared())->address()), $this->queue(), self::keys(), new JobRetryPolicy(delay: 0.05));
+    }
+
+    /** @return array<string, int> */
+    private function figures(): array
+    {
+        return (new RedisBroker(Redis::shared()->address()))->figures($this->queue());
+    }
+
+    private function directory(string $name): string
+    {
+        $directory = $this->path($name);
+        mkdir($directory);
+
+        return $directory;
+    }
+
+    /** @return int the process of the worker that has the attempt */
+    private function started(string $directory, int $attempt): int
+    {
+        Eventually::holds(static fn(): bool => is_file("{$directory}/{$attempt}"), "the attempt {$attempt} has started");
+
+        return (int) file_get_contents("{$directory}/{$attempt}");
+    }
+}

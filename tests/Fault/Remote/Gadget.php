@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+/** Does harm when it is unserialized. */
+final class Gadget
+{
+    public function __construct(public string $file) {}
+
+    public function __wakeup(): void
+    {
+        touch($this->file);
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Host;
+use Spindle\Tests\Remote\Simulation\Program;
+use Spindle\Tests\Scale;
+
+/**
+ * A thousand agents and two million jobs, in one process and in virtual time, through crashes of workers and agents, pauses, partitions and lost
+ * answers. All chance comes from one seed, which repeats a run.
+ */
+final class SimulationTest extends TestCase
+{
+    use EndsInTime;
+
+    protected function deadline(): int
+    {
+        return 120 + intdiv(Scale::of(2_000_000), 1000);
+    }
+
+    public function testEachJobHasOneOutcomeWhateverDies(): void
+    {
+        $jobs = Scale::of(2_000_000);
+        /** @var array{results: int, failures: int, faults: list<string>, runs: int, seconds: float, figures: array<string, int>} $seen */
+        $seen = Host::call(Program::class . '::run', [Scale::seed(), Scale::of(1000), $jobs], timeout: $this->deadline());
+        $figures = $seen['figures'];
+
+        self::assertSame([], $seen['faults']);
+        self::assertSame($jobs, $seen['results']);
+        self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
+        self::assertSame($seen['failures'], $figures['died_total']);
+        self::assertGreaterThan(0, $figures['lost_total']);
+        self::assertGreaterThan(0, $figures['stale_total']);
+        foreach (['waiting', 'running', 'delayed', 'blocked'] as $rest) {
+            self::assertSame(0, $figures[$rest], $rest);
+        }
+    }
+
+    public function testASeedRepeatsARun(): void
+    {
+        $runs = [];
+        for ($i = 0; $i < 2; ++$i) {
+            $runs[] = Host::call(Program::class . '::run', [Scale::seed(), 20, 1000]);
+        }
+
+        self::assertSame($runs[0], $runs[1]);
+    }
+}

@@ -1,0 +1,162 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Remote\Simulation;
+
+use Amp\DeferredCancellation;
+use Revolt\EventLoop;
+use Spindle\Internal\Clock;
+use Spindle\Remote\Agent;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\MemoryEngine;
+use Spindle\Worker\TaskException;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** Agents, an engine and two who submit, in one process whose loop has a time of its own. */
+final class Program
+{
+    private const QUEUE = 'simulated';
+    private const WORKERS = 4;
+
+    /** @var array<string, mixed> what was seen */
+    private array $seen = [];
+
+    private function __construct(private readonly VirtualDriver $driver, private readonly int $seed) {}
+
+    /** @return array<string, mixed> results, failures, faults, runs, seconds of virtual time, and the queue's figures in the end */
+    public static function run(int $seed, int $agents, int $jobs): array
+    {
+        $driver = new VirtualDriver();
+        EventLoop::setDriver($driver);
+        Clock::replace($driver->time(...));
+        mt_srand($seed);
+        $program = new self($driver, $seed);
+        $stop = new DeferredCancellation();
+        EventLoop::queue(static function () use ($program, $agents, $jobs, $stop): void {
+            try {
+                $program->simulate($agents, $jobs, $stop);
+            } finally {
+                $stop->cancel();
+            }
+        });
+        EventLoop::run(); // until nothing is left to do
+
+        return $program->seen;
+    }
+
+    private function simulate(int $size, int $jobs, DeferredCancellation $stop): void
+    {
+        $driver = $this->driver;
+        $world = new World($this->seed);
+        $engine = new MemoryEngine($driver->time(...));
+        $keys = new Keys([AgentProgram::KEY]);
+        /** @var list<array{SimulatedBroker, SimulatedPool}> $agents */
+        $agents = [];
+        $start = static function (int $i) use (&$agents, $engine, $world, $driver, $keys, $stop): void {
+            $broker = new SimulatedBroker($engine, $world, $driver->time(...));
+            $pool = new SimulatedPool($world, self::WORKERS);
+            $agents[$i] = [$broker, $pool];
+            $agent = new Agent($broker, self::QUEUE, self::WORKERS, $keys, pool: static fn(): SimulatedPool => $pool);
+            async(static function () use ($agent, $stop): void {
+                try {
+                    $agent->run($stop->getCancellation());
+                } catch (KilledException) {
+                    // Its process is gone.
+                }
+            })->ignore();
+        };
+        for ($i = 0; $i < $size; ++$i) {
+            $start($i);
+        }
+        $clients = [new SimulatedBroker($engine, $world, $driver->time(...)), new SimulatedBroker($engine, $world, $driver->time(...))];
+        $calm = new DeferredCancellation();
+        $stop->getCancellation()->subscribe($calm->cancel(...));
+        async(static function () use ($calm, &$agents, $clients, $world, $start): void {
+            while (!$calm->isCancelled()) {
+                delay(0.2 * $world->chance());
+                $i = $world->random->getInt(0, \count($agents) - 1);
+                self::harm($i, $agents[$i][0], $agents[$i][1], $clients[0], $world, $start);
+            }
+        })->ignore();
+        $executor = new RemoteExecutor($clients[0], self::QUEUE, $keys, new JobRetryPolicy(crashes: 20));
+        $others = new RemoteExecutor($clients[1], self::QUEUE, $keys, new JobRetryPolicy(delay: 0.5));
+        $dispatched = async($this->dispatch(...), $others, $world, intdiv($jobs, 100));
+        $seen = 0;
+        foreach ($executor->mapUnordered(self::upTo($jobs), abs(...)) as $_) {
+            if (++$seen === (int) (0.8 * $jobs)) {
+                $calm->cancel(); // nobody dies for the rest, but answers are lost
+            }
+        }
+        $failed = $dispatched->await();
+        foreach ($agents as [$broker]) {
+            $broker->calmDown();
+        }
+        $figures = $engine->queue(self::QUEUE)->figures();
+        $this->seen = ['results' => $seen, 'failures' => $failed, 'faults' => $world->faults, 'runs' => $world->runs, 'seconds' => $driver->time(), 'figures' => $figures];
+    }
+
+    /** @param \Closure(int): void $start */
+    private static function harm(int $i, SimulatedBroker $broker, SimulatedPool $pool, SimulatedBroker $client, World $world, \Closure $start): void
+    {
+        $seconds = 25 * $world->chance();
+        switch ($world->random->getInt(0, 3)) {
+            case 0:
+                $broker->kill();
+                $pool->kill();
+                EventLoop::delay($seconds, static fn() => $start($i));
+                break;
+            case 1:
+                $broker->cut();
+                EventLoop::delay($seconds, $broker->restore(...));
+                break;
+            case 2:
+                $broker->pause($seconds);
+                break;
+            default:
+                $client->cut();
+                EventLoop::delay($seconds / 3, $client->restore(...));
+        }
+    }
+
+    /** @return int how many of them failed */
+    private function dispatch(RemoteExecutor $executor, World $world, int $count): int
+    {
+        $futures = [];
+        for ($i = 0; $i < $count; ++$i) {
+            $kind = ['good', 'good', 'good', 'late', 'bad', 'poison'][$world->random->getInt(0, 5)];
+            $key = $world->random->getInt(0, 3) === 0 ? 'key ' . $world->random->getInt(0, 20) : '';
+            $id = "{$kind}-{$i}";
+            if ($key !== '') {
+                $world->keyOf($id, $key);
+            }
+            $executor->dispatch(abs(...), $id, $key, $world->random->getInt(0, 3) === 0 ? 5 * $world->chance() : 0.0);
+            $futures[$id] = $executor->attach($id);
+        }
+        $failed = 0;
+        foreach ($futures as $id => $future) {
+            try {
+                if ($future->await() !== $id) {
+                    throw new \LogicException("{$id} has the result of another one");
+                }
+            } catch (TaskException) {
+                ++$failed;
+            }
+        }
+
+        return $failed;
+    }
+
+    /** @return \Generator<int, int> */
+    private static function upTo(int $count): \Generator
+    {
+        for ($i = 0; $i < $count; ++$i) {
+            yield $i;
+        }
+    }
+}
