@@ -11,6 +11,7 @@ final class RemoteOptions
      * @param float|null $timeout    seconds that a task may run; null for no limit
      * @param int        $backlog    jobs that the queue may have, those among its dead letters included
      * @param int        $maxPayload bytes that a task and its argument may have
+     * @param float      $patience   seconds for which an engine that is not available is asked again to take a task in
      * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see \Spindle\Worker\TaskContext::report()}; one may get lost
      *
      * @throws \ValueError when a number is out of its range
@@ -19,10 +20,14 @@ final class RemoteOptions
         public readonly ?float $timeout = null,
         public readonly int $backlog = 1_000_000,
         public readonly int $maxPayload = 1 << 20,
+        public readonly float $patience = 20.0,
         public readonly ?\Closure $onReport = null,
     ) {
         if ($timeout !== null && !($timeout > 0)) {
             throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
+        }
+        if (!($patience >= 0)) {
+            throw new \ValueError("The patience must be 0 or more seconds, not {$patience}");
         }
         if ($backlog < 1 || $maxPayload < 1) {
             throw new \ValueError('A queue has room for 1 job or more, and a job for 1 byte or more');

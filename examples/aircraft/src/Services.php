@@ -35,6 +35,10 @@ use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Worker\Executor;
 use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\TaskRetryPolicy;
@@ -86,12 +90,28 @@ final class Services extends Container
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
         $services[FollowAircraft::class] = static fn(self $it): FollowAircraft => new FollowAircraft($it->one(ChangeFeed::class));
-        $services[Executor::class] = static fn(): Executor => new WorkerPool(self::WORKERS, new TaskRetryPolicy(1, onTimeout: false, onThrow: false), new WorkerPoolOptions(
+        $services[Executor::class] = static fn(): Executor => $settings->broker === '' ? self::workers() : self::agents($settings);
+
+        return $services;
+    }
+
+    private static function workers(): Executor
+    {
+        return new WorkerPool(self::WORKERS, new TaskRetryPolicy(1, onTimeout: false, onThrow: false), new WorkerPoolOptions(
             timeout: self::TASK_TIMEOUT,
             initialize: static fn(): bool => proc_nice(self::NICENESS),
         ));
+    }
 
-        return $services;
+    /** On other machines, or on this one: `spindle work --queue certificates`. */
+    private static function agents(Settings $settings): Executor
+    {
+        return new RemoteExecutor(
+            new RedisBroker($settings->broker),
+            'certificates',
+            retries: new JobRetryPolicy(tries: 1, crashes: 2),
+            options: new RemoteOptions(timeout: self::TASK_TIMEOUT, patience: $settings->wait),
+        );
     }
 
     /** For a process that serves one request after the other, and forgets everything between them but its connections. */

@@ -11,9 +11,10 @@ final readonly class Settings
      * @param string $database    a DSN; empty for what PGHOST, PGUSER and so on say
      * @param int    $connections of each process to the database
      * @param bool   $announces   whether changes are told of
+     * @param string $broker      where agents get certificates to render from; empty to have this machine's workers render them
      * @param int    $wait        seconds that a request waits for a connection while others have them all, or while there is no database
      */
-    public function __construct(#[\SensitiveParameter] public string $database = '', public int $connections = 10, public bool $announces = true, public int $wait = 5) {}
+    public function __construct(#[\SensitiveParameter] public string $database = '', public int $connections = 10, public bool $announces = true, public int $wait = 5, #[\SensitiveParameter] public string $broker = '') {}
 
     /** @throws \ValueError that names the variable */
     public static function ofEnvironment(): self
@@ -23,7 +24,7 @@ final readonly class Settings
             throw new \ValueError("AIRCRAFT_EVENTS must be on or off, not \"{$announces}\"");
         }
 
-        return new self(self::variable('DATABASE_URL', ''), self::count('AIRCRAFT_CONNECTIONS', 10), $announces === 'on', self::count('AIRCRAFT_WAIT', 5));
+        return new self(self::variable('DATABASE_URL', ''), self::count('AIRCRAFT_CONNECTIONS', 10), $announces === 'on', self::count('AIRCRAFT_WAIT', 5), self::variable('AIRCRAFT_BROKER', ''));
     }
 
     /** @return array<string, mixed> without the password */

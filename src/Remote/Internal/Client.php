@@ -9,6 +9,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\Job;
 use Spindle\Remote\Letter;
+use Spindle\Remote\RemoteOptions;
 
 /**
  * This process's side of a broker: gathers what is submitted, and hands outcomes to who waits for them. There is one for a
@@ -92,7 +93,7 @@ final class Client
      *
      * @throws BrokerException some may have been taken in
      */
-    public function submit(string $queue, int $limit, array $jobs, Waiter $waiter, bool $maybeKnown): int
+    public function submit(string $queue, RemoteOptions $options, array $jobs, Waiter $waiter): int
     {
         $this->open();
         foreach ($jobs as $job) {
@@ -100,7 +101,7 @@ final class Client
         }
         $this->wait(\count($jobs));
         try {
-            $accepted = $this->outbox($queue)->send($limit, $jobs, $maybeKnown);
+            $accepted = $this->outbox($queue)->send($options->backlog, $options->patience, $jobs, false);
         } catch (\Throwable $failure) {
             $accepted = 0;
 
@@ -121,9 +122,9 @@ final class Client
      *
      * @throws BrokerException
      */
-    public function dispatch(string $queue, int $limit, Job $job): int
+    public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
-        return $this->outbox($queue)->send($limit, [$job], true);
+        return $this->outbox($queue)->send($options->backlog, $options->patience, [$job], true);
     }
 
     /** Waits for the outcome of a job that is there already. */

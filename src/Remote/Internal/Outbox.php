@@ -18,10 +18,7 @@ final class Outbox
     private const BATCH = 1000;
     private const BATCH_SIZE = 4 << 20;
 
-    /** Seconds for which an engine that does not answer is asked again. */
-    private const PATIENCE = 20.0;
-
-    /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
+    /** @var list<array{int, float, list<Job>, bool, Suspension<int>}> */
     private array $parcels = [];
 
     /** @var array<string, true> jobs whose submission has no answer yet */
@@ -41,14 +38,15 @@ final class Outbox
     }
 
     /**
-     * @param list<Job> $jobs at most {@see Broker::submit()}'s
+     * @param list<Job> $jobs     at most {@see Broker::submit()}'s
+     * @param float     $patience seconds for which an engine that is not available is asked again
      *
      * @return int how many were taken in
      */
-    public function send(int $limit, array $jobs, bool $maybeKnown): int
+    public function send(int $limit, float $patience, array $jobs, bool $maybeKnown): int
     {
         $suspension = EventLoop::getSuspension();
-        $this->parcels[] = [$limit, $jobs, $maybeKnown, $suspension];
+        $this->parcels[] = [$limit, $patience, $jobs, $maybeKnown, $suspension];
         foreach ($jobs as $job) {
             $this->open[$job->id] = true;
         }
@@ -69,11 +67,11 @@ final class Outbox
     private function sendAll(): void
     {
         while ($this->parcels !== []) {
-            [$limit, , $maybeKnown] = $this->parcels[0];
+            [$limit, $patience, , $maybeKnown] = $this->parcels[0];
             $jobs = $taken = [];
             $size = 0;
-            foreach ($this->parcels as $i => [$itsLimit, $more, $known]) {
-                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit)) {
+            foreach ($this->parcels as $i => [$itsLimit, $itsPatience, $more, $known]) {
+                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit || $itsPatience !== $patience)) {
                     break;
                 }
                 $maybeKnown = $maybeKnown || $known;
@@ -85,15 +83,15 @@ final class Outbox
             }
             $this->parcels = \array_slice($this->parcels, \count($taken));
             try {
-                $accepted = $this->submit($jobs, $limit, $maybeKnown);
+                $accepted = $this->submit($jobs, $limit, $patience, $maybeKnown);
             } catch (\Throwable $failure) {
-                foreach ($taken as [, , , $suspension]) {
+                foreach ($taken as [, , , , $suspension]) {
                     $suspension->throw($failure);
                 }
 
                 continue;
             }
-            foreach ($taken as [, $its, , $suspension]) {
+            foreach ($taken as [, , $its, , $suspension]) {
                 $part = max(0, min(\count($its), $accepted));
                 $accepted -= \count($its);
                 $suspension->resume($part);
@@ -103,9 +101,9 @@ final class Outbox
     }
 
     /** @param list<Job> $jobs */
-    private function submit(array $jobs, int $limit, bool $maybeKnown): int
+    private function submit(array $jobs, int $limit, float $patience, bool $maybeKnown): int
     {
-        $end = Clock::now() + self::PATIENCE;
+        $end = Clock::now() + $patience;
         for ($attempt = 1;; ++$attempt) {
             try {
                 return $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown);

@@ -46,7 +46,7 @@ final class Sender
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
     {
-        if ($this->client->dispatch($this->queue, $this->options->backlog, $this->sealed($id, $this->head($code), null, $key, $delay)) === 0) {
+        if ($this->client->dispatch($this->queue, $this->options, $this->sealed($id, $this->head($code), null, $key, $delay)) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
@@ -79,7 +79,7 @@ final class Sender
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new Submission($this, $job->id);
-        if ($this->client->submit($this->queue, $this->options->backlog, [$job], $submission, false) === 0) {
+        if ($this->client->submit($this->queue, $this->options, [$job], $submission) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
         if ($cancellation !== null) {

@@ -27,7 +27,7 @@ final class SettingsTest extends TestCase
     {
         array_map(static fn(string $name): bool => putenv("{$name}="), self::VARIABLES);
 
-        self::assertEquals(new Settings('', 10, true, 5), Settings::ofEnvironment());
+        self::assertEquals(new Settings('', 10, true, 5, ''), Settings::ofEnvironment());
     }
 
     public function testTheyComeFromTheEnvironment(): void

@@ -20,6 +20,9 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\QueryException;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\QueueFullException;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerStartException;
@@ -53,6 +56,8 @@ final readonly class Problems implements MiddlewareInterface
             return Problem::of(503, "The connection to the database was lost; {$consequence}", headers: self::RETRY_AFTER);
         } catch (QueryException $refusal) {
             return Problem::of(503, self::condition($refusal) . '; nothing was changed', headers: self::RETRY_AFTER);
+        } catch (BrokerException|QueueFullException|JobLostException) {
+            return Problem::of(503, 'Nobody can do the work at present; nothing was changed', headers: self::RETRY_AFTER);
         } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException|CommandFailedException|LauncherException) {
             return Problem::of(503, 'The work was interrupted; nothing was changed', headers: self::RETRY_AFTER);
         }
