@@ -76,10 +76,15 @@ final class PortableTask
             $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
             $result = $this->argument === null ? $task() : $task(Portable::unserialize($this->argument, TaskCode::MISSING));
 
-            return $result instanceof \Generator ? self::items($result) : PortableOutcome::returned($result);
+            $outcome = $result instanceof \Generator ? self::items($result, $outer) : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
-            return PortableOutcome::threw($thrown);
+            $outcome = PortableOutcome::threw($thrown);
         }
+        if (\is_string($outcome)) {
+            TaskContext::enter($outer); // the next task may be of the same batch
+        }
+
+        return $outcome;
     }
 
     /**
@@ -87,7 +92,7 @@ final class PortableTask
      *
      * @return \Generator<int, string, mixed, string>
      */
-    private static function items(\Generator $items): \Generator
+    private static function items(\Generator $items, TaskContext $outer): \Generator
     {
         try {
             foreach ($items as $key => $item) {
@@ -102,6 +107,8 @@ final class PortableTask
             return PortableOutcome::returned($items->getReturn());
         } catch (\Throwable $thrown) {
             return PortableOutcome::threw($thrown);
+        } finally {
+            TaskContext::enter($outer);
         }
     }
 

@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use Amp\NullCancellation;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\TestCase;
+use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\PortableTask;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerCrashedException;
+
+/** A portable task in the worker that runs it, and its outcome where that is read. */
+final class PortableTaskTest extends TestCase
+{
+    /** @var list<mixed> what reached the pool */
+    private array $reports = [];
+
+    private ?TaskContext $outer = null;
+
+    #[Before]
+    protected function beInAWorker(): void
+    {
+        $this->outer = new TaskContext(1, static fn(): NullCancellation => new NullCancellation(), function (mixed $report): void {
+            $this->reports[] = $report;
+        });
+        TaskContext::enter($this->outer);
+    }
+
+    #[After]
+    protected function leaveTheWorker(): void
+    {
+        TaskContext::enter(null);
+    }
+
+    public function testATaskReadsItsOwnAttemptAndKeyAndLeavesTheContextAsItWas(): void
+    {
+        $look = static fn(): string => TaskContext::current()->attempt . ' ' . TaskContext::current()->idempotencyKey;
+        self::assertSame('3 a', self::outcomeOf(self::task($look, 3, 'a')));
+        self::assertSame('1 b', self::outcomeOf(self::task($look, 1, 'b')), 'the next one of a batch');
+        self::task(static fn() => throw new \DomainException(), 1, 'c')();
+        self::assertSame($this->outer, TaskContext::current());
+    }
+
+    public function testAGeneratorHasItsContextUntilItEnds(): void
+    {
+        $items = self::task(static function (): \Generator {
+            yield TaskContext::current()->attempt;
+            yield TaskContext::current()->attempt;
+
+            return 'end';
+        }, 4, 'a')();
+        self::assertInstanceOf(\Generator::class, $items);
+        $seen = [];
+        foreach ($items as $item) {
+            $seen[] = PortableOutcome::item($item, 1, null);
+        }
+
+        self::assertSame([[0, 4], [1, 4]], $seen);
+        self::assertSame('end', PortableOutcome::read($items->getReturn(), 1, null));
+        self::assertSame($this->outer, TaskContext::current());
+    }
+
+    public function testWhatATaskTellsNamesIt(): void
+    {
+        $tell = static function (): void {
+            TaskContext::current()->report(['half']);
+        };
+        self::task($tell, 1, 'a')();
+        self::task($tell, 1, 'b')();
+
+        self::assertSame([['a', serialize(['half'])], ['b', serialize(['half'])]], $this->reports);
+        self::assertSame(['half'], PortableOutcome::report(serialize(['half'])));
+    }
+
+    public function testATaskThatIsAnnouncedSaysThatItStarts(): void
+    {
+        (new PortableTask(PortableTask::encode(static fn(): int => 1), null, 1, 'a', true))();
+
+        self::assertSame([['a']], $this->reports);
+    }
+
+    public function testWhatIsThrownIsAnOutcome(): void
+    {
+        $outcome = self::task(static fn() => throw new \DomainException('bad', 7), 1, 'a')();
+        self::assertIsString($outcome);
+        self::assertFalse(PortableOutcome::isSuccess($outcome));
+        self::assertTrue(PortableOutcome::thrown($outcome)?->isA(\LogicException::class));
+        try {
+            PortableOutcome::read($outcome, 2, 'key');
+            self::fail('It is thrown');
+        } catch (TaskFailedException $failed) {
+            self::assertSame([2, 'key', 7], [$failed->attempts, $failed->key, $failed->thrown->code]);
+            self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
+        }
+    }
+
+    public function testAResultThatCanNotTravelIsRefused(): void
+    {
+        $outcome = self::task([self::class, 'closure'](...), 1, 'a')();
+        self::assertIsString($outcome);
+        self::assertNull(PortableOutcome::thrown($outcome));
+
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessage("The result['x'] is a closure");
+        PortableOutcome::read($outcome, 1, null);
+    }
+
+    public function testADeathIsToldAsItWas(): void
+    {
+        $died = WorkerCrashedException::died(null, 9, null, false, 'last words', 5 << 20, 1, null);
+        try {
+            PortableOutcome::read(PortableOutcome::failed($died, null), 3, 'key');
+            self::fail('It is thrown');
+        } catch (WorkerCrashedException $told) {
+            self::assertSame([null, 9, false, 'last words', 5 << 20, 3, 'key'], [$told->exitCode, $told->signal, $told->exited, $told->stderr, $told->memoryPeak, $told->attempts, $told->key]);
+        }
+        $this->expectException(TaskTimeoutException::class);
+        $this->expectExceptionMessage('more than 2.5 seconds');
+        PortableOutcome::read(PortableOutcome::failed(TaskTimeoutException::after(2.5, 1, null), 2.5), 1, null);
+    }
+
+    /** @return array<string, \Closure> */
+    public static function closure(): array
+    {
+        return ['x' => static fn(): int => 1];
+    }
+
+    private static function task(\Closure $task, int $attempt, string $key): PortableTask
+    {
+        return new PortableTask(PortableTask::encode($task), null, $attempt, $key);
+    }
+
+    private static function outcomeOf(PortableTask $task): mixed
+    {
+        $outcome = $task();
+        self::assertIsString($outcome);
+
+        return PortableOutcome::read($outcome, 1, null);
+    }
+}
