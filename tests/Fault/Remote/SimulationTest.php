@@ -25,6 +25,9 @@ final class SimulationTest extends TestCase
 
     public function testEachJobHasOneOutcomeWhateverDies(): void
     {
+        if (getenv('SPINDLE_TEST_FULL') === false) {
+            self::markTestSkipped('It takes many minutes; ./test --full');
+        }
         $jobs = Scale::of(2_000_000);
         /** @var array{results: int, failures: int, faults: list<string>, runs: int, seconds: float, figures: array<string, int>} $seen */
         $seen = Host::call(Program::class . '::run', [Scale::seed(), Scale::of(1000), $jobs], timeout: $this->deadline());
@@ -45,7 +48,7 @@ final class SimulationTest extends TestCase
     {
         $runs = [];
         for ($i = 0; $i < 2; ++$i) {
-            $runs[] = Host::call(Program::class . '::run', [Scale::seed(), 20, 1000]);
+            $runs[] = Host::call(Program::class . '::run', [7, 20, 1000]);
         }
 
         self::assertSame($runs[0], $runs[1]);
