@@ -10,8 +10,11 @@ use Revolt\EventLoop;
 /** What is open in a pool: while anything is the loop goes on, and when a closed pool has nothing more its workers stop. */
 final class Drain
 {
-    /** @var array<int, self> those of pools that are no more, but for the tasks that they were given */
-    private static array $released = [];
+    /** @var array<int, self> those where something is open: who waits may be in a fiber to which nothing else leads */
+    private static array $busy = [];
+
+    /** The pool is no more, but for the tasks that it was given. */
+    private bool $released = false;
 
     /** The pool takes no more tasks; its workers are told to stop; they have. */
     private bool $closed = false;
@@ -58,7 +61,8 @@ final class Drain
         $this->closed = true;
         $this->drained = new DeferredFuture();
         $this->drained->getFuture()->ignore();
-        self::$released[spl_object_id($this)] = $this;
+        $this->released = true;
+        $this->keepLoop();
     }
 
     /** A task has its outcome, or a stream of items has begun or ended. */
@@ -71,10 +75,15 @@ final class Drain
     /** The loop goes on while somebody may wait for something that comes from here. */
     public function keepLoop(): void
     {
-        if (!$this->over) {
-            $this->sources->areOpen() || $this->results->streams() > 0 || $this->drained !== null
-                ? EventLoop::reference($this->alive)
-                : EventLoop::unreference($this->alive);
+        if ($this->over) {
+            return;
+        }
+        if ($this->sources->areOpen() || $this->results->streams() > 0 || $this->drained !== null) {
+            EventLoop::reference($this->alive);
+            self::$busy[spl_object_id($this)] = $this;
+        } else {
+            EventLoop::unreference($this->alive);
+            unset(self::$busy[spl_object_id($this)]);
         }
     }
 
@@ -85,7 +94,7 @@ final class Drain
             return;
         }
         $this->stopping = true;
-        if (isset(self::$released[spl_object_id($this)])) {
+        if ($this->released) {
             $this->workers->close(); // at once, for nobody may turn the loop from here on
             $this->end();
 
@@ -107,7 +116,7 @@ final class Drain
         $this->over = true;
         EventLoop::cancel($this->alive);
         $this->overdue->close();
-        unset(self::$released[spl_object_id($this)]);
+        unset(self::$busy[spl_object_id($this)]);
         $this->drained?->complete();
     }
 }

@@ -29,6 +29,14 @@ trait RunsTogether
         );
     }
 
+    public function testAFiberThatWaitsForAPoolIsNotGarbage(): void
+    {
+        $late = Command::of('sleep', '0.1');
+
+        self::assertSame(0, Async::alone(fn(): ?int => $this->pool(1)->execute($late)->exitCode));
+        self::assertSame(['', ''], Async::alone(fn(): array => self::outputs($this->pool(1)->run([$late, $late]))));
+    }
+
     public function testTwoRunsShareOnePoolInTwoFibers(): void
     {
         $pool = $this->pool(2);

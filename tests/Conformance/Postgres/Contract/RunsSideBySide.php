@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\Future;
+use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
@@ -25,6 +26,16 @@ trait RunsSideBySide
         }
 
         self::assertLessThan(min($ended), max($begun), 'the last one began before the first one ended');
+    }
+
+    public function testAFiberThatWaitsForAPoolIsNotGarbage(): void
+    {
+        self::assertSame([[1, null], [2, null]], Async::alone(function (): array {
+            $pool = $this->pool(1);
+            $second = Async::run(static fn(): array => $pool->query('SELECT 2, pg_sleep(0.05)::text || NULL')->lists()[0]);
+
+            return [$pool->transaction(static fn(Transaction $transaction): array => $transaction->query('SELECT 1, pg_sleep(0.05)::text || NULL')->lists()[0]), $second->await()];
+        }));
     }
 
     public function testAStatementThatTakesLongDoesNotHoldUpOthers(): void

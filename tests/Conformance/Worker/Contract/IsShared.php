@@ -41,6 +41,22 @@ trait IsShared
         self::assertSame([50_601, 50_702, 50_803, 50_904, 51_005], array_map(static fn(Future $loop): int => $loop->await(), $loops));
     }
 
+    public function testAFiberThatWaitsForItIsNotGarbage(): void
+    {
+        $late = static function (int $i = 7): int {
+            usleep(50_000);
+
+            return $i;
+        };
+
+        self::assertSame([7, [1, 2]], Async::alone(function () use ($late): array {
+            $executor = $this->make(null);
+            $this->dropExecutors();
+
+            return [$executor->submit($late)->await(), iterator_to_array($executor->map([1, 2], $late))];
+        }));
+    }
+
     public function testItIsTheSameInAFiber(): void
     {
         $executor = $this->executor();
