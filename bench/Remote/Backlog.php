@@ -59,17 +59,17 @@ final class Backlog
 
     private function __construct(private readonly Rig $rig, int $jobs)
     {
-        $before = $this->info('memory', 'used_memory');
+        $before = $this->rig->info('memory', 'used_memory');
         for ($left = $jobs; $left > 0; $left -= self::BATCH) {
             if (($jobs - $left) % self::WORD === 0) {
                 Rounds::say(\sprintf('%s of %s jobs are queued', number_format($jobs - $left), number_format($jobs)));
             }
             $this->submit(min(self::BATCH, $left));
         }
-        $this->bytes = ($this->info('memory', 'used_memory') - $before) / $jobs;
+        $this->bytes = ($this->rig->info('memory', 'used_memory') - $before) / $jobs;
         do { // it looks ten times a second whether its file is to be rewritten; that is over when claims are measured
             \Amp\delay(self::LOOK);
-        } while ($this->info('persistence', 'aof_rewrite_in_progress') + $this->info('persistence', 'aof_rewrite_scheduled') > 0);
+        } while ($this->rig->info('persistence', 'aof_rewrite_in_progress') + $this->rig->info('persistence', 'aof_rewrite_scheduled') > 0);
         Rounds::say('');
     }
 
@@ -135,7 +135,7 @@ final class Backlog
 
         return new Outcome(
             $figures['p99'],
-            $figures + ['bytes' => $this->bytes, 'memory' => $this->info('memory', 'used_memory')],
+            $figures + ['bytes' => $this->bytes, 'memory' => $this->rig->info('memory', 'used_memory')],
             $this->wrong === 0 ? [] : ["{$this->wrong} claims did not get " . self::WANT . ' jobs, or could not settle them'],
         );
     }
@@ -149,12 +149,5 @@ final class Backlog
         if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::ROOM, self::MAILBOX, false) !== $count) {
             throw new \RuntimeException('the queue does not take jobs in');
         }
-    }
-
-    private function info(string $section, string $name): int
-    {
-        $info = $this->rig->redis->command('INFO', $section);
-
-        return \is_string($info) && preg_match("/^{$name}:(\d+)/m", $info, $match) === 1 ? (int) $match[1] : 0;
     }
 }

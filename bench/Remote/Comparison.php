@@ -61,6 +61,9 @@ final class Comparison
             Column::raw('CPU µs each, of the script', 'cpu script', 1, 1e6),
             Column::raw('of the agent and workers', 'cpu workers', 1, 1e6),
             Column::raw('of the engine', 'cpu engine', 1, 1e6),
+            Column::raw('bytes each, to the engine', 'bytes in', 0),
+            Column::raw('from it', 'bytes out', 0),
+            Column::raw('in its file', 'bytes file', 0),
             Column::raw("the disk's fsync/s", 'fsync', 0),
         ]);
     }

@@ -106,11 +106,36 @@ final readonly class Rig
         $agent = $this->agent();
         $this->await([$agent]);
         $options = ['--address', $this->address, '--keys', $this->keys, '--agent', (string) $agent->tree->pids()[0], '--engine', (string) $this->redis->pid()];
+        $before = $this->moved();
         try {
-            return PhpProcess::figures($this->directory, $what, $tasks, ...$options);
+            $figures = PhpProcess::figures($this->directory, $what, $tasks, ...$options);
         } finally {
             $agent->stop();
         }
+        $all = max(1, $this->broker->figures(self::QUEUE)['submitted_total']);
+        foreach ($this->moved() as $name => $bytes) {
+            $figures[$name] = ($bytes - $before[$name]) / $all;
+        }
+
+        return $figures;
+    }
+
+    /** A number that the engine tells of itself; 0 when it does not. */
+    public function info(string $section, string $name): int
+    {
+        $info = $this->redis->command('INFO', $section);
+
+        return \is_string($info) && preg_match("/^{$name}:(\d+)/m", $info, $match) === 1 ? (int) $match[1] : 0;
+    }
+
+    /** @return array<string, int> bytes that the engine has read and sent, and that its append-only file has */
+    private function moved(): array
+    {
+        return [
+            'bytes in' => $this->info('stats', 'total_net_input_bytes'),
+            'bytes out' => $this->info('stats', 'total_net_output_bytes'),
+            'bytes file' => $this->info('persistence', 'aof_current_size'),
+        ];
     }
 
     /**
