@@ -7,6 +7,7 @@ namespace Spindle\Cli;
 use Spindle\Cli\Internal\DryRun;
 use Spindle\Cli\Internal\EscapedLogger;
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\Runner;
 use Spindle\Cli\Internal\RunOptions;
 use Symfony\Component\Console\Command\Command;
@@ -49,6 +50,18 @@ final class RunCommand extends Command
           A job's standard output, then its standard error, are printed when it is
           over, each whole: the output of two jobs is never mixed.
 
+        <comment>Other machines</comment>
+          With --queue, jobs run on the machines where spindle work serves it, as the
+          agents' user and in their folder:
+
+            <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
+            <info>export SPINDLE_BROKER=redis://:password@host</info>
+            <info>spindle run --queue media -j 64 flac {} -o {.}.flac ::: /media/*.wav</info>
+
+          -j is then how many are in the queue at once, 256 unless it is given. A job
+          whose agent is lost runs again. The broker's address is that of --broker,
+          else of --broker-file, else of SPINDLE_BROKER.
+
         <comment>Exit status</comment>
           0      all jobs succeeded, or as many as --halt success=... asks for
           1-100  so many jobs failed
@@ -56,7 +69,9 @@ final class RunCommand extends Command
           130    interrupted by Ctrl-C: once, what runs may finish; twice, it is ended
           141    the reader of standard output went away
           143    ended by SIGTERM
-          254    Spindle itself failed, or could not write an output or the job log
+          253    the broker refuses, or is set up so that it would lose jobs
+          254    Spindle itself failed, could not write an output or the job log, or
+                 can't reach the broker
           255    bad options, or input that can't be read
         HELP;
 
@@ -68,28 +83,29 @@ final class RunCommand extends Command
     protected function configure(): void
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        $this->setDescription('Runs a stream of commands, so many at once')
+        GivenQueue::addOptions($this->setDescription('Runs a stream of commands, so many at once')
             ->setHelp(self::HELP)
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
-            ->addArgument(GivenOptions::WORDS, InputArgument::IS_ARRAY, 'The command, and ::: with an argument for each job')
-            ->addOption('jobs', 'j', $value, "Jobs at once: a number, 0 for as many as possible,\na percentage of the usable CPUs such as 200%, or a\nfile with one of these, read again while jobs run\n(also -P) [default: 100%]")
-            ->addOption('arg-file', 'a', $value, 'Read the input from this file, - for standard input')
+            ->addArgument(GivenOptions::WORDS, InputArgument::IS_ARRAY, 'The command, and ::: with an argument for each')
+            ->addOption('jobs', 'j', $value, "Jobs at once: a number, 0 for as many as\npossible, a percentage of the usable CPUs such\nas 200%, or a file with one of these, read\nagain while jobs run (also -P) [default: 100%]")
+            ->addOption('arg-file', 'a', $value, "Read the input from this file, - for standard\ninput")
             ->addOption('null', null, $flag, 'Lines of input end with NUL (also -0)')
             ->addOption('keep-order', 'k', $flag, 'Print outputs in the order of the input')
-            ->addOption('tag', null, $flag, 'Begin each line of output with the input and a tab')
-            ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m, 2h),\nor after a percentage of the median runtime such as\n200%")
+            ->addOption('tag', null, $flag, "Begin each line of output with the input and a\ntab")
+            ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%")
             ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
-            ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may finish)\nor now, then fail=N, fail=N%, success=N, success=N%\nor done=N, as in soon,fail=1")
+            ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1")
             ->addOption('delay', null, $value, 'Leave so many seconds between two starts')
-            ->addOption('joblog', null, $value, "Write a line for each finished job to this file, in\nGNU parallel's format")
+            ->addOption('joblog', null, $value, "Write a line for each finished job to this\nfile, in GNU parallel's format")
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
-            ->addOption('resume-failed', null, $flag, 'Leave out the jobs that succeeded by the job log')
+            ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")
             ->addOption('results', null, $value, 'Keep the outputs as files in this folder too')
             ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
-            ->addOption('progress', null, $value, "Show the progress on standard error: bar, plain,\njson or none [default: none]")
-            ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,"stderr":...}')
-            ->addOption('strict', null, $flag, "Start no more jobs after a line of input that is no\ncommand");
+            ->addOption('progress', null, $value, "Show the progress on standard error: bar,\nplain, json or none [default: none]")
+            ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,' . "\n" . '"stderr":...}')
+            ->addOption('strict', null, $flag, "Start no more jobs after a line of input that\nis no command")
+            ->addOption('queue', null, $value, 'Run on the machines that serve this queue'));
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

@@ -19,13 +19,16 @@ use Spindle\Statistics;
  * The process, the launcher, is started with the first command, whatever this process holds in memory or has open, and
  * lives until the pool does not: until {@see close()}, or until nothing refers to the pool. Everything that a command
  * has started and that still lives then is ended. Several runs may go on at once, in fibers; they share the slots.
+ *
+ * With {@see CommandPoolOptions::$on} there is no launcher here: commands run elsewhere, and all verbs are the same.
  */
 final class CommandPool implements Statistics
 {
     private readonly Dispatcher $dispatcher;
 
     /**
-     * @param int|null        $concurrency commands that run at once; null for as many as there are usable CPUs
+     * @param int|null        $concurrency commands that run at once; null for as many as there are usable CPUs. Elsewhere: that
+     *                                     are there at once, whether they run or wait; null for {@see CommandCarrier::CONCURRENCY}
      * @param int|RetryPolicy $retries     further attempts for a command that fails, with the policy's defaults; 0 for none
      *
      * @throws \ValueError when the concurrency is below 1 or the retries are below 0
@@ -36,7 +39,7 @@ final class CommandPool implements Statistics
         CommandPoolOptions $options = new CommandPoolOptions(),
     ) {
         $this->dispatcher = new Dispatcher(
-            self::atLeastOne($concurrency ?? (new CpuCount())->usable()),
+            self::atLeastOne($concurrency ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::CONCURRENCY)),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,
         );
@@ -131,7 +134,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * How many commands can run at once for want of descriptors; starts the launcher if it has not been.
+     * How many commands can run at once for want of descriptors; starts the launcher if it has not been. Elsewhere:
+     * {@see CommandCarrier::MOST}.
      *
      * @throws LauncherException
      */
@@ -157,11 +161,13 @@ final class CommandPool implements Statistics
 
     /**
      * Ends the launcher and everything that commands have left running. Runs that are under way fail with
-     * LauncherException. Blocks until it is done, at most about half a second longer than the commands take to end.
+     * LauncherException. Blocks until it is done, at most about half a second longer than the commands take to end;
+     * suspends instead where they run elsewhere.
      */
     public function close(): void
     {
         $this->dispatcher->close();
+        $this->dispatcher->awaitEnd();
     }
 
     /**

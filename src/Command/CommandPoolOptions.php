@@ -24,6 +24,8 @@ final class CommandPoolOptions
      * @param string|null          $php       the PHP command-line binary that runs the launcher; null finds it
      * @param string|null          $temporaryDirectory where large output is kept, unlinked; null for the system's own
      * @param LoggerInterface|null $logger    gets each step at debug level, never output or environment
+     * @param CommandCarrier|null  $on        has the commands run elsewhere, such as on other machines, by processes that
+     *                                        have a grace, a start and a PHP of their own; null for here
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -36,6 +38,7 @@ final class CommandPoolOptions
         public readonly ?string $php = null,
         public readonly ?string $temporaryDirectory = null,
         public readonly ?LoggerInterface $logger = null,
+        public readonly ?CommandCarrier $on = null,
     ) {
         if (!($grace >= 0 && $grace < 1e9)) {
             throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");

@@ -17,17 +17,20 @@ use Spindle\Worker\Executor;
 use Spindle\Worker\WorkerPool;
 
 /**
- * One machine's share of a queue: claims jobs, has them run by a pool of workers, and settles them. It runs no task itself and
- * reads nothing of what a task is or gives, so that no task holds up its lease.
+ * One machine's share of a queue: claims jobs, has tasks run by a pool of workers and commands by a launcher, and settles them. It
+ * runs no task itself and reads nothing of what a task is or gives, so that no task holds up its lease.
  */
 final class Agent implements Statistics
 {
+    /** Seconds that a command has to end, at most; half of the margin, so that it runs no more when it may run elsewhere. */
+    private const GRACE = 2.0;
+
     private readonly Workshop $workshop;
     private readonly LoggerInterface $logger;
     private ?Tenure $tenure = null;
 
     /**
-     * @param int                                        $workers at once
+     * @param int                                        $workers at once, and so many commands
      * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  makes what runs the tasks, which is given what tasks tell by
      *                                                            {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
      *
@@ -44,7 +47,11 @@ final class Agent implements Statistics
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
-        $this->workshop = new Workshop($pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(onReport: $report)));
+        $this->workshop = new Workshop(
+            $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(onReport: $report)),
+            $workers,
+            min(self::GRACE, $options->margin / 2),
+        );
     }
 
     /**

@@ -65,6 +65,17 @@ interface Broker
     public function withdraw(string $queue, array $ids): array;
 
     /**
+     * As {@see withdraw()}, but a job that somebody has claimed goes on.
+     *
+     * @param list<string> $ids at most 4,000
+     *
+     * @return list<string> those that are gone, or were not there
+     *
+     * @throws BrokerException
+     */
+    public function recall(string $queue, array $ids): array;
+
+    /**
      * The outcomes of these jobs need not be kept any longer.
      *
      * @param list<string> $ids at most 4,000

@@ -6,11 +6,11 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A task and its argument have too many bytes for a queue: nothing was sent. */
+/** A task and its argument, or a command, have too many bytes for a queue: nothing was sent. */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(int $size, int $limit): self
     {
-        return new self("A task with its argument has {$size} bytes, and a queue takes {$limit} at most: put the data where the agents can read it, and send its name");
+        return new self("A task with its argument, or a command with its input, has {$size} bytes, and a queue takes {$limit} at most: put the data where the agents can read it, and send its name");
     }
 }

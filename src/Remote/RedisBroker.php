@@ -57,6 +57,13 @@ final class RedisBroker implements Broker
         return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids)), $at);
     }
 
+    public function recall(string $queue, array $ids): array
+    {
+        $at = 0;
+
+        return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids), 'unclaimed'), $at);
+    }
+
     public function forget(string $queue, array $ids): void
     {
         $this->engine->run('forget', $queue, ...$ids);

@@ -128,13 +128,16 @@ final class WorkTest extends TestCase
         fclose($socket);
         $queue = self::newQueue();
         $process = $this->work($queue, ['--admin', $address]);
-        $this->executor($queue)->submit($this->gated('first'))->ignore();
+        $executor = $this->executor($queue);
+        self::assertSame(2, $executor->submit(static fn(): int => TaskContext::current()->attempt > 1 ? TaskContext::current()->attempt : exit(1))->await());
+        $executor->submit($this->gated('first'))->ignore();
         $this->waitForFile('first.runs');
 
         $figures = self::get($address, '/metrics');
+        self::assertStringContainsString("spindle_pool_crashed_total{pool=\"{$queue}\"} 1\n", $figures);
         self::assertStringContainsString("spindle_pool_workers{pool=\"{$queue}\"} 1\n", $figures);
         self::assertStringContainsString("spindle_pool_in_hand{pool=\"{$queue}\"} 1\n", $figures);
-        self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 0\n", $figures);
+        self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 1\n", $figures);
         self::assertStringContainsString('<!doctype html>', self::get($address, '/'));
         self::assertStringStartsWith('HTTP/1.1 200 ', self::get($address, '/healthz'));
         $process->signal(\SIGTERM);

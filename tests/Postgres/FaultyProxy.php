@@ -37,6 +37,7 @@ final class FaultyProxy
     private int $slice = \PHP_INT_MAX;
     private float $delay = 0.0;
     private bool $swallows = false;
+    private bool $mutes = false;
     private bool $refuses = false;
     private bool $isPaused = false;
 
@@ -114,6 +115,12 @@ final class FaultyProxy
         $this->swallows = true;
     }
 
+    /** What the server says from now on vanishes; what it is told gets there. */
+    public function mute(): void
+    {
+        $this->mutes = true;
+    }
+
     /** Nothing is read from now on, so that both sides find that they can't write any more when all buffers are full. */
     public function pause(): void
     {
@@ -123,7 +130,7 @@ final class FaultyProxy
     /** Passes on again what it gets, at once and in one piece; what it was told to cut it cuts. */
     public function resume(): void
     {
-        $this->isPaused = $this->swallows = $this->refuses = false;
+        $this->isPaused = $this->swallows = $this->mutes = $this->refuses = false;
         [$this->slice, $this->random, $this->delay] = [\PHP_INT_MAX, null, 0.0];
         [$waiting, $this->waiting] = [$this->waiting, []];
         foreach ($waiting as $suspension) {
@@ -232,7 +239,7 @@ final class FaultyProxy
         if ($this->delay > 0) {
             delay($this->delay);
         }
-        if ($this->swallows) {
+        if ($this->swallows || ($this->mutes && $direction === Direction::ToClient)) {
             return true;
         }
         [$most, $byReset] = $this->cuts[$direction->value] ?? [\PHP_INT_MAX, false];

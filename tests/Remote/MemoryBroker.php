@@ -66,6 +66,11 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->withdraw($ids);
     }
 
+    public function recall(string $queue, array $ids): array
+    {
+        return $this->queue($queue)->withdraw($ids, false);
+    }
+
     public function forget(string $queue, array $ids): void
     {
         $this->queue($queue)->forget($ids);

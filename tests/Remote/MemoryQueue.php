@@ -130,18 +130,21 @@ final class MemoryQueue
 
     /**
      * @param list<string> $ids
+     * @param bool         $claimed whether those that are claimed are meant too
      *
      * @return list<string>
      */
-    public function withdraw(array $ids): array
+    public function withdraw(array $ids, bool $claimed = true): array
     {
         $gone = [];
         $ready = 0;
         foreach ($ids as $id) {
             $job = $this->jobs[$id] ?? null;
             if ($job?->status === 'running') {
-                $job->cancelled = true;
-                $this->engine->send($job->owner, new Letter(unwanted: [$id => $job->number]));
+                if ($claimed) {
+                    $job->cancelled = true;
+                    $this->engine->send($job->owner, new Letter(unwanted: [$id => $job->number]));
+                }
 
                 continue;
             }
@@ -232,7 +235,8 @@ final class MemoryQueue
     public function putItems(string $owner, string $id, int $number, int $first, array $frames): ?int
     {
         $job = $this->jobs[$id] ?? null;
-        if ($job === null || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
+        $ends = $this->agents[$owner]->end ?? 0.0;
+        if ($job === null || $ends <= $this->engine->now() || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
             return null;
         }
         $job->streamed = true;

@@ -29,6 +29,15 @@ trait RunsAgents
         return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)]);
     }
 
+    /**
+     * @param list<string>                $within a program, with arguments, that starts the rest of its command line
+     * @param array<string, string|false> $environment
+     */
+    protected function agentWithin(array $within, array $environment, string $address, string $queue, int $workers = 2, float ...$options): Process
+    {
+        return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)], $within, $environment);
+    }
+
     /** Returns when it has finished what it runs. */
     protected function stop(Process $agent): void
     {

@@ -6,6 +6,8 @@ namespace Spindle\Cli\Internal;
 
 use Composer\InstalledVersions;
 use Spindle\Remote\Broker;
+use Spindle\Remote\KeyFileException;
+use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
@@ -53,6 +55,20 @@ final class GivenQueue
             return new RedisBroker($address);
         } catch (\ValueError $malformed) {
             throw new UsageException("{$source}: " . lcfirst($malformed->getMessage()));
+        }
+    }
+
+    /**
+     * Those that sign, of the file that SPINDLE_KEY_FILE names.
+     *
+     * @throws UsageException
+     */
+    public static function keys(): Keys
+    {
+        try {
+            return Keys::fromEnvironment();
+        } catch (KeyFileException $failure) {
+            throw new UsageException($failure->getMessage());
         }
     }
 

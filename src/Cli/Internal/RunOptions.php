@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
+use Spindle\Command\CommandCarrier;
+use Spindle\Remote\RemoteCommands;
 use Symfony\Component\Console\Input\InputInterface;
 
 /** What `spindle run` was asked for, checked: nothing has been opened for writing yet. */
@@ -16,6 +18,7 @@ final class RunOptions
      * @param bool        $failedAgain run again what has failed in it
      * @param string|null $results     path
      * @param bool        $strict      end at the first record that is no command
+     * @param CommandCarrier|null $on  what has the jobs run on other machines; null for here
      */
     public function __construct(
         public readonly InputSource $source,
@@ -35,6 +38,7 @@ final class RunOptions
         public readonly bool $failedAgain = false,
         public readonly ?string $results = null,
         public readonly ProgressMode $progress = ProgressMode::None,
+        public readonly ?CommandCarrier $on = null,
     ) {}
 
     /** @throws UsageException when an option, or two of them together, make no sense, or the input can't be opened */
@@ -53,7 +57,7 @@ final class RunOptions
         return new self(
             source: self::source($given, $arguments),
             format: self::format($template, $given->flag('jsonl')),
-            concurrency: Concurrency::parse($given->text('jobs')),
+            concurrency: Concurrency::parse($given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::CONCURRENCY)),
             timeLimit: TimeLimit::parse($given->text('timeout')),
             retries: $given->number('retries', 'a number of further attempts') ?? 0,
             halt: HaltRule::parse($given->text('halt')),
@@ -68,6 +72,7 @@ final class RunOptions
             failedAgain: $given->flag('resume-failed'),
             results: $given->text('results'),
             progress: ProgressMode::parse($given->text('progress')),
+            on: self::elsewhere($given),
         );
     }
 
@@ -75,6 +80,19 @@ final class RunOptions
     public function needsMoment(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->changes() || $this->halt !== null;
+    }
+
+    /** @throws UsageException */
+    private static function elsewhere(GivenOptions $given): ?CommandCarrier
+    {
+        $queue = $given->text('queue');
+        foreach (['broker', 'broker-file'] as $name) {
+            if ($queue === null && $given->text($name) !== null) {
+                throw new UsageException("option --{$name}: jobs run here unless a queue is given as well (--queue NAME)");
+            }
+        }
+
+        return $queue === null ? null : new RemoteCommands(GivenQueue::broker($given), GivenQueue::name('option --queue', $queue), GivenQueue::keys());
     }
 
     /** @param list<string>|null $arguments */

@@ -11,6 +11,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\LauncherException;
+use Spindle\SpindleException;
 
 /**
  * One `spindle run`: makes jobs of the input, hands them to a pool, and keeps what comes of them.
@@ -50,7 +51,7 @@ final class Runner
         $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
-        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger));
+        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger, on: $options->on));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
         $results = $options->results === null ? null : ResultsDirectory::make($options->results);
@@ -102,7 +103,7 @@ final class Runner
     {
         $wanted = $this->options->concurrency->current();
         if ($wanted > $this->capacity) {
-            throw UsageException::option('--jobs', (string) $wanted, "at most {$this->capacity}, for which there are descriptors (ulimit -n)");
+            throw UsageException::option('--jobs', (string) $wanted, "at most {$this->capacity}" . ($this->options->on === null ? ', for which there are descriptors (ulimit -n)' : ''));
         }
         $this->resize($wanted);
     }
@@ -151,8 +152,10 @@ final class Runner
                 $this->slots?->release($job->slot);
                 $this->take($job, $result);
             }
-        } catch (LauncherException|UsageException $failure) {
-            // Of the pool or of the input: what is done is done all the same.
+        } catch (OutputFailedException|OutputClosedException $failure) {
+            throw $failure;
+        } catch (SpindleException $failure) {
+            // Of the pool, the broker or the input: what is done is done all the same.
         }
         foreach ($this->order?->rest() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);

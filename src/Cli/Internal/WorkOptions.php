@@ -7,7 +7,6 @@ namespace Spindle\Cli\Internal;
 use Spindle\Internal\CpuCount;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
-use Spindle\Remote\KeyFileException;
 use Spindle\Remote\Keys;
 use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Console\Input\InputInterface;
@@ -44,7 +43,7 @@ final class WorkOptions
         return new self(
             GivenQueue::name('option --queue', $queue),
             self::unprivileged($given, GivenQueue::broker($given)),
-            self::keys(),
+            GivenQueue::keys(),
             self::workers($given),
             self::agent($given),
             self::admin($given),
@@ -61,16 +60,6 @@ final class WorkOptions
         return $isRoot && !$given->flag('allow-root')
             ? throw new UsageException('this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root')
             : $broker;
-    }
-
-    /** @throws UsageException */
-    private static function keys(): Keys
-    {
-        try {
-            return Keys::fromEnvironment();
-        } catch (KeyFileException $failure) {
-            throw new UsageException($failure->getMessage());
-        }
     }
 
     /** @throws UsageException */

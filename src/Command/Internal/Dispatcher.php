@@ -17,8 +17,8 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
 /**
- * What all runs of a pool share: gives their commands to the launchers, and decides from the frames that come back what
- * follows for each, which is its outcome, another attempt or another launcher.
+ * What all runs of a pool share: gives their commands to the launchers, or to where else they run, and decides from what comes
+ * back what follows for each, which is its outcome, another attempt or another launcher.
  */
 final class Dispatcher
 {
@@ -31,13 +31,23 @@ final class Dispatcher
     /** When so many launchers have died while they ran a command, it is given to no other. */
     private const DEATHS = 3;
 
+    /** @var array<int, self> those that have commands: who waits may be in a fiber to which nothing else leads */
+    private static array $busy = [];
+
     public readonly CaptureStore $store;
 
+    private readonly Place $place;
+
+    /** The place, unless the commands run elsewhere: then none is started. */
     private readonly Launchers $launchers;
+
     private readonly Pauses $pauses;
 
     /** @var array<int, Ticket> over for their launcher, with output that callbacks and streams have not taken yet, by id */
     private array $draining = [];
+
+    /** @var array<int, true> ids of commands whose owners have not been told what became of them */
+    private array $open = [];
 
     /** @var \WeakMap<TicketOwner, true> that may have commands here */
     private \WeakMap $owners;
@@ -79,6 +89,15 @@ final class Dispatcher
                 $weak->get()?->launcherDied($launcher, $how);
             },
         );
+        $this->place = $options->on === null ? $this->launchers : new Elsewhere(
+            $options->on,
+            static function (Ticket $ticket, CommandResult $result) use ($weak): void {
+                $weak->get()?->finish($ticket, $result);
+            },
+            static function (Ticket $ticket, \Throwable $reason) use ($weak): void {
+                $weak->get()?->lost($ticket, $reason);
+            },
+        );
         $this->pauses = new Pauses(static function (Ticket $ticket) use ($weak): void {
             $weak->get()?->tryAgain($ticket);
         });
@@ -92,7 +111,7 @@ final class Dispatcher
     public function open(TicketOwner $owner): int
     {
         $this->owners[$owner] = true;
-        $this->launchers->refresh($this->concurrency);
+        $this->place->refresh($this->concurrency);
 
         return ++$this->lane;
     }
@@ -105,12 +124,12 @@ final class Dispatcher
     /** @return array<string, int> */
     public function figures(): array
     {
-        $running = $this->launchers->running();
+        $running = $this->place->running();
 
         return [
             'in_use' => $running,
             'max' => $this->concurrency,
-            'waiting' => \count($this->launchers->tickets()) - $running + \count($this->pauses->tickets()),
+            'waiting' => \count($this->place->tickets()) - $running + \count($this->pauses->tickets()),
             'finished_total' => $this->finished,
             'failed_total' => $this->failed,
             'retried_total' => $this->retried,
@@ -122,7 +141,9 @@ final class Dispatcher
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
         $ticket = new Ticket($id, $lane, $key, $command, $owner, $this->store);
-        $this->launchers->assign($ticket, $this->concurrency);
+        $this->place->assign($ticket, $this->concurrency);
+        $this->open[$id] = true;
+        self::$busy[spl_object_id($this)] = $this;
 
         return $ticket;
     }
@@ -130,12 +151,12 @@ final class Dispatcher
     /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launchers not taken. */
     public function unsent(): int
     {
-        return $this->launchers->unsent();
+        return $this->place->unsent();
     }
 
     public function flush(): void
     {
-        $this->launchers->flush();
+        $this->place->flush();
     }
 
     /**
@@ -154,7 +175,7 @@ final class Dispatcher
             $ticket->cancelled = true;
             if (!$this->endPause($ticket)) {
                 $ticket->feeder?->stop();
-                $ticket->launcher?->gather(Protocol::frame(Protocol::CANCEL, $ticket->id));
+                $this->place->cancel($ticket);
                 $ticket->discardOutput();
             }
         }
@@ -173,17 +194,14 @@ final class Dispatcher
     {
         $ticket->final = true;
         if (!$this->endPause($ticket)) {
-            $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
+            $this->place->withdraw($ticket);
         }
     }
 
     /** @throws LauncherException when the launcher has not the descriptors for so many */
     public function resize(int $concurrency): void
     {
-        if ($this->launchers->areStarted()) {
-            $this->capacity();
-        }
-        $this->launchers->resize($concurrency);
+        $this->place->resize($concurrency, $this->concurrency);
         $this->concurrency = $concurrency;
     }
 
@@ -194,7 +212,7 @@ final class Dispatcher
      */
     public function capacity(): int
     {
-        return $this->launchers->capacity($this->concurrency);
+        return $this->place->capacity($this->concurrency);
     }
 
     public function cancelAll(): void
@@ -202,14 +220,20 @@ final class Dispatcher
         $this->cancel($this->tickets());
     }
 
-    /** Ends the launchers and with them all commands; their owners are told. */
+    /** Ends all commands, and the launchers; the owners of the commands are told. */
     public function close(): void
     {
         $tickets = $this->tickets();
         $this->pauses->clear();
         $this->draining = [];
-        $this->launchers->close();
+        $this->place->close();
         $this->lose($tickets, LauncherException::closed(...));
+    }
+
+    /** Suspends until what {@see close()} has ended elsewhere has ended. */
+    public function awaitEnd(): void
+    {
+        $this->place->awaitEnd();
     }
 
     /** @return bool whether the command paused; then it is cancelled */
@@ -227,7 +251,7 @@ final class Dispatcher
     /** @return array<int, Ticket> all without an outcome, by id */
     private function tickets(): array
     {
-        return $this->launchers->tickets() + $this->pauses->tickets() + $this->draining;
+        return $this->place->tickets() + $this->pauses->tickets() + $this->draining;
     }
 
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
@@ -283,7 +307,7 @@ final class Dispatcher
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
-        $this->launchers->release($ticket);
+        $this->place->release($ticket);
         if ($ticket->sinks === []) {
             $this->conclude($ticket, $result);
 
@@ -301,8 +325,10 @@ final class Dispatcher
 
     private function conclude(Ticket $ticket, CommandResult $result): void
     {
-        if ($ticket->thrown !== null) {
-            $ticket->owner->lost($ticket, $ticket->thrown);
+        $thrown = $ticket->thrown;
+        if ($thrown !== null) {
+            $this->told($ticket);
+            $ticket->owner->lost($ticket, $thrown);
         } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
             ++$this->retried;
             $delay = $this->retry->delayAfter($ticket->attempts);
@@ -317,8 +343,24 @@ final class Dispatcher
     {
         ++$this->finished;
         $this->failed += (int) !$result->succeeded();
+        $this->told($ticket);
         $ticket->owner->finished($ticket, $result);
         $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
+    }
+
+    private function lost(Ticket $ticket, \Throwable $reason): void
+    {
+        $this->place->release($ticket);
+        $this->told($ticket);
+        $ticket->owner->lost($ticket, $reason);
+    }
+
+    private function told(Ticket $ticket): void
+    {
+        unset($this->open[$ticket->id]);
+        if ($this->open === []) {
+            unset(self::$busy[spl_object_id($this)]);
+        }
     }
 
     private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
@@ -346,9 +388,10 @@ final class Dispatcher
     {
         $ticket->begin();
         try {
-            $this->launchers->assign($ticket, $this->concurrency);
+            $this->place->assign($ticket, $this->concurrency);
             $this->flush();
         } catch (LauncherException $why) {
+            $this->told($ticket);
             $ticket->owner->lost($ticket, $why);
         }
     }
@@ -409,6 +452,7 @@ final class Dispatcher
         foreach ($tickets as $ticket) {
             $ticket->launcher = null;
             $ticket->feeder?->stop();
+            $this->told($ticket);
             $ticket->owner->lost($ticket, $exceptions[spl_object_id($ticket->owner)]);
         }
     }

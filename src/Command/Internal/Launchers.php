@@ -19,7 +19,7 @@ use Spindle\LauncherException;
  * (docs/decisions/0005-several-launchers.md). Each may run its share of the commands. When one has slots to spare and
  * another has commands that wait, these are asked back and move.
  */
-final class Launchers
+final class Launchers implements Place
 {
     /** A launcher for so many commands at once, as long as there are CPUs for more, and so many launchers at most. */
     private const SLOTS = 4;
@@ -112,6 +112,16 @@ final class Launchers
         $launcher->add($ticket);
         $ticket->connect();
         $launcher->gather(Request::run($ticket));
+    }
+
+    public function cancel(Ticket $ticket): void
+    {
+        $ticket->launcher?->gather(Protocol::frame(Protocol::CANCEL, $ticket->id));
+    }
+
+    public function withdraw(Ticket $ticket): void
+    {
+        $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
     }
 
     /** Bytes that are gathered, or sent and not taken yet. */
@@ -219,11 +229,6 @@ final class Launchers
         return array_sum(array_map(static fn(Launcher $launcher): int => min($launcher->share, \count($launcher->tickets)), $this->launchers));
     }
 
-    public function areStarted(): bool
-    {
-        return $this->launchers !== [];
-    }
-
     /**
      * How many commands they have descriptors for together; waits until one has said so.
      *
@@ -247,8 +252,11 @@ final class Launchers
     }
 
     /** @throws LauncherException when they have not the descriptors for so many */
-    public function resize(int $concurrency): void
+    public function resize(int $concurrency, int $before): void
     {
+        if ($this->launchers !== []) {
+            $this->capacity($before);
+        }
         $wanted = max($this->wanted, self::countFor($concurrency));
         if ($this->capacity !== null && $concurrency > $this->capacity * $wanted) {
             throw LauncherException::tooManyAtOnce($concurrency, $this->capacity * $wanted, $this->means);
@@ -274,6 +282,8 @@ final class Launchers
         }
         $this->wake(LauncherException::closed([]));
     }
+
+    public function awaitEnd(): void {}
 
     private static function countFor(int $concurrency): int
     {

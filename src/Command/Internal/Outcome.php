@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
+use Spindle\Command\PortableCommand;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\Protocol;
 
@@ -64,6 +65,23 @@ final class Outcome
         $reason = substr($bytes, $at + 2, $length - 2);
 
         return self::result($ticket, $code, null, false, microtime(true), 0.0, "could not be started: '{$program}': {$reason}");
+    }
+
+    /** From the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
+    public static function carried(Ticket $ticket, string $bytes): CommandResult
+    {
+        /** @var array{int|null, int|null, bool, string|null, float, float, string, string} $outcome */
+        $outcome = unserialize($bytes, ['allowed_classes' => false]);
+        [$code, $signal, $timedOut, $error, $start, $duration, $output, $errors] = $outcome;
+        try {
+            $ticket->stdout->append($output);
+            $ticket->stderr->append($errors);
+        } catch (SpoolException $failed) {
+            $ticket->error = $failed->getMessage();
+        }
+        ++$ticket->attempts;
+
+        return self::result($ticket, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
     /** Of a command without an attempt that runs. */

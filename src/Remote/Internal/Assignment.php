@@ -7,23 +7,39 @@ namespace Spindle\Remote\Internal;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
-/** A job that an agent has, and the means to end it. */
-final class Assignment
+/**
+ * A job that an agent has, and the means to end it.
+ *
+ * It is the cancellation that the pool gets with the task: the pool watches it for as long as the task runs, so that
+ * it knows when that is over, whatever became of the task's items.
+ */
+final class Assignment implements Cancellation
 {
+    /** Seconds that a generator has to come to its next item and end there, once nobody wants that. */
+    private const LEFT = 1.0;
+
     /** Of a task that is a generator: items that were stored. */
     public int $items = 0;
-
-    /** @var (\Closure(): void)|null wakes the one who waits for items to be taken */
-    public ?\Closure $taken = null;
 
     /** Whether it has run for too long. */
     public bool $late = false;
 
     private readonly DeferredCancellation $cancellation;
     private ?string $timer = null;
+    private bool $watched = false;
+
+    /** Whether something was told of its items that nobody has looked at yet, and who waits for that. */
+    private bool $told = false;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $reader = null;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $over = null;
 
     public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body)
     {
@@ -36,17 +52,67 @@ final class Assignment
         return $this->delivery->crashes + $this->delivery->fails + 1;
     }
 
-    public function cancellation(): Cancellation
+    public function subscribe(\Closure $callback): string
     {
-        return $this->cancellation->getCancellation();
+        $this->watched = true;
+
+        return $this->cancellation->getCancellation()->subscribe($callback);
+    }
+
+    public function unsubscribe(string $id): void
+    {
+        $this->watched = false;
+        $this->cancellation->getCancellation()->unsubscribe($id);
+        $this->over?->resume();
+        $this->over = null;
+    }
+
+    public function isRequested(): bool
+    {
+        return $this->cancellation->isCancelled();
+    }
+
+    public function throwIfRequested(): void
+    {
+        $this->cancellation->getCancellation()->throwIfRequested();
+    }
+
+    /** Returns when its task runs no more: one that nobody reads ends by itself, or is ended. */
+    public function awaitOver(): void
+    {
+        if ($this->watched) {
+            $this->over = EventLoop::getSuspension();
+            $timer = EventLoop::delay(self::LEFT, $this->cancel(...));
+            $this->over->suspend();
+            EventLoop::cancel($timer);
+        }
     }
 
     public function cancel(): void
     {
         $this->cancellation->cancel();
-        if ($this->taken !== null) {
-            ($this->taken)();
+        $this->tell();
+    }
+
+    /** Some of its items were taken, or nobody wants more. */
+    public function tell(): void
+    {
+        $this->told = true;
+        $reader = $this->reader;
+        $this->reader = null;
+        $reader?->resume();
+    }
+
+    /** Returns when it is told, or was since this was called last; at the latest after so many seconds. */
+    public function awaitNews(float $seconds): void
+    {
+        if (!$this->told) {
+            $this->reader = EventLoop::getSuspension();
+            $timer = EventLoop::delay($seconds, $this->tell(...));
+            $this->reader->suspend();
+            EventLoop::cancel($timer);
         }
+        $this->told = false;
     }
 
     /** Its task runs now. */

@@ -5,8 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 use Spindle\Remote\Letter;
 use Spindle\Remote\RemoteOptions;
@@ -23,8 +26,12 @@ final class Client
     /** Seconds after which a job without an outcome is looked for, though no letter has come. */
     private const LOOK = 30.0;
 
-    /** The engine is told of so many at once that their outcomes were read. */
+    /** Seconds until that is tried again when there was no answer. */
+    private const LOOK_AGAIN = 0.5;
+
+    /** The engine is told of so many at once that their outcomes were read, or of so many bytes. */
     private const READ = 500;
+    private const READ_SIZE = 4 << 20;
 
     /** @var \WeakMap<Broker, \WeakReference<self>>|null */
     private static ?\WeakMap $clients = null;
@@ -37,8 +44,14 @@ final class Client
     /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
     private array $read = [];
 
+    /** @var array<string, non-empty-list<string>> ids that are to be looked for at once, by queue */
+    private array $attached = [];
+
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
     private array $large = [];
+
+    /** Bytes of the outcomes that were read, of all queues. */
+    private int $readSize = 0;
 
     private int $waiting = 0;
     private int $last = 0;
@@ -50,6 +63,7 @@ final class Client
     private ?\Closure $close = null;
 
     private ?string $keeper = null;
+    private bool $looksAgain = false;
 
     private function __construct(private readonly Broker $broker)
     {
@@ -134,7 +148,10 @@ final class Client
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedWaiter($earlier, $waiter);
         $this->wait($earlier === null ? 1 : 0);
-        EventLoop::queue($this->lookFor(...), $queue, [$id]);
+        $this->attached[$queue][] = $id;
+        if (\count($this->attached[$queue]) === 1) {
+            EventLoop::queue($this->lookForAttached(...), $queue);
+        }
     }
 
     /**
@@ -155,6 +172,18 @@ final class Client
         }
     }
 
+    /** Nobody wants the job any more, unless an agent has it already. Whoever waits is told that it is unknown, or what comes of it. */
+    public function recall(string $queue, string $id): void
+    {
+        try {
+            foreach ($this->broker->recall($queue, [$id]) as $gone) {
+                $this->lost($queue, $gone);
+            }
+        } catch (BrokerException) {
+            // It runs, or not; whoever waits is told its outcome.
+        }
+    }
+
     public function waitAs(string $queue, string $id, Waiter $waiter): void
     {
         if (isset($this->waiters[$queue][$id])) {
@@ -172,9 +201,9 @@ final class Client
     }
 
     /** @return list<string> */
-    public function takeItems(string $queue, string $id, int $from, int $most): array
+    public function takeItems(string $queue, RemoteOptions $options, string $id, int $from, int $most): array
     {
-        return $this->broker->takeItems($queue, $id, $from, $most);
+        return Patience::ask($options->patience, fn(): array => $this->broker->takeItems($queue, $id, $from, $most));
     }
 
     /** Nobody waits for it any more. */
@@ -251,8 +280,10 @@ final class Client
         $this->wait(-1);
         if (str_starts_with($id, $this->mailbox)) {
             $this->read[$queue][] = $id;
-            if (\count($this->read[$queue]) >= self::READ) {
-                $this->forgetRead($queue);
+            $this->readSize += \strlen($frame);
+            if (\count($this->read[$queue]) >= self::READ || $this->readSize >= self::READ_SIZE) {
+                $this->readSize = 0;
+                array_map($this->forgetRead(...), array_keys($this->read));
             }
         }
         $waiter->outcome($id, $frame);
@@ -262,7 +293,7 @@ final class Client
     private function forgetRead(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->read[$queue]];
-        $this->read[$queue] = [];
+        unset($this->read[$queue]);
         EventLoop::queue(static function () use ($broker, $queue, $ids): void {
             try {
                 $broker->forget($queue, $ids);
@@ -289,13 +320,34 @@ final class Client
         }
     }
 
+    private function lookForAttached(string $queue): void
+    {
+        $ids = $this->attached[$queue];
+        unset($this->attached[$queue]);
+        foreach (array_chunk($ids, self::BATCH) as $chunk) {
+            $this->lookFor($queue, $chunk);
+        }
+    }
+
     /** @param list<string> $ids */
     private function lookFor(string $queue, array $ids): void
     {
         try {
             $states = $this->broker->look($queue, $ids, $this->mailbox);
-        } catch (BrokerException) {
-            return; // they are looked for again
+        } catch (BrokerUnavailableException) {
+            $this->lookAgain();
+
+            return;
+        } catch (BrokerRefusedException $refused) {
+            foreach ($ids as $id) {
+                $waiter = $this->waiters[$queue][$id] ?? null;
+                if ($waiter !== null && !(isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id))) {
+                    $this->forget($queue, $id);
+                    $waiter->refused($id, $refused);
+                }
+            }
+
+            return;
         }
         foreach ($states as $id => $state) {
             if (!isset($this->waiters[$queue][$id]) || isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id)) {
@@ -309,13 +361,24 @@ final class Client
         }
     }
 
-    /** While somebody waits the loop goes on. */
+    /** Once for all whose question had no answer: their letters may have been lost with it. */
+    private function lookAgain(): void
+    {
+        if (!$this->looksAgain) {
+            $this->looksAgain = true;
+            WeakTimer::after(self::LOOK_AGAIN, $this, static function (self $client): void {
+                $client->looksAgain = false;
+                $client->look();
+            });
+        }
+    }
+
+    /** While somebody waits the loop goes on, and holds this: who waits may be in a fiber to which nothing else leads. */
     private function wait(int $more): void
     {
         $this->waiting += $more;
         if ($this->waiting > 0 && $this->keeper === null) {
-            $weak = \WeakReference::create($this);
-            $this->keeper = EventLoop::repeat(self::LOOK, static fn() => $weak->get()?->look());
+            $this->keeper = EventLoop::repeat(self::LOOK, $this->look(...));
         } elseif ($this->waiting === 0 && $this->keeper !== null) {
             EventLoop::cancel($this->keeper);
             $this->keeper = null;

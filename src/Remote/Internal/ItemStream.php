@@ -6,7 +6,6 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Remote\JobLostException;
 
 /** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
 final class ItemStream
@@ -21,7 +20,7 @@ final class ItemStream
     private bool $over = false;
 
     private ?string $outcome = null;
-    private bool $lost = false;
+    private ?\Throwable $failure = null;
 
     /** @var Suspension<null>|null */
     private ?Suspension $reader = null;
@@ -57,10 +56,10 @@ final class ItemStream
                     ++$this->taken;
                     yield $key => $item;
                 }
-            } elseif ($this->lost) {
+            } elseif ($this->failure !== null) {
                 $this->over = true;
 
-                throw JobLostException::unknown($this->id, $this->sender->queue);
+                throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $this->over = true;
 
@@ -85,9 +84,9 @@ final class ItemStream
         $this->more();
     }
 
-    public function lost(): void
+    public function fail(\Throwable $failure): void
     {
-        $this->lost = true;
+        $this->failure = $failure;
         $this->wake();
     }
 

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\JobLostException;
+
 /** Tells an {@see ItemStream} what comes for it, as long as somebody holds it. */
 final class ItemWaiter implements Waiter
 {
@@ -22,7 +25,12 @@ final class ItemWaiter implements Waiter
 
     public function unknown(string $id): void
     {
-        $this->stream->get()?->lost();
+        $this->stream->get()?->fail(JobLostException::unknown($id, $this->sender->queue));
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->stream->get()?->fail($refused);
     }
 
     public function items(string $id): void

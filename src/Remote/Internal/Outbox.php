@@ -6,10 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Backoff;
-use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
-use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 
 /** Jobs on their way into a queue. Those that come while a question is under way go with the next one. */
@@ -25,12 +22,8 @@ final class Outbox
     private array $open = [];
 
     private bool $sending = false;
-    private readonly Backoff $backoff;
 
-    public function __construct(private readonly Broker $broker, private readonly string $queue, private readonly string $mailbox)
-    {
-        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
-    }
+    public function __construct(private readonly Broker $broker, private readonly string $queue, private readonly string $mailbox) {}
 
     public function has(string $id): bool
     {
@@ -103,18 +96,6 @@ final class Outbox
     /** @param list<Job> $jobs */
     private function submit(array $jobs, int $limit, float $patience, bool $maybeKnown): int
     {
-        $end = Clock::now() + $patience;
-        for ($attempt = 1;; ++$attempt) {
-            try {
-                return $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown);
-            } catch (BrokerUnavailableException $failure) {
-                $delay = $this->backoff->after($attempt);
-                if (Clock::now() + $delay > $end) {
-                    throw $failure;
-                }
-                $maybeKnown = true;
-                \Amp\delay($delay);
-            }
-        }
+        return Patience::ask($patience, fn(bool $again): int => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
     }
 }

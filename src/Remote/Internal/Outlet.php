@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
-use Revolt\EventLoop;
 use Spindle\Remote\Broker;
 
 /** Stores the items of a task that is a generator, as many ahead as there is room for. */
@@ -15,7 +14,9 @@ final class Outlet
     private const WINDOW = 32;
     private const LOOK = 1.0;
 
+    /** @param \Generator<mixed, mixed, mixed, mixed>|null $items let go when they are not read any more, which tells the task */
     public function __construct(
+        private ?\Generator $items,
         private readonly Broker $broker,
         private readonly string $queue,
         private readonly string $owner,
@@ -24,53 +25,56 @@ final class Outlet
     ) {}
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
-     *
      * @return string what it has returned
      *
-     * @throws CancelledException when nobody wants more
+     * @throws CancelledException when nobody wants more, and the task runs no more
      */
-    public function send(\Generator $items): string
+    public function send(): string
+    {
+        try {
+            return $this->sendAll();
+        } finally {
+            $this->items = null;
+            $this->job->awaitOver();
+        }
+    }
+
+    private function sendAll(): string
     {
         $untaken = $this->put([]);
-        foreach ($items as $item) {
+        foreach ($this->items ?? [] as $item) {
             $untaken = $this->put([$this->verdicts->item($this->job->delivery, $this->job->items, \is_string($item) ? $item : '')]);
             while ($untaken >= self::WINDOW) {
-                $this->wait();
+                $this->job->awaitNews(self::LOOK);
                 $untaken = $this->put([]);
             }
         }
-        $result = $items->getReturn();
+        $result = $this->items?->getReturn();
 
         return \is_string($result) ? $result : '';
     }
 
     /**
-     * @param list<string> $frames
+     * An engine that is not available is waited for, as long as the lease lasts.
+     *
+     * @param list<string> $frames none to say once more that there are items: the letter that said so may have been lost
      *
      * @return int how many are untaken
      */
     private function put(array $frames): int
     {
-        $untaken = $this->broker->putItems($this->queue, $this->owner, $this->job->delivery->id, $this->job->delivery->number, $this->job->items, $frames);
-        $this->job->cancellation()->throwIfRequested();
+        $first = $frames === [] ? 0 : $this->job->items;
+        $untaken = Patience::ask(\INF, function () use ($first, $frames): ?int {
+            $this->job->throwIfRequested();
+
+            return $this->broker->putItems($this->queue, $this->owner, $this->job->delivery->id, $this->job->delivery->number, $first, $frames);
+        });
+        $this->job->throwIfRequested();
         if ($untaken === null) {
             throw new CancelledException();
         }
         $this->job->items += \count($frames);
 
         return $untaken;
-    }
-
-    private function wait(): void
-    {
-        $suspension = EventLoop::getSuspension();
-        $timer = EventLoop::delay(self::LOOK, $suspension->resume(...));
-        $this->job->taken = static function () use ($suspension, $timer): void {
-            EventLoop::cancel($timer);
-            $suspension->resume();
-        };
-        $suspension->suspend();
-        $this->job->taken = null;
     }
 }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\PortableTask;
 
@@ -45,6 +46,8 @@ final class RemoteMap implements Waiter
     private bool $exhausted = false;
     private bool $left = false;
     private ?\Throwable $failure = null;
+
+    private ?BrokerRefusedException $refused = null;
 
     /** What is thrown at once. */
     private ?\Throwable $aborted = null;
@@ -86,7 +89,7 @@ final class RemoteMap implements Waiter
                     yield from self::once($key, $outcome);
                     yield from []; // lets go of what was yielded: a stream that nobody reads ends its task then
                 } else {
-                    yield $key => $this->sender->result($id, $outcome ?? throw JobLostException::unknown($id, $this->sender->queue), $key);
+                    yield $key => $this->sender->result($id, $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue), $key);
                 }
                 $cancellation?->throwIfRequested();
             }
@@ -123,6 +126,12 @@ final class RemoteMap implements Waiter
 
     public function unknown(string $id): void
     {
+        $this->settle($id, null);
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->refused ??= $refused;
         $this->settle($id, null);
     }
 

@@ -16,7 +16,7 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/** Makes jobs of tasks for one queue, and results of outcomes. */
+/** Makes jobs of tasks and commands for one queue, and results of outcomes. */
 final class Sender
 {
     public function __construct(
@@ -36,7 +36,7 @@ final class Sender
     /** @throws PayloadTooLargeException */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealed($this->client->id(), $head, $argument, '', 0.0);
+        return $this->sealed($this->client->id(), TaskBody::withArgument($head, $argument), '', 0.0);
     }
 
     /**
@@ -46,11 +46,31 @@ final class Sender
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
     {
-        if ($this->client->dispatch($this->queue, $this->options, $this->sealed($id, $this->head($code), null, $key, $delay)) === 0) {
+        if ($this->client->dispatch($this->queue, $this->options, $this->sealed($id, TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
         return $id;
+    }
+
+    /**
+     * @param string $code of {@see \Spindle\Command\PortableCommand}
+     *
+     * @throws PayloadTooLargeException
+     */
+    public function commandJob(#[\SensitiveParameter] string $code): Job
+    {
+        return $this->sealed($this->client->id(), TaskBody::command($this->head($code)), '', 0.0);
+    }
+
+    /**
+     * @return int 0 when the queue is full
+     *
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function send(Job $job, Waiter $waiter): int
+    {
+        return $this->client->submit($this->queue, $this->options, [$job], $waiter);
     }
 
     /** @return Future<mixed> */
@@ -99,6 +119,18 @@ final class Sender
         $this->client->withdraw($this->queue, $ids);
     }
 
+    /** Nobody wants the job any more, unless an agent has it already. */
+    public function recall(string $id): void
+    {
+        $this->client->recall($this->queue, $id);
+    }
+
+    /** Nobody waits for the job any more. */
+    public function forget(string $id): void
+    {
+        $this->client->forget($this->queue, $id);
+    }
+
     /** From now on another one is told what becomes of the job. */
     public function waitAs(string $id, Waiter $waiter): void
     {
@@ -113,7 +145,7 @@ final class Sender
     /** @return list<string> frames */
     public function takeItems(string $id, int $from, int $most): array
     {
-        return $this->client->takeItems($this->queue, $id, $from, $most);
+        return $this->client->takeItems($this->queue, $this->options, $id, $from, $most);
     }
 
     /**
@@ -158,9 +190,8 @@ final class Sender
     }
 
     /** @throws PayloadTooLargeException */
-    private function sealed(string $id, string $head, ?string $argument, string $key, float $delay): Job
+    private function sealed(string $id, #[\SensitiveParameter] string $body, string $key, float $delay): Job
     {
-        $body = TaskBody::withArgument($head, $argument);
         if (\strlen($body) > $this->options->maxPayload) {
             throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
         }

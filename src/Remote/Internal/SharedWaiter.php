@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Remote\BrokerRefusedException;
+
 /** Several that wait for the same job. */
 final class SharedWaiter implements Waiter
 {
@@ -24,6 +26,12 @@ final class SharedWaiter implements Waiter
     {
         $this->first->unknown($id);
         $this->second->unknown($id);
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->first->refused($id, $refused);
+        $this->second->refused($id, $refused);
     }
 
     /** Only one can have the items: the first. */

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Remote\BrokerRefusedException;
+
 /** A task of its own whose generator has items to come: it can be cancelled until they have. */
 final class StreamedSubmission implements Waiter
 {
@@ -24,6 +26,12 @@ final class StreamedSubmission implements Waiter
     {
         $this->submission->end();
         $this->items->unknown($id);
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->submission->end();
+        $this->items->refused($id, $refused);
     }
 
     public function items(string $id): void

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
 /** A task of its own, and the future that waits for its outcome. */
@@ -69,6 +70,12 @@ final class Submission implements Waiter
     public function unknown(string $id): void
     {
         $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->sender->queue));
+        $this->end();
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->deferred?->error($this->cancelled ?? $refused);
         $this->end();
     }
 

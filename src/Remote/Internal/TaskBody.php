@@ -4,16 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Command\PortableCommand;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Worker\PortableTask;
 
-/** The body of a job's frame: what an agent has to know, and the task, which it hands on as bytes. */
+/** The body of a job's frame: what an agent has to know, and the task, which it hands on as bytes, or the command. */
 final class TaskBody
 {
     private const HEAD = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const SIZE = 48;
 
-    private const WITH_ARGUMENT = 1;
+    /** What follows the code. */
+    private const NOTHING = 0;
+    private const ARGUMENT = 1;
+    private const COMMAND = 2; // nothing, and the code is no task's
 
     /** @param float|null $timeout seconds that it may run */
     public function __construct(
@@ -21,6 +25,7 @@ final class TaskBody
         public readonly ?float $timeout,
         private readonly string $code,
         private readonly ?string $argument,
+        private readonly bool $isCommand,
     ) {}
 
     /** What is the same for all tasks of a map. */
@@ -31,7 +36,12 @@ final class TaskBody
 
     public static function withArgument(string $head, ?string $argument): string
     {
-        return $argument === null ? "{$head}\0" : $head . \chr(self::WITH_ARGUMENT) . $argument;
+        return $argument === null ? $head . \chr(self::NOTHING) : $head . \chr(self::ARGUMENT) . $argument;
+    }
+
+    public static function command(#[\SensitiveParameter] string $head): string
+    {
+        return $head . \chr(self::COMMAND);
     }
 
     public static function read(string $body): self
@@ -44,8 +54,19 @@ final class TaskBody
             new JobRetryPolicy($head['tries'], $head['crashes'], $head['delay'], $head['factor'], $head['maxDelay'], $head['jitter']),
             $head['timeout'] > 0 ? $head['timeout'] : null,
             substr($body, self::SIZE, $head['size']),
-            $body[$end] === "\0" ? null : substr($body, $end + 1),
+            \ord($body[$end]) === self::ARGUMENT ? substr($body, $end + 1) : null,
+            \ord($body[$end]) === self::COMMAND,
         );
+    }
+
+    public function isCommand(): bool
+    {
+        return $this->isCommand;
+    }
+
+    public function asCommand(): PortableCommand
+    {
+        return PortableCommand::decode($this->code);
     }
 
     public function task(int $attempt, string $idempotencyKey): PortableTask

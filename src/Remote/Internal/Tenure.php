@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\Cancellation;
+use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
+use Spindle\LauncherException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
@@ -19,6 +21,7 @@ use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\Letter;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\WorkerCrashedException;
 
 /**
  * An agent's work under one lease, and one name: what it claims, what becomes of it, and that the lease is renewed. It ends when the agent is told
@@ -140,10 +143,7 @@ final class Tenure
             }
         }
         foreach ($letter->taken as $id) {
-            $taken = ($this->jobs[$id] ?? null)?->taken;
-            if ($taken !== null) {
-                $taken();
-            }
+            ($this->jobs[$id] ?? null)?->tell();
         }
     }
 
@@ -175,7 +175,7 @@ final class Tenure
 
     private function beat(): void
     {
-        if (Clock::now() > $this->leaseEnds - $this->options->margin) {
+        if ($this->isLate()) {
             $this->abandon(LeaseLostException::of($this->owner));
 
             return;
@@ -185,7 +185,8 @@ final class Tenure
         $rate = $this->settled / $this->options->beat;
         $this->settled = 0;
         $this->capacity = (int) max($this->workers, min(self::MOST, $rate * self::CLAIMED));
-        foreach (\array_slice($this->waiting, $this->capacity, null, true) as $job) { // others may be free for them
+        $running = \count($this->jobs) - \count($this->waiting);
+        foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) { // others may be free for them
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
         try {
@@ -202,6 +203,11 @@ final class Tenure
         } catch (\Throwable $failure) {
             $this->abandon($failure);
         }
+    }
+
+    private function isLate(): bool
+    {
+        return Clock::now() > $this->leaseEnds - $this->options->margin;
     }
 
     private function renew(bool $joins): void
@@ -266,7 +272,7 @@ final class Tenure
         }
     }
 
-    /** An answer is missing: what it gave is asked for. */
+    /** An answer is missing: what it gave is asked for until there is one, for nobody would run that as long as the lease is renewed. */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
         $this->logger->warning($failure->getMessage());
@@ -275,8 +281,10 @@ final class Tenure
         try {
             $known = [...array_map(strval(...), array_keys($this->jobs)), ...array_map(static fn(Settlement $settlement): string => $settlement->id, $this->settlements)];
             $this->take($this->broker->held($this->queue, $this->owner, $known));
-        } catch (BrokerUnavailableException) {
-            // It is asked again.
+        } catch (BrokerUnavailableException $again) {
+            if ($this->failure === null) {
+                $this->recover($again, $failures + 1);
+            }
         }
     }
 
@@ -304,29 +312,39 @@ final class Tenure
         $this->hand();
     }
 
-    /** Gives the pool what it can do soon. */
+    /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
     private function hand(): void
     {
+        if ($this->isLate()) {
+            return; // the next beat ends it all
+        }
         $depth = max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
         foreach ($this->waiting as $id => $job) {
             if (\count($this->jobs) - \count($this->waiting) >= $depth) {
                 return;
             }
             unset($this->waiting[$id]);
-            $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job->cancellation())
-                ->map(fn(mixed $outcome) => $this->ended($job, $outcome))
+            $this->start($job)
                 ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
                 ->ignore();
         }
     }
 
+    /** @return Future<mixed> */
+    private function start(Assignment $job): Future
+    {
+        return $job->body->isCommand()
+            ? \Amp\async(fn() => $this->settle($job, $this->verdicts->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job))))
+            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job)->map(fn(mixed $outcome) => $this->ended($job, $outcome));
+    }
+
     private function ended(Assignment $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            EventLoop::queue(function () use ($job, $outcome): void {
-                $outlet = new Outlet($this->broker, $this->queue, $this->owner, $job, $this->verdicts);
+            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts);
+            EventLoop::queue(function () use ($job, $outlet): void {
                 try {
-                    $this->settle($job, $this->verdicts->returned($job, $outlet->send($outcome)));
+                    $this->settle($job, $this->verdicts->returned($job, $outlet->send()));
                 } catch (\Throwable $failure) {
                     $this->failed($job, $failure);
                 }
@@ -339,6 +357,7 @@ final class Tenure
 
     private function failed(Assignment $job, \Throwable $failure): void
     {
+        $this->workshop->counters['crashed_total'] += (int) ($failure instanceof WorkerCrashedException || $failure instanceof LauncherException);
         $verdict = $this->verdicts->failed($job, $failure);
         if ($verdict !== null) {
             $this->settle($job, $verdict);

@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
+use Spindle\Command\CommandResult;
+use Spindle\Command\PortableCommand;
+use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Keys;
 use Spindle\Remote\NoRetry;
@@ -42,12 +45,7 @@ final class Verdicts
 
         return match (true) {
             $delivery->cancelled => $this->cancelled($delivery),
-            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->dead(
-                $job,
-                $job->attempt() - 1,
-                PortableOutcome::failed(WorkerCrashedException::died(null, null, self::LOST, false, '', 0, $job->attempt() - 1, null), null),
-                self::LOST,
-            ),
+            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->lost($job, $job->attempt() - 1, self::LOST),
             default => null,
         };
     }
@@ -74,7 +72,7 @@ final class Verdicts
             return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, \strlen($outcome), $this->maxResult));
         }
         if (PortableOutcome::isSuccess($outcome)) {
-            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
+            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $outcome));
         }
         $thrown = PortableOutcome::thrown($outcome);
 
@@ -86,6 +84,16 @@ final class Verdicts
         );
     }
 
+    /** Of a command that has a result, good or bad. */
+    public function ran(Assignment $job, CommandResult $result): Settlement
+    {
+        return $this->settlement(
+            $job->delivery,
+            $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
+            outcome: Outcomes::ofCommand($job->attempt(), PortableCommand::outcome($result, $this->maxResult)),
+        );
+    }
+
     /** @return Settlement|null null for a failure that is not the task's */
     public function failed(Assignment $job, \Throwable $failure): ?Settlement
     {
@@ -93,8 +101,12 @@ final class Verdicts
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
             $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
-            $failure instanceof WorkerCrashedException => $job->items === 0 && $job->delivery->crashes + 1 < $job->body->policy->crashes
-                ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes + 1, $job->delivery->fails)
+            $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost($job, $job->attempt(), $failure->getMessage()),
+            $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)
+                ? $this->crashed($job)
+                : $this->lost($job, $job->attempt(), $failure->getMessage()),
+            $failure instanceof WorkerCrashedException => $this->mayCrashAgain($job)
+                ? $this->crashed($job)
                 : $this->dead($job, $job->attempt(), PortableOutcome::failed($failure, null), $failure->getMessage()),
             default => null,
         };
@@ -116,6 +128,23 @@ final class Verdicts
         return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
     }
 
+    private function mayCrashAgain(Assignment $job): bool
+    {
+        return $job->items === 0 && $job->delivery->crashes + 1 < $job->body->policy->crashes;
+    }
+
+    private function crashed(Assignment $job): Settlement
+    {
+        return $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes + 1, $job->delivery->fails);
+    }
+
+    private function lost(Assignment $job, int $attempts, string $why): Settlement
+    {
+        return $job->body->isCommand()
+            ? $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofCommand($attempts, PortableCommand::lost($why)), why: $this->why($why, $attempts))
+            : $this->dead($job, $attempts, PortableOutcome::failed(WorkerCrashedException::died(null, null, $why, false, '', 0, $attempts, null), null), $why);
+    }
+
     private function tooLarge(Assignment $job, ResultTooLargeException $tooLarge): Settlement
     {
         return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::refused($tooLarge), why: $this->why($tooLarge->getMessage(), $job->attempt()));
@@ -132,7 +161,7 @@ final class Verdicts
 
     private function dead(Assignment $job, int $attempts, string $outcome, string $why): Settlement
     {
-        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $job->items, $outcome), why: $this->why($why, $attempts));
+        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $outcome), why: $this->why($why, $attempts));
     }
 
     private function why(string $why, int $attempts): string

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Remote\BrokerRefusedException;
+
 /** Who waits for the outcomes of jobs. */
 interface Waiter
 {
@@ -19,6 +21,9 @@ interface Waiter
 
     /** The broker knows nothing of the job, and nothing more comes for it. */
     public function unknown(string $id): void;
+
+    /** The engine refuses to tell what becomes of the job, and nothing more comes for it. */
+    public function refused(string $id, BrokerRefusedException $refused): void;
 
     /** The job's outcome is a sequence, and there are items of it. */
     public function items(string $id): void;

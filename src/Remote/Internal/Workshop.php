@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
 use Spindle\Worker\Executor;
 use Spindle\Worker\WorkerPool;
 
-/** What an agent has tasks run by, through all its leases, and what was counted. */
+/** What an agent has tasks and commands run by, through all its leases, and what was counted. */
 final class Workshop
 {
     /** @var array<string, int> */
@@ -17,9 +19,14 @@ final class Workshop
     public ?\Closure $onReport = null;
 
     private ?Executor $pool = null;
+    private ?CommandPool $commands = null;
 
-    /** @param \Closure(\Closure(mixed): void): Executor $make */
-    public function __construct(private readonly \Closure $make) {}
+    /**
+     * @param \Closure(\Closure(mixed): void): Executor $make
+     * @param int                                        $workers commands at once
+     * @param float                                      $grace   seconds that a command has to end
+     */
+    public function __construct(private readonly \Closure $make, private readonly int $workers, private readonly float $grace) {}
 
     public function pool(): Executor
     {
@@ -30,6 +37,12 @@ final class Workshop
         });
     }
 
+    /** A launcher is started with the first command. */
+    public function commands(): CommandPool
+    {
+        return $this->commands ??= new CommandPool($this->workers, 0, new CommandPoolOptions(grace: $this->grace, redispatch: true));
+    }
+
     /** The next task gets a new pool; the old one ends when its tasks have. */
     public function renew(): void
     {
@@ -38,6 +51,8 @@ final class Workshop
 
     public function close(): void
     {
+        $this->commands?->close();
+        $this->commands = null;
         $pool = $this->pool;
         $this->pool = null;
         if ($pool instanceof WorkerPool) {

@@ -39,6 +39,24 @@ final class RemoteExecutorTest extends ExecutorContract
         self::assertUsable($executor);
     }
 
+    /** It ends at its next item, in the worker that goes on with other tasks. */
+    public function testAGeneratorThatIsLeftCostsNoWorker(): void
+    {
+        $executor = $this->executor();
+        $workers = [];
+        for ($i = 0; $i < 10; ++$i) {
+            $workers[] = $executor->submit(static fn(): int => (int) getmypid())->await();
+            $executor->submit(static function (): \Generator {
+                while (true) {
+                    yield;
+                }
+            });
+            EventLoop::run();
+        }
+
+        self::assertLessThanOrEqual(2, \count(array_unique($workers)));
+    }
+
     /** Those that wait in the pool, in the engine and here. */
     protected function itemsAhead(): int
     {

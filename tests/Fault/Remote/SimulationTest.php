@@ -25,9 +25,6 @@ final class SimulationTest extends TestCase
 
     public function testEachJobHasOneOutcomeWhateverDies(): void
     {
-        if (getenv('SPINDLE_TEST_FULL') === false) {
-            self::markTestSkipped('It takes many minutes; ./test --full');
-        }
         $jobs = Scale::of(2_000_000);
         /** @var array{results: int, failures: int, faults: list<string>, runs: int, seconds: float, figures: array<string, int>} $seen */
         $seen = Host::call(Program::class . '::run', [Scale::seed(), Scale::of(1000), $jobs], timeout: $this->deadline());

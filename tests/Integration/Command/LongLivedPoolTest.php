@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Command;
 
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -25,6 +26,8 @@ use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+
+use function Amp\Future\awaitAll;
 
 /** What changes around a pool while it lives. */
 final class LongLivedPoolTest extends TestCase
@@ -200,7 +203,9 @@ final class LongLivedPoolTest extends TestCase
 
         self::assertSame(200, $run->await());
         $long->cancel();
-        array_map(static fn(Future $execution) => $execution->ignore(), $executions);
+        [$ended, $done] = awaitAll($executions);
+        self::assertContainsOnlyInstancesOf(CancelledException::class, $ended);
+        self::assertCount(4, $done);
     }
 
     #[DataProvider('movable')]

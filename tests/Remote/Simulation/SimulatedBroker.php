@@ -86,6 +86,11 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->withdraw($queue, $ids));
     }
 
+    public function recall(string $queue, array $ids): array
+    {
+        return $this->ask(fn(): array => $this->broker->recall($queue, $ids));
+    }
+
     public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure
     {
         return $this->broker->openMailbox($mailbox, $letter, $open);

@@ -30,6 +30,9 @@ final class Engine
     /** @var Future<Link>|null while it is being connected */
     private ?Future $opening = null;
 
+    /** @var array<int, Mailbox> those that were not tried yet, or are refused */
+    private array $doubted = [];
+
     public function __construct(
         public readonly Address $address,
         private readonly ?ClientTlsContext $tls,
@@ -42,6 +45,17 @@ final class Engine
         $this->link();
 
         return $this->tier ?? throw new \LogicException('It is known when there is a connection');
+    }
+
+    /** Nothing is asked before this mailbox is open. */
+    public function doubt(Mailbox $mailbox): void
+    {
+        $this->doubted[spl_object_id($mailbox)] = $mailbox;
+    }
+
+    public function trust(Mailbox $mailbox): void
+    {
+        unset($this->doubted[spl_object_id($mailbox)]);
     }
 
     /**
@@ -66,6 +80,9 @@ final class Engine
         [$source, $hash] = self::scripts()[$script];
         $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
         $link = $this->link();
+        foreach ($this->doubted as $mailbox) {
+            $mailbox->check();
+        }
         try {
             try {
                 $answer = $link->call('EVALSHA', [$hash, ...$rest]);

@@ -7,8 +7,19 @@ namespace Spindle\Remote\Internal\Redis;
 /** The engine has answered a command with an error. */
 final class EngineError extends \RuntimeException
 {
-    /** Errors that pass: the engine starts, is being replaced, or has no room; to ask again later may help. */
-    private const PASSING = ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY', 'OOM', 'MISCONF', 'NOREPLICAS', 'UNBLOCKED'];
+    /** Errors that pass: the engine starts, is being replaced, or has no room; to ask again later may help. In words, where the engine's own don't say it. */
+    private const PASSING = [
+        'LOADING' => null,
+        'READONLY' => 'it is a replica, which takes nothing in',
+        'MASTERDOWN' => null,
+        'CLUSTERDOWN' => null,
+        'TRYAGAIN' => null,
+        'BUSY' => null,
+        'OOM' => 'its memory is full: have more agents work, or raise its maxmemory',
+        'MISCONF' => 'it can\'t write to its disk: make room there',
+        'NOREPLICAS' => null,
+        'UNBLOCKED' => null,
+    ];
 
     /** Its first word, such as NOAUTH. */
     public readonly string $kind;
@@ -21,6 +32,14 @@ final class EngineError extends \RuntimeException
 
     public function passes(): bool
     {
-        return \in_array($this->kind, self::PASSING, true);
+        return \array_key_exists($this->kind, self::PASSING);
+    }
+
+    /** What there is to know, in words. */
+    public function explanation(): string
+    {
+        $words = self::PASSING[$this->kind] ?? null;
+
+        return $words === null ? $this->getMessage() : "{$words} ({$this->getMessage()})";
     }
 }

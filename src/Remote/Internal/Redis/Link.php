@@ -18,6 +18,7 @@ use Predis\Connection\StreamConnection;
 use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -30,6 +31,9 @@ final class Link
 {
     /** Seconds between two looks at whether an answer is late. */
     private const LOOK = 0.5;
+
+    /** @var array<int, self> those of which an answer is awaited: who waits may be in a fiber to which nothing else leads */
+    private static array $busy = [];
 
     /** @var \SplQueue<array{Suspension<mixed>, float}> who waits for an answer, and until when */
     private \SplQueue $waiting;
@@ -70,6 +74,7 @@ final class Link
     public static function open(Address $address, ?ClientTlsContext $tls, float $timeout): self
     {
         $deadline = new TimeoutCancellation($timeout);
+        $late = 'no connection';
         try {
             $context = (new ConnectContext())->withTcpNoDelay();
             if ($address->tls) {
@@ -80,14 +85,15 @@ final class Link
                 throw new \LogicException('A socket of the system is a resource');
             }
             if ($address->tls) {
+                $late = 'no answer to TLS, for which there is a port of its own,';
                 $socket->setupTls($deadline);
             }
         } catch (TlsException $failure) {
-            throw BrokerRefusedException::at((string) $address, "TLS fails: {$failure->getMessage()}", 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
+            throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
         } catch (ConnectException $failure) {
             throw BrokerUnavailableException::at((string) $address, $failure->getMessage(), $failure);
         } catch (CancelledException $failure) {
-            throw BrokerUnavailableException::at((string) $address, "no connection within {$timeout} seconds", $failure);
+            throw BrokerUnavailableException::at((string) $address, "{$late} within {$timeout} seconds", $failure);
         }
         $resource = $socket->getResource();
         if (!\is_resource($resource)) {
@@ -104,11 +110,15 @@ final class Link
     /** @throws BrokerException also when the engine answers with an error that has to do with the connection */
     public function introduce(): void
     {
-        if ($this->address->password !== null) {
-            $this->call('AUTH', $this->address->user === null ? [$this->address->password] : [$this->address->user, $this->address->password]);
-        }
-        if ($this->address->database !== 0) {
-            $this->call('SELECT', [(string) $this->address->database]);
+        try {
+            if ($this->address->password !== null) {
+                $this->call('AUTH', $this->address->user === null ? [$this->address->password] : [$this->address->user, $this->address->password]);
+            }
+            if ($this->address->database !== 0) {
+                $this->call('SELECT', [(string) $this->address->database]);
+            }
+        } catch (EngineError $error) {
+            throw BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the user or the number of the database in its address', $error);
         }
     }
 
@@ -134,8 +144,9 @@ final class Link
         $suspension = EventLoop::getSuspension();
         if ($this->waiting->isEmpty()) {
             EventLoop::enable($this->watchdog);
+            self::$busy[spl_object_id($this)] = $this;
         }
-        $this->waiting->enqueue([$suspension, microtime(true) + $this->timeout]);
+        $this->waiting->enqueue([$suspension, Clock::now() + $this->timeout]);
         $this->stream->keepLoop(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->readOn();
@@ -165,6 +176,7 @@ final class Link
             return;
         }
         $this->broken = $reason;
+        unset(self::$busy[spl_object_id($this)]);
         EventLoop::cancel($this->watchdog);
         $this->stream->fail($reason);
         $this->socket->close();
@@ -204,6 +216,7 @@ final class Link
                 if ($this->waiting->isEmpty() && $this->broken === null) {
                     EventLoop::disable($this->watchdog);
                     $this->stream->keepLoop(false);
+                    unset(self::$busy[spl_object_id($this)]);
                 }
                 $suspension->resume($answer);
             }
@@ -211,15 +224,15 @@ final class Link
         } catch (\RuntimeException) {
             $this->reading = false;
             $this->close($this->stream->failure());
-        } catch (\Throwable $malformed) {
+        } catch (\Throwable) {
             $this->reading = false;
-            $this->close("it does not speak the protocol of Redis: {$malformed->getMessage()}");
+            $this->close('it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
         }
     }
 
     private function look(): void
     {
-        if (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < microtime(true)) {
+        if (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
             $this->close("no answer within {$this->timeout} seconds");
         }
     }
@@ -233,7 +246,7 @@ final class Link
                 => BrokerRefusedException::at($where, "it does not accept who asks ({$error->getMessage()})", 'put the user and the password into SPINDLE_BROKER, as redis://user:password@host', $error),
             $error->kind === 'NOPERM' || str_contains($error->getMessage(), 'The user executing the script ') || str_contains($error->getMessage(), 'ACL failure in script')
                 => BrokerRefusedException::at($where, $error->getMessage(), 'give the user the commands and keys that docs/reference/remote.md lists', $error),
-            $error->passes() => BrokerUnavailableException::at($where, $error->getMessage(), $error),
+            $error->passes() => BrokerUnavailableException::at($where, $error->explanation(), $error),
             default => $error,
         };
     }

@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
+use Amp\DeferredFuture;
 use Revolt\EventLoop;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
-use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Letter;
 
 /** A channel that is listened to, again and again until it is closed. */
@@ -17,11 +18,19 @@ final class Mailbox
     /** Seconds between two questions whether the engine is still there. */
     private const PING = 5.0;
 
+    /** Seconds until an engine that refuses is asked again. */
+    private const REFUSED = 30.0;
+
     private ?Link $link = null;
     private bool $closed = false;
     private int $failures = 0;
     private readonly Backoff $backoff;
     private readonly string $pinger;
+
+    /** @var DeferredFuture<null>|null until it was tried once */
+    private ?DeferredFuture $first;
+
+    private ?BrokerRefusedException $refused = null;
 
     /**
      * @param \Closure(Letter): void $letter
@@ -34,13 +43,29 @@ final class Mailbox
         private readonly \Closure $open,
     ) {
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $this->first = new DeferredFuture();
+        $this->engine->doubt($this);
         $this->pinger = EventLoop::unreference(EventLoop::repeat(self::PING, $this->ping(...)));
         EventLoop::queue($this->subscribe(...));
+    }
+
+    /**
+     * Returns when it is open, or nobody was reached: what comes of jobs is told there, so that without it nothing is to be asked.
+     *
+     * @throws BrokerRefusedException
+     */
+    public function check(): void
+    {
+        $this->first?->getFuture()->await();
+        if ($this->refused !== null) {
+            throw $this->refused;
+        }
     }
 
     public function close(): void
     {
         $this->closed = true;
+        $this->tried(null);
         EventLoop::cancel($this->pinger);
         $link = $this->link;
         $this->link = null;
@@ -55,12 +80,14 @@ final class Mailbox
         try {
             $link = $this->engine->open();
             $link->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
-        } catch (BrokerUnavailableException) {
-            $this->later(); // who asks for something else is told why
+        } catch (BrokerRefusedException $refused) {
+            $this->tried($refused);
+            $this->later(self::REFUSED);
 
             return;
-        } catch (BrokerException|EngineError $refused) {
-            EventLoop::queue(static fn() => throw $refused); // to ask again does not help, and nobody else may be told
+        } catch (BrokerException|EngineError) {
+            $this->tried(null); // who asks for something else is told why
+            $this->later($this->backoff->after(++$this->failures));
 
             return;
         }
@@ -71,6 +98,7 @@ final class Mailbox
         }
         $this->link = $link;
         $this->failures = 0;
+        $this->tried(null);
         $link->listen($this->heard(...));
         ($this->open)();
     }
@@ -89,13 +117,22 @@ final class Mailbox
             }
         } elseif ($message === null && $this->link !== null) {
             $this->link = null;
-            $this->later();
+            $this->later($this->backoff->after(++$this->failures));
         }
     }
 
-    private function later(): void
+    private function tried(?BrokerRefusedException $refused): void
     {
-        WeakTimer::after($this->backoff->after(++$this->failures), $this, static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)));
+        $this->refused = $refused;
+        $refused === null ? $this->engine->trust($this) : $this->engine->doubt($this);
+        $first = $this->first;
+        $this->first = null;
+        $first?->complete();
+    }
+
+    private function later(float $seconds): void
+    {
+        WeakTimer::after($seconds, $this, static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)));
     }
 
     private function ping(): void

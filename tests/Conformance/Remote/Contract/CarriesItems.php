@@ -111,6 +111,16 @@ trait CarriesItems
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'unheard-of', 0, 10));
     }
 
+    public function testWhoseLeaseHasEndedStoresNothing(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a', self::SHORT));
+        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+
+        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']));
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+    }
+
     public function testItemsThatNobodyWantsAreNotStored(): void
     {
         $this->streamed();

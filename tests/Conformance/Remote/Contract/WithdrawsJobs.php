@@ -73,6 +73,21 @@ trait WithdrawsJobs
         self::assertSame('cancelled', $this->outcome('job'));
     }
 
+    public function testAJobThatIsRecalledIsGoneUnlessSomebodyHasIt(): void
+    {
+        $post = $this->post('a');
+        $this->submit('claimed');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->submit('waiting', new Job('delayed', 'frame', delay: 60.0));
+
+        self::assertSame(['waiting', 'delayed', 'unheard-of'], $this->broker()->recall($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']));
+        self::assertSame([false, null], [$this->outcome('waiting'), $this->outcome('claimed')]);
+        $this->end('a', $delivery);
+        self::assertSame('outcome', $this->outcome('claimed'));
+        self::assertSame([], $post->unwanted);
+        self::assertSame(2, $this->figure('cancelled_total'));
+    }
+
     public function testAJobThatIsDoneAllTheSameHasItsOutcome(): void
     {
         $this->submit('job');

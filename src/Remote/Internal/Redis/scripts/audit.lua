@@ -73,11 +73,8 @@ if step == 'jobs' then
     if record then
       record = cmsgpack.unpack(record)
       if not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
-        record[2] = record[2] + 1
-        if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
         drop({[record[8]] = {record[9]}})
-        call('HDEL', RUNNING, id)
-        ready = ready + requeue(id, record, 0) + unlock(record[5], id)
+        ready = ready + lose(id, record)
         count('repaired', 1)
       end
     elseif call('SISMEMBER', AUDIT, id) == 0 and not call('ZSCORE', P .. 'delayed', id) then

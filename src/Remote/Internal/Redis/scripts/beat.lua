@@ -19,10 +19,7 @@ for _, other in ipairs(dead) do
       local record = id and call('HGET', RUNNING, id)
       record = record and cmsgpack.unpack(record)
       if record and record[7] == other then
-        record[2] = record[2] + 1
-        if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
-        call('HDEL', RUNNING, id)
-        ready = ready + requeue(id, record, 0) + unlock(record[5], id)
+        ready = ready + lose(id, record)
         count('lost', 1)
       end
       table.insert(entries[name], pending[i][1])

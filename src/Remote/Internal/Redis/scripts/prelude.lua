@@ -68,15 +68,17 @@ local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
 end
 
+-- Calls f with the mailbox of each who waits for a job; watchers are those that were added later.
+local function eachMailbox(record, watchers, f)
+  if record[4] ~= '' then f(record[4]) end
+  for mailbox in string.gmatch(watchers or '', '[^,]+') do
+    if mailbox ~= record[4] then f(mailbox) end
+  end
+end
+
 -- Tells whoever waits for a job that runs.
 local function tellOf(id, record, letter)
-  call('PUBLISH', 'spindle:to:' .. record[4], letter)
-  local watchers = call('HGET', P .. 'watchers', id)
-  if watchers then
-    for mailbox in string.gmatch(watchers, '[^,]+') do
-      if mailbox ~= record[4] then call('PUBLISH', 'spindle:to:' .. mailbox, letter) end
-    end
-  end
+  eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox) call('PUBLISH', 'spindle:to:' .. mailbox, letter) end)
 end
 
 -- Tells agents that have nothing to do that there are so many jobs.
@@ -160,6 +162,14 @@ local function unlock(key, id)
   if key == '' or call('HGET', P .. 'keys', key) ~= id then return 0 end
   call('HDEL', P .. 'keys', key)
   return nextOf(key)
+end
+
+-- A job whose agent is gone may be claimed again.
+local function lose(id, record)
+  record[2] = record[2] + 1
+  if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
+  call('HDEL', RUNNING, id)
+  return requeue(id, record, 0) + unlock(record[5], id)
 end
 
 -- Jobs whose delay is over may be claimed.

@@ -1,6 +1,6 @@
 -- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept
 local owner, packed, number, want, keep = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local DONE, DEAD, RETRY, RELEASE, DROPPED = 1, 2, 3, 4, 5
+local DONE, DEAD, RETRY, RELEASE = 1, 2, 3, 4 -- and 5 for one that was cancelled
 local lease = call('ZSCORE', P .. 'agents', owner)
 if not lease or tonumber(lease) <= now then return 'gone' end
 
@@ -18,7 +18,6 @@ if number > 0 then
   local watchers = call('HLEN', P .. 'watchers') > 0 and hmget(P .. 'watchers', ids) or {}
   local entries, gone, over, letters, seen = {u = {}, r = {}}, {}, {}, {}, {}
   local function tell(mailbox, id, frame)
-    if mailbox == '' then return end
     local letter = letters[mailbox]
     if not letter then
       letter = {}
@@ -50,12 +49,7 @@ if number > 0 then
           call('ZADD', P .. 'died', now, id)
         end
         count(kind == DONE and 'done' or kind == DEAD and 'died' or 'cancelled', 1)
-        tell(record[4], id, settlement[6])
-        if watchers[i] then
-          for mailbox in string.gmatch(watchers[i], '[^,]+') do
-            if mailbox ~= record[4] then tell(mailbox, id, settlement[6]) end
-          end
-        end
+        eachMailbox(record, watchers[i], function(mailbox) tell(mailbox, id, settlement[6]) end)
         if record[5] ~= '' then ready = ready + unlock(record[5], id) end
       end
     end

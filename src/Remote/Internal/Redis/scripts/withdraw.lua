@@ -1,11 +1,13 @@
--- ARGV: ids, how many
-local packed, number = ARGV[1], tonumber(ARGV[2])
+-- ARGV: ids, how many, "unclaimed" to leave alone what an agent has
+local packed, number, unclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
 local gone, at, ready = {}, 1, 0
 for i = 1, number do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
-  if record then
+  if record and unclaimed then
+    -- it goes on
+  elseif record then
     record = cmsgpack.unpack(record)
     if not hasFlag(record, CANCELLED) then
       record[6] = record[6] + CANCELLED

@@ -1,0 +1,113 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
+use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobLostException;
+
+/** A command on its way, until it is known what became of it. */
+final class Errand implements Waiter
+{
+    /** Seconds until a full queue is tried again. */
+    private const FULL = 0.1;
+
+    /** Seconds until a command that is to end is withdrawn again: its agent may not have heard it. */
+    private const AGAIN = 1.0;
+
+    /** @var DeferredFuture<string> */
+    private readonly DeferredFuture $deferred;
+
+    private bool $wanted = true;
+
+    public function __construct(private readonly Sender $sender, private readonly Job $job)
+    {
+        $this->deferred = new DeferredFuture();
+    }
+
+    /** @throws CancelledException when it did not start */
+    public function run(Cancellation $recall, Cancellation $cancellation): string
+    {
+        $recall->throwIfRequested();
+        $cancellation->throwIfRequested();
+        $either = new CompositeCancellation($recall, $cancellation);
+        while ($this->sender->send($this->job, $this) === 0) {
+            \Amp\delay(self::FULL, true, $either);
+        }
+        $recalled = $recall->subscribe($this->recall(...));
+        $cancelled = $cancellation->subscribe($this->end(...));
+        try {
+            return $this->deferred->getFuture()->await();
+        } finally {
+            $recall->unsubscribe($recalled);
+            $cancellation->unsubscribe($cancelled);
+        }
+    }
+
+    public function wantsOutcome(): bool
+    {
+        return true;
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        try {
+            $outcome = $this->sender->result($id, $frame, null);
+            $this->deferred->complete(\is_string($outcome) ? $outcome : '');
+        } catch (\Throwable $failure) {
+            $this->deferred->error($failure);
+        }
+    }
+
+    /** It was withdrawn or recalled before an agent had it; or the engine has forgotten it. */
+    public function unknown(string $id): void
+    {
+        $this->deferred->error($this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException());
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->deferred->error($this->wanted ? $refused : new CancelledException());
+    }
+
+    public function items(string $id): void {}
+
+    public function report(string $id, string $frame): void {}
+
+    private function recall(): void
+    {
+        $this->wanted = false;
+        $this->sender->recall($this->job->id);
+    }
+
+    private function end(): void
+    {
+        $this->wanted = false;
+        $patience = $this->sender->options->patience;
+        for ($late = Clock::now() + $patience; !$this->deferred->isComplete();) {
+            $this->sender->withdraw([$this->job->id]);
+            try {
+                $this->deferred->getFuture()->await(new TimeoutCancellation(self::AGAIN));
+            } catch (\Throwable) {
+                // It is said where it is waited for; or it is late.
+            }
+            if (!$this->isOver() && Clock::now() > $late) {
+                $this->sender->forget($this->job->id);
+                $this->deferred->error(JobLostException::unanswered($this->job->id, $this->sender->queue, $patience));
+            }
+        }
+    }
+
+    private function isOver(): bool
+    {
+        return $this->deferred->isComplete();
+    }
+}

@@ -1,0 +1,162 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use PHPUnit\Framework\Attributes\AfterClass;
+use PHPUnit\Framework\Attributes\BeforeClass;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\HaltPolicy;
+use Spindle\Command\RetryPolicy;
+use Spindle\Command\StartMethod;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
+
+/** A pool whose commands an agent has; one for all tests, with which they share this machine's files. */
+final class RemoteCommandsTest extends CommandPoolContract
+{
+    private const STREAMS = 'outputs and inputs that are of this process do not travel';
+    private const PLACE = 'what a command starts with is the agent\'s';
+    private const LAUNCHERS = 'the launcher, its grace and what commands have left running are the agent\'s';
+    private const LOOP = 'the engine is reached through the loop, which is blocked here';
+
+    /** What a pool promises only of commands that run beside it, and why. */
+    private const NOT_ELSEWHERE = [
+        'testAClosureGetsEveryByteInOrder' => self::STREAMS,
+        'testAClosureHasHadEverythingWhenTheResultComes' => self::STREAMS,
+        'testAClosureGetsOutputBeforeTheCommandEnds' => self::STREAMS,
+        'testBothOutputsMayGoToClosures' => self::STREAMS,
+        'testAClosureThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller' => self::STREAMS,
+        'testAClosureThatThrowsEndsItsRun' => self::STREAMS,
+        'testAClosureThatSuspendsHoldsTheCommandBackButNotTheOthers' => self::STREAMS,
+        'testAClosureMayRunCommandsOnTheSamePool' => self::STREAMS,
+        'testAnOpenFileGetsTheOutput' => self::STREAMS,
+        'testOutputToASocketThatIsReadHereDoesNotBlock' => self::STREAMS,
+        'testAStreamThatCannotBeWrittenFailsItsCommandAlone' => self::STREAMS,
+        'testAStreamThatIsClosedMeanwhileFailsItsCommandAlone' => self::STREAMS,
+        'testAFileIsReadFromWhereItStands' => self::STREAMS,
+        'testAStreamWithoutADescriptorIsRead' => self::STREAMS,
+        'testASocketIsReadAsItFillsAndBlocksNobody' => self::STREAMS,
+        'testANamedPipeIsReadAsItFillsAndBlocksNobody' => self::STREAMS,
+        'testAnIterableIsReadToItsEnd' => self::STREAMS,
+        'testAnIterableMaySuspend' => self::STREAMS,
+        'testAnIterableIsPulledOnlyAsTheCommandReads' => self::STREAMS,
+        'testAnInputThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller' => self::STREAMS,
+        'testAnInputOfOtherThingsThanStringsIsRefused' => self::STREAMS,
+        'testAnInputThatWasClosedIsRefused' => self::STREAMS,
+        'testAnInputThatCannotBeReadTwiceIsNotTriedAgain' => self::STREAMS,
+        'testAStoppedCommandStillRuns' => self::STREAMS,
+        'testWaitingForItsReaderIsNotIdle' => self::STREAMS,
+        'testCancellingARunEndsWhatRunsAndYieldsItAsCancelled' => self::STREAMS,
+        'testAnOutputCallbackThatSuspendsHoldsUpNoCancellation' => self::STREAMS,
+        'testWhatHasExitedAndWhoseOutputIsOnItsWayIsNotRetriedAfterKillOrClose' => self::STREAMS,
+        'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
+        'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
+        'testTheWorkingDirectoryIsThisProcessesUnlessGiven' => self::PLACE,
+        'testACommandThatIgnoresTermIsKilledAfterTheGrace' => self::LAUNCHERS,
+        'testWithoutGraceACommandIsKilledAtOnce' => self::LAUNCHERS,
+        'testWhatACommandHasLeftRunningEndsWithThePool' => self::LAUNCHERS,
+        'testTheResultComesAtTheExitNotWhenADescendantClosesThePipe' => self::LAUNCHERS,
+        'testALoggerGetsEachStepButNoSecrets' => self::LAUNCHERS,
+        'testAnInputThatBlocksDoesNotDelayWhatIsReady' => self::LOOP,
+        'testASlowLoopBodyLeavesThePoolBusy' => self::LOOP,
+    ];
+
+    /** What the agent's launcher does as one here does, or the pool itself: all of it only with SPINDLE_TEST_FULL=1, else what crosses the engine. */
+    private const AS_HERE = ['EndsCommands', 'EndsTrees', 'StartsCommands', 'KeepsOutput', 'ReportsEndings', 'TakesInput', 'Retries', 'YieldsResults'];
+    private const ALWAYS = [
+        'testATimeoutEndsTheCommand',
+        'testLeavingTheLoopEndsWhatRunsSoonAfter',
+        'testCancellingOneExecutionEndsItAlone',
+        'testACommandChangesItsOwnEnvironment',
+        'testAnyStringIsAKey',
+        'testEveryByteOfBothOutputsIsKept',
+        'testBinaryOutputArrivesByteForByte',
+        'testDiscardedOutputIsGone',
+        'testDeathBySignalIsReported',
+        'testAMissingProgramIsAResultWithTheShellsExitCode',
+        'testFourMebibytesComeBackOnBothOutputs',
+        'testAFailureIsTriedAgainUntilItSucceeds',
+        'testThePoolsFiguresTellWhatItDoesAndHasDone',
+        'testACommandThatPausesBeforeItsNextAttemptCanBeCancelled',
+        'testInOrderResultsComeAsCommandsWereGiven',
+        'testEveryCommandHasExactlyOneResult',
+        'testKeysOfAnyTypeAreKept',
+    ];
+
+    private static string $queue = '';
+    private static ?Process $agent = null;
+
+    #[BeforeClass]
+    public static function startAgent(): void
+    {
+        self::$queue = 'test-' . bin2hex(random_bytes(6));
+        self::$agent = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), self::$queue, 32]);
+    }
+
+    /** @var array<string> */
+    private array $watchers = [];
+
+    protected function setUp(): void
+    {
+        if (isset(self::NOT_ELSEWHERE[$this->name()])) {
+            self::markTestSkipped(self::NOT_ELSEWHERE[$this->name()]);
+        }
+        $trait = basename((string) (new \ReflectionMethod($this, $this->name()))->getFileName(), '.php');
+        if (\in_array($trait, self::AS_HERE, true) && !\in_array($this->name(), self::ALWAYS, true) && Scale::of(10) < 10) {
+            self::markTestSkipped('SPINDLE_TEST_FULL=1 runs it');
+        }
+        $this->watchers = EventLoop::getIdentifiers();
+    }
+
+    /** What a pool that was let go has withdrawn is answered meanwhile. */
+    protected function tearDown(): void
+    {
+        Eventually::holds(function (): bool {
+            gc_collect_cycles();
+
+            return \count(array_diff(EventLoop::getIdentifiers(), $this->watchers)) <= 1; // its own
+        }, 'nothing is waited for');
+    }
+
+    #[AfterClass]
+    public static function stopAgent(): void
+    {
+        self::$agent?->signal(\SIGTERM);
+        self::$agent?->wait();
+        self::$agent = null;
+    }
+
+    protected function start(): StartMethod
+    {
+        return StartMethod::Auto;
+    }
+
+    protected function pool(
+        int $concurrency = 4,
+        int|RetryPolicy $retries = 0,
+        ?HaltPolicy $halt = null,
+        float $grace = 2.0,
+        int $lookahead = 256,
+        bool $redispatch = false,
+        ?string $temporaryDirectory = null,
+        ?LoggerInterface $logger = null,
+    ): CommandPool {
+        $commands = new RemoteCommands(new RedisBroker(Redis::shared()->address()), self::$queue, new Keys([AgentProgram::KEY]), options: new RemoteOptions(maxPayload: 64 << 20));
+
+        return new CommandPool($concurrency, $retries, new CommandPoolOptions(halt: $halt, lookahead: $lookahead, temporaryDirectory: $temporaryDirectory, logger: $logger, on: $commands));
+    }
+}

@@ -1,0 +1,302 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\RequiresOperatingSystemFamily;
+use PHPUnit\Framework\TestCase;
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Revolt\EventLoop;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Direction;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\Scale;
+use Spindle\Worker\WorkerCrashedException;
+use Symfony\Component\Process\Process;
+
+use function Amp\async;
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** Agents that are stopped, killed or cut off at one certain moment. */
+final class AgentDeathsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Seconds: lease, beat and margin. */
+    private const SHORT = [2.0, 0.2, 0.8];
+    private const LONG = [10.0, 1.0, 3.0];
+
+    private string $queue = '';
+
+    protected function deadline(): int
+    {
+        return 30 + Scale::of(120);
+    }
+
+    public function testAnAgentThatWasStoppedForLongerThanItsLeaseHasNoSayInWhatItHad(): void
+    {
+        $isFull = getenv('SPINDLE_TEST_FULL') === '1';
+        $options = $isFull ? self::LONG : self::SHORT;
+        $log = $this->path('log');
+        $file = $this->path('open');
+        $late = $this->path('late');
+        $executor = $this->executor();
+        $stopped = $this->agent($this->queue(), 4, ...$options);
+        $items = $executor->dispatch(static fn(): \Generator => Trials::count($log, 1));
+        $taken = $executor->attach($items)->await();
+        self::assertInstanceOf(\Generator::class, $taken);
+        self::assertSame(0, $taken->current());
+        $ended = $executor->submit(static fn(): int => Trials::runUntil($log, 2, $file));
+        $running = $executor->submit(static fn(): int => Trials::runUntil($log, 3, $late));
+        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 3, 'they run');
+        $stopped->signal(\SIGSTOP);
+        $since = microtime(true);
+        $others = self::submitMany($executor, $log, Scale::of(200));
+        touch($file); // its worker finishes this one, and nobody hears of it
+        Eventually::holds(static fn(): bool => isset(Trials::ended($log)[2]), 'it is finished');
+        $other = $this->agent($this->queue(), 4, ...$options);
+
+        self::assertSame(2, $ended->await());
+        await($others);
+        Eventually::holds(static fn(): bool => (Trials::started($log)[3] ?? 0) === 2, 'another runs what it runs');
+        try {
+            foreach ($taken as $item) {
+                self::assertIsInt($item);
+            }
+            self::fail('Nobody knows how it goes on');
+        } catch (WorkerCrashedException $lost) {
+            self::assertStringContainsString('lost', $lost->getMessage());
+        }
+        while ($isFull && microtime(true) - $since < 60) {
+            delay(0.1);
+        }
+        $before = $this->itemsOf($items);
+        $stopped->signal(\SIGCONT);
+        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'it has a new lease', 10.0);
+        touch($late);
+        self::assertSame(3, $running->await());
+        $this->stop($other);
+        self::assertSame(100, $executor->submit(static fn(): int => 100)->await(), 'it goes on');
+
+        $figures = $this->figures();
+        self::assertSame([2 + \count($others) + 1, 1], [$figures['done_total'], $figures['died_total']]);
+        self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
+        self::assertSame($before, $this->itemsOf($items), 'it stores nothing');
+        self::assertSame(1, Trials::ended($log)[3] ?? 0, 'what it ran has been ended');
+    }
+
+    public function testATaskWhoseAgentIsKilledBeforeItIsAcknowledgedRunsAgainAndHasOneOutcome(): void
+    {
+        [$proxy, $agent, $future, $log] = $this->heldUp();
+        $proxy->swallow();
+        touch($this->path('open'));
+        Eventually::holds(static fn(): bool => Trials::ended($log) !== [], 'it has ended');
+        $this->kill($agent);
+        $this->agent($this->queue(), 2, ...self::SHORT);
+
+        self::assertSame(7, $future->await());
+        self::assertSame([7 => 2], Trials::ended($log));
+        self::assertSame([1, 1, 1], [$this->figures()['submitted_total'], $this->figures()['done_total'], $this->figures()['lost_total']]);
+        $proxy->stop();
+    }
+
+    public function testATaskWhoseAgentIsKilledOnceItIsAcknowledgedDoesNotRunAgain(): void
+    {
+        [$proxy, $agent, $future, $log] = $this->heldUp();
+        $proxy->mute();
+        touch($this->path('open'));
+        Eventually::holds(fn(): bool => $this->figures()['done_total'] === 1, 'the engine knows');
+        $this->kill($agent);
+        $this->agent($this->queue(), 2, ...self::SHORT);
+        $next = $this->executor()->submit(static fn(): int => 8);
+
+        self::assertSame([7, 8], [$future->await(), $next->await()]);
+        Eventually::holds(fn(): bool => Redis::shared()->command('ZCARD', "spindle:{{$this->queue()}}:agents") === 1, 'what it had is given to others');
+        self::assertSame(9, $this->executor()->submit(static fn(): int => 9)->await());
+        self::assertSame([7 => 1], Trials::ended($log));
+        self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        $proxy->stop();
+    }
+
+    /** What is asked or answered is lost, in the middle of it or as a whole; neither the agent nor its lease is. */
+    public function testAnAgentWhoseConnectionIsCutAtAnyByteRunsEachTaskOnce(): void
+    {
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $log = $this->path('log');
+        $proxy = $this->proxy();
+        $this->agentAt($this->addressAt($proxy), $this->queue(), 2);
+        $executor = $this->executor();
+        $tasks = Scale::of(2_000);
+        $info = Redis::shared()->command('INFO');
+        $least = 2000 + \strlen(\is_string($info) ? $info : ''); // or it would never know whom it has connected to
+        $cutting = EventLoop::repeat(0.02, static fn() => $proxy->closeAfter($random->getInt($least, $least + 15_000), Direction::ToClient));
+        $results = iterator_to_array($executor->mapUnordered(range(1, $tasks), Trials::writer($log)));
+        EventLoop::cancel($cutting);
+        fprintf(\STDERR, "%d connections for %d tasks\n", $proxy->connections, $tasks);
+
+        self::assertCount($tasks, $results);
+        self::assertCount($tasks, Trials::started($log));
+        self::assertSame($tasks, array_sum(Trials::started($log)));
+        self::assertSame(0, $this->figures()['lost_total']);
+        $proxy->cutNone();
+        $this->stopAgents();
+        $proxy->stop();
+    }
+
+    #[RequiresOperatingSystemFamily('Linux')]
+    public function testAgentsWithTheSameHostNameAndProcessIdAreTwo(): void
+    {
+        if (posix_geteuid() !== 0 || !\is_string($unshare = shell_exec('command -v unshare')) || shell_exec('unshare --uts --pid --fork --mount-proc true && echo yes') === null) {
+            self::markTestSkipped('Needs unshare (util-linux), and root that may make namespaces');
+        }
+        $within = [trim($unshare), '--uts', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', 'echo clone > /proc/sys/kernel/hostname && exec "$@"', 'sh'];
+        $clones = [];
+        for ($i = 0; $i < 2; ++$i) {
+            $clones[] = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), $this->queue(), 1, ...self::SHORT], $within);
+        }
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $executor = $this->executor();
+        $futures = [$executor->submit(static fn(): int => Trials::runUntil($log, 1, $open))];
+        $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, 2, $open));
+        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'each runs one', 10.0);
+        $owners = array_column($this->broker()->list($this->queue(), JobStatus::Running, 10), 'owner');
+        $names = array_map(static fn(mixed $owner): string => (string) preg_replace('/[^:]*$/', '', (string) $owner), $owners);
+        self::assertSame(['clone:1:', 'clone:1:'], $names);
+        self::assertCount(2, array_unique($owners));
+
+        $this->kill($clones[0]);
+        Eventually::holds(fn(): bool => $this->figures()['agents'] === 1 && $this->figures()['lost_total'] === 1, 'one lease has ended');
+        touch($open);
+
+        self::assertSame([1, 2], [$futures[0]->await(), $futures[1]->await()]);
+        self::assertSame([1, 2], self::sorted(Trials::started($log)), 'only one of them ran again');
+        $this->kill($clones[1]);
+    }
+
+    public function testAJobThatKillsWhoeverRunsItIsADeadLetterThatTellsAll(): void
+    {
+        $executor = $this->executor();
+        $log = $this->path('log');
+        $this->agent($this->queue());
+        $poison = $executor->dispatch(static fn() => Trials::die('the last words'));
+        $others = self::submitMany($executor, $log, 100);
+        try {
+            $executor->attach($poison)->await();
+            self::fail('It kills whoever runs it');
+        } catch (WorkerCrashedException $crashed) {
+            self::assertSame([\SIGKILL, 3, 'the last words'], [$crashed->signal, $crashed->attempts, $crashed->stderr]);
+        }
+        self::assertSame(5050, array_sum(await($others)));
+
+        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 10);
+        self::assertSame([$poison], array_keys($dead));
+        self::assertSame(3, $dead[$poison]['attempts']);
+        self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
+        self::assertStringContainsString('the last words', (string) $dead[$poison]['why']);
+    }
+
+    /** @return array{FaultyProxy, Process, Future<mixed>, string} an agent behind the proxy, whose only task waits for "open" */
+    private function heldUp(): array
+    {
+        $log = $this->path('log');
+        $file = $this->path('open');
+        $proxy = $this->proxy();
+        $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, ...self::SHORT);
+        $future = $this->executor()->submit(static fn(): int => Trials::runUntil($log, 7, $file));
+        Eventually::holds(static fn(): bool => Trials::started($log) !== [], 'it runs');
+
+        return [$proxy, $agent, $future, $log];
+    }
+
+    private function proxy(): FaultyProxy
+    {
+        return new FaultyProxy('tcp://127.0.0.1:' . Redis::shared()->port);
+    }
+
+    private function addressAt(FaultyProxy $proxy): string
+    {
+        return 'redis://:' . Redis::shared()->password . "@127.0.0.1:{$proxy->port}";
+    }
+
+    /** @return list<Future<mixed>> */
+    private static function submitMany(RemoteExecutor $executor, string $log, int $tasks): array
+    {
+        $submit = static fn(int $number): mixed => $executor->submit(self::numbered($log, $number))->await();
+
+        return array_map(static fn(int $number): Future => async($submit, $number), range(1, $tasks));
+    }
+
+    /** @return \Closure(): int */
+    private static function numbered(string $log, int $number): \Closure
+    {
+        return static fn(): int => Trials::run($log, 1000 + $number) - 1000;
+    }
+
+    /**
+     * @param array<int, int> $counts
+     *
+     * @return list<int>
+     */
+    private static function sorted(array $counts): array
+    {
+        sort($counts);
+
+        return $counts;
+    }
+
+    private function kill(Process $process): void
+    {
+        $process->signal(\SIGKILL);
+        while ($process->isRunning()) {
+            delay(0.005);
+        }
+    }
+
+    /** How many items of a job are stored. */
+    private function itemsOf(string $id): int
+    {
+        $count = Redis::shared()->command('XLEN', "spindle:{{$this->queue()}}:items:{$id}");
+
+        return \is_int($count) ? $count : -1;
+    }
+
+    private function queue(): string
+    {
+        return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
+    }
+
+    private function executor(): RemoteExecutor
+    {
+        return new RemoteExecutor($this->broker(), $this->queue(), self::keys(), new JobRetryPolicy(delay: 0.05));
+    }
+
+    private function broker(): RedisBroker
+    {
+        return new RedisBroker(Redis::shared()->address());
+    }
+
+    /** @return array<string, int> */
+    private function figures(): array
+    {
+        return $this->broker()->figures($this->queue());
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\Future;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Remote\AgentProgram;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** What processes do that have tasks done, until they are killed or have finished. */
+final class Callers
+{
+    private const AT_ONCE = 250;
+
+    /** @return int how many tasks the engine has */
+    public static function dispatch(string $address, string $queue, int $tasks, string $log): int
+    {
+        $executor = self::executor($address, $queue);
+        foreach (array_chunk(range(1, $tasks), self::AT_ONCE) as $numbers) {
+            await(array_map(static fn(int $number): Future => async($executor->dispatch(...), self::task($log, $number), "order-{$number}"), $numbers));
+        }
+
+        return $tasks;
+    }
+
+    /** @return int the sum of their results */
+    public static function attach(string $address, string $queue, int $tasks): int
+    {
+        $executor = self::executor($address, $queue);
+        $futures = array_map(static fn(int $number): Future => $executor->attach("order-{$number}"), range(1, $tasks));
+
+        return (int) array_sum(await($futures));
+    }
+
+    /**
+     * Waits for all of them, and says in a file when it does.
+     *
+     * @return array{int, int, int} bytes for each that it waits for, at the end of the beginning and at most, and the sum of their results
+     */
+    public static function wait(string $address, string $queue, int $tasks, string $file): array
+    {
+        $executor = self::executor($address, $queue);
+        $futures = [$executor->attach('order-1')]; // what is loaded for the first one does not count
+        \Amp\delay(0.1);
+        gc_collect_cycles();
+        memory_reset_peak_usage();
+        $before = memory_get_usage();
+        $futures = array_map(static fn(int $number): Future => $executor->attach("order-{$number}"), range(1, $tasks));
+        gc_collect_cycles();
+        $waiting = intdiv(memory_get_usage() - $before, $tasks);
+        touch($file);
+        $sum = (int) array_sum(await($futures));
+
+        return [$waiting, intdiv(memory_get_peak_usage() - $before, $tasks), $sum];
+    }
+
+    /** @return \Closure(): int */
+    private static function task(string $log, int $number): \Closure
+    {
+        return static fn(): int => Trials::run($log, $number);
+    }
+
+    private static function executor(string $address, string $queue): RemoteExecutor
+    {
+        return new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+    }
+}

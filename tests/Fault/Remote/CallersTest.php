@@ -1,0 +1,145 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Random\Engine\Mt19937;
+use Random\Randomizer;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
+
+use function Amp\delay;
+
+/** What dies or is cut off that has tasks done. */
+final class CallersTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Bytes that a process needs for each outcome that it waits for. */
+    private const BYTES = 4096;
+
+    protected function deadline(): int
+    {
+        return 60 + intdiv(Scale::of(10_000), 50);
+    }
+
+    public function testCallersThatAreKilledAreReplacedAndHaveEveryOutcome(): void
+    {
+        $queue = self::newQueue();
+        $tasks = Scale::of(10_000);
+        $log = $this->path('log');
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $broker = new RedisBroker(Redis::shared()->address());
+        for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
+            $moment = $random->getInt(1, $tasks);
+            $caller = Host::start(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
+            Eventually::holds(static fn(): bool => $broker->figures($queue)['submitted_total'] >= $moment || !$caller->isRunning(), 'it submits', 20.0);
+            self::kill($caller);
+            if ($i === 1) {
+                $this->agent($queue);
+            }
+        }
+        self::assertSame($tasks, Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]));
+        for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
+            $caller = Host::start(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]);
+            delay($random->getInt(50, 400) / 1000);
+            self::kill($caller);
+        }
+
+        self::assertSame(intdiv($tasks * ($tasks + 1), 2), Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]));
+        self::assertCount($tasks, Trials::ended($log));
+        self::assertSame($tasks, array_sum(Trials::ended($log)), 'each was run once, however often it was dispatched');
+        self::assertSame($tasks, $broker->figures($queue)['submitted_total']);
+    }
+
+    public function testManyWhoWaitAskNothingAndNeedLittle(): void
+    {
+        $queue = self::newQueue();
+        $tasks = Scale::of(10_000);
+        $log = $this->path('log');
+        $file = $this->path('waits');
+        Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
+        $caller = Host::start(Callers::class . '::wait', [Redis::shared()->address(), $queue, $tasks, $file]);
+        Eventually::holds(static fn(): bool => is_file($file), 'it waits', 30.0);
+        Eventually::holds(static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks, 'it was told what there is', 30.0);
+        $before = self::calls();
+        delay(2.0); // nothing happens
+        $asked = self::calls() - $before;
+        $this->agent($queue);
+        while ($caller->isRunning()) {
+            delay(0.02);
+        }
+        self::assertSame(0, $caller->getExitCode(), $caller->getOutput() . $caller->getErrorOutput());
+        preg_match('/result: (.*)$/', $caller->getOutput(), $match);
+        /** @var array{int, int, int} $result */
+        $result = json_decode($match[1] ?? '', true, flags: \JSON_THROW_ON_ERROR);
+        [$bytes, $most, $sum] = $result;
+        fprintf(\STDERR, "%d wait: %d bytes each, %d at most, %d questions in 2 s\n", $tasks, $bytes, $most, $asked);
+
+        self::assertSame(intdiv($tasks * ($tasks + 1), 2), $sum);
+        self::assertLessThan(10, $asked);
+        self::assertLessThan(self::BYTES, $bytes);
+        self::assertLessThan(2 * self::BYTES, $most);
+    }
+
+    public function testAnOutcomeThatCameWhileItsCallerWasCutOffIsThereAtOnceAfterwards(): void
+    {
+        $queue = self::newQueue();
+        $redis = Redis::shared();
+        $this->agent($queue); // before the proxy's connections, which it would inherit
+        $proxy = new FaultyProxy("tcp://127.0.0.1:{$redis->port}");
+        $executor = new RemoteExecutor(new RedisBroker("redis://:{$redis->password}@127.0.0.1:{$proxy->port}"), $queue, self::keys());
+        $file = $this->path('open');
+        $log = $this->path('log');
+        $future = $executor->submit(static fn(): int => Trials::runUntil($log, 7, $file));
+        Eventually::holds(static fn(): bool => Trials::started($log) !== [], 'it runs');
+        $proxy->refuse();
+        $proxy->close();
+        touch($file);
+        $broker = new RedisBroker($redis->address());
+        Eventually::holds(static fn(): bool => $broker->figures($queue)['done_total'] === 1, 'it is done');
+        $proxy->resume();
+        Eventually::holds(static fn(): bool => $future->isComplete(), 'it is told', 10.0);
+
+        self::assertSame(7, $future->await());
+        $proxy->stop();
+    }
+
+    private static function kill(Process $process): void
+    {
+        if ($process->isRunning()) {
+            $process->signal(\SIGKILL);
+        }
+        while ($process->isRunning()) {
+            delay(0.005);
+        }
+    }
+
+    /** Questions to the engine so far, but for those of this test. */
+    private static function calls(): int
+    {
+        $lines = Redis::shared()->command('INFO', 'commandstats');
+        preg_match_all('/^cmdstat_(\S+?):calls=(\d+)/m', \is_string($lines) ? $lines : '', $matches, \PREG_SET_ORDER);
+        $calls = 0;
+        foreach ($matches as [, $command, $count]) {
+            $calls += \in_array($command, ['info', 'auth'], true) ? 0 : (int) $count;
+        }
+
+        return $calls;
+    }
+}

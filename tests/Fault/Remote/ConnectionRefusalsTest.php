@@ -1,0 +1,211 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\Socket\ClientTlsContext;
+use PHPUnit\Framework\Attributes\AfterClass;
+use PHPUnit\Framework\Attributes\BeforeClass;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Testing\TemporaryRedisOptions;
+use Spindle\Tests\Cli\RunsWork;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Text;
+
+use function Amp\delay;
+
+/** An engine that does not let agents and callers in, or not do all: they say what to do, and don't storm it. */
+final class ConnectionRefusalsTest extends TestCase
+{
+    use EndsInTime;
+    use RunsWork;
+
+    /** Connections that a process may make for one use of the engine that fails: the one for its commands, and its mailbox. */
+    private const CONNECTIONS = 2;
+
+    private static ?TemporaryRedis $redis = null;
+
+    /** The certificate of the authority that has signed the engine's, in PEM. */
+    private static string $authority = '';
+
+    private int $looks = 0;
+
+    /** @param list<string> $advice words of the message */
+    #[DataProvider('refusals')]
+    public function testWhoSubmitsIsToldAtOnceWhatToDo(string $how, array $advice): void
+    {
+        $address = $this->address($how);
+        $executor = new RemoteExecutor(new RedisBroker($address), self::newQueue(), self::keys(), new JobRetryPolicy(), new RemoteOptions(patience: 5.0));
+        $before = $this->connections();
+        $uses = [
+            static fn(): mixed => $executor->submit('time'),
+            static fn(): mixed => $executor->dispatch(abs(...)),
+            static fn(): mixed => $executor->attach('any')->await(),
+            static fn(): mixed => iterator_to_array($executor->map([1], abs(...))),
+        ];
+        foreach ($uses as $use) {
+            $failure = self::thrown($use);
+            self::assertInstanceOf(BrokerRefusedException::class, $failure);
+            self::assertSays($advice, $failure->getMessage());
+        }
+        delay(0.1); // nothing is thrown into the loop, nor tried again and again
+
+        self::assertLessThanOrEqual(\count($uses) * self::CONNECTIONS, $this->connections() - $before);
+    }
+
+    /** @param list<string> $advice words of the message */
+    #[DataProvider('refusals')]
+    public function testAnAgentEndsAndSaysWhatToDo(string $how, array $advice): void
+    {
+        $address = $this->address($how);
+        $before = $this->connections();
+        $process = $this->remote(['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root', '--quiet'], ['SPINDLE_BROKER' => $address]);
+
+        self::assertSame(253, $process->run(), $process->getErrorOutput());
+        self::assertSays($advice, $process->getErrorOutput());
+        self::assertLessThanOrEqual(self::CONNECTIONS, $this->connections() - $before);
+    }
+
+    /** @return iterable<string, array{string, list<string>}> */
+    public static function refusals(): iterable
+    {
+        yield 'a wrong password' => ['wrong password', ['does not accept who asks', 'put the user and the password into SPINDLE_BROKER']];
+        yield 'a database that it has not' => ['database', ['DB index is out of range', 'the number of the database']];
+        yield 'a certificate that is not trusted' => ['untrusted', ['TLS fails', 'certificate verify failed', 'one that is trusted']];
+        yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
+        yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
+        yield 'no mailboxes' => ['-subscribe', ['subscribe', 'docs/reference/remote.md']];
+        yield 'no channels' => ['resetchannels', ['channels', 'docs/reference/remote.md']];
+    }
+
+    /** @param list<string> $advice words of the message */
+    #[DataProvider('mismatches')]
+    public function testAnEngineThatSpeaksOtherwiseIsWaitedForAndTheReasonSaid(string $how, array $advice): void
+    {
+        $address = $this->address($how);
+        $broker = new RedisBroker($address, timeout: 0.5);
+        $before = $this->connections();
+        $failure = self::thrown($broker->tier(...));
+        self::assertInstanceOf(BrokerUnavailableException::class, $failure);
+        self::assertSays($advice, $failure->getMessage());
+        $this->works[] = $process = $this->remote(['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root'], ['SPINDLE_BROKER' => $address]);
+        $process->start();
+        delay(1.0);
+
+        self::assertTrue($process->isRunning());
+        self::assertLessThan(10, $this->connections() - $before);
+    }
+
+    /** @return iterable<string, array{string, list<string>}> */
+    public static function mismatches(): iterable
+    {
+        yield 'without TLS where it is asked for' => ['plain peer', ['TLS, for which there is a port of its own']];
+        yield 'with TLS where it is not asked for' => ['plain caller', ['rediss://']];
+    }
+
+    public function testACertificateThatIsTrustedIsAllThatTlsTakes(): void
+    {
+        $address = $this->address('untrusted');
+        $authority = $this->file('authority', self::$authority);
+        $queue = self::newQueue();
+        $this->work($queue, environment: ['SPINDLE_BROKER' => $address, 'SSL_CERT_FILE' => $authority]);
+        $tls = (new ClientTlsContext('127.0.0.1'))->withCaFile($authority);
+
+        self::assertSame(7, (new RemoteExecutor(new RedisBroker($address, $tls), $queue, self::keys()))->submit(static fn(): int => 7)->await());
+        $failure = self::thrown((new RedisBroker($address, $tls->withPeerName('redis.test')))->tier(...));
+        self::assertInstanceOf(BrokerRefusedException::class, $failure);
+        self::assertSays(['redis.test', 'one that is trusted'], $failure->getMessage());
+    }
+
+    public function testAUserThatIsGivenWhatItLackedIsLetIn(): void
+    {
+        $executor = new RemoteExecutor(new RedisBroker($this->address('-evalsha')), self::newQueue(), self::keys());
+        self::assertInstanceOf(BrokerRefusedException::class, self::thrown(static fn(): string => $executor->dispatch(abs(...))));
+        self::engine()->command('ACL', 'SETUSER', 'app', '+evalsha');
+
+        self::assertSame('own', $executor->dispatch(abs(...), 'own'));
+    }
+
+    #[BeforeClass]
+    public static function startEngine(): void
+    {
+        $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
+        mkdir($directory);
+        $authority = new Certificates($directory);
+        [$certificate, $key] = $authority->forServer('127.0.0.1');
+        self::$redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
+        self::$authority = (string) file_get_contents($authority->authority);
+        array_map(unlink(...), array_map(static fn(string $name): string => "{$directory}/{$name}", Text::names($directory)));
+        rmdir($directory);
+    }
+
+    #[AfterClass]
+    public static function stopEngine(): void
+    {
+        self::$redis?->stop();
+        self::$redis = null;
+    }
+
+    private static function engine(): TemporaryRedis
+    {
+        return self::$redis ?? self::fail('It was not started');
+    }
+
+    private function address(string $how): string
+    {
+        $plain = '127.0.0.1:' . self::engine()->port;
+        $password = self::engine()->password;
+        if (str_starts_with($how, '-') || $how === 'resetchannels') {
+            self::engine()->command('ACL', 'DELUSER', 'app');
+            self::engine()->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', ...explode(' ', $how));
+        }
+
+        return match ($how) {
+            'wrong password' => "redis://:wrong@{$plain}",
+            'database' => "redis://:{$password}@{$plain}/99",
+            'untrusted' => self::engine()->tlsAddress(),
+            'plain peer' => "rediss://:{$password}@{$plain}",
+            'plain caller' => str_replace('rediss:', 'redis:', self::engine()->tlsAddress()),
+            default => "redis://app:secret@{$plain}",
+        };
+    }
+
+    /** How many the engine has had, without those that ask for it. */
+    private function connections(): int
+    {
+        $info = self::engine()->command('INFO', 'stats');
+
+        return \is_string($info) && preg_match('/^total_connections_received:(\d+)/m', $info, $match) === 1 ? (int) $match[1] - ++$this->looks : self::fail('It says nothing of connections');
+    }
+
+    /** @param \Closure(): mixed $use */
+    private static function thrown(\Closure $use): BrokerException
+    {
+        try {
+            $use();
+        } catch (BrokerException $failure) {
+            return $failure;
+        }
+        self::fail('It is refused');
+    }
+
+    /** @param list<string> $words */
+    private static function assertSays(array $words, string $message): void
+    {
+        foreach ($words as $word) {
+            self::assertStringContainsString($word, $message);
+        }
+        self::assertCount(1, explode("\n", trim($message)), $message);
+    }
+}

@@ -1,0 +1,340 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Testing\TemporaryRedisOptions;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** What an engine can come to while it is used: it dies, is empty, loads, is full, or is a replica all of a sudden. */
+final class EngineFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnEngine;
+
+    /** Connections that callers and agents of one test may need beyond those that looks from outside take, unless they storm. */
+    private const CALM = 30;
+
+    private int $looks = 0;
+    private int $confirmed = 0;
+
+    protected function deadline(): int
+    {
+        return 60 + 5 * Scale::of(30);
+    }
+
+    public function testWhatIsSubmittedWhileTheEngineIsKilledIsThereOnceAndRunsOnce(): void
+    {
+        $redis = $this->engine(['appendfsync' => 'always']);
+        $impatient = $this->executor(patience: 0.0);
+        $patient = $this->executor();
+        $log = $this->file('log', '');
+        $waiting = $ids = [];
+        for ($round = 1; $round <= Scale::of(30); ++$round) {
+            $waiting[] = $patient->submit(static fn(): int => Work::note($log));
+            $failed = [];
+            $this->confirmed = 0;
+            $submit = function (int $caller) use ($impatient, $log, $round, &$ids, &$failed): void {
+                for ($i = 1; $failed === []; ++$i) {
+                    $ids[] = $id = "{$round}-{$caller}-{$i}";
+                    try {
+                        $impatient->dispatch(static fn(): int => Work::note($log), $id);
+                        ++$this->confirmed;
+                    } catch (BrokerUnavailableException) {
+                        $failed[] = $id;
+                    }
+                }
+            };
+            $submitting = array_map(static fn(int $caller): Future => async($submit, $caller), range(1, 10));
+            Eventually::holds(fn(): bool => $this->hasConfirmed(50), 'they are being submitted');
+            $redis->kill();
+            Future\await($submitting);
+            $before = \count($ids) - \count($failed);
+            $redis->restart();
+            $there = $this->figures()['submitted_total'] - $round;
+            self::assertGreaterThanOrEqual($before, $there);
+            self::assertLessThanOrEqual(\count($ids), $there);
+            foreach ($failed as $id) {
+                $patient->dispatch(static fn(): int => Work::note($log), $id);
+            }
+        }
+        $this->agentAt($redis->address(), $this->queue());
+        $outcomes = Future\await([...$waiting, ...array_map($patient->attach(...), $ids)]);
+
+        self::assertSame([1], array_values(array_unique($outcomes, \SORT_REGULAR)));
+        $count = \count($outcomes);
+        self::assertCount($count, array_unique(Text::lines($log)));
+        self::assertCount($count, Text::lines($log));
+        $figures = $this->figures();
+        self::assertSame([$count, $count, 0], [$figures['submitted_total'], $figures['done_total'], $figures['dead']]);
+    }
+
+    public function testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $directory = $this->directory('runs');
+        $agent = $this->agentAt($redis->address(), $this->queue(), 1, ...self::SHORT);
+        $lost = ['running' => $executor->submit(static fn(): int => Deeds::linger($directory, 9))];
+        $this->waitForFile("{$directory}/1");
+        $lost['waiting'] = $executor->submit(static fn(): int => 1);
+        $lost['attached'] = $executor->attach($executor->dispatch(static fn(): int => 1, 'own', delay: 60.0));
+        $lost['mapped'] = async(static fn(): array => iterator_to_array($executor->map([1, 2], abs(...))));
+        Eventually::holds(fn(): bool => $this->figures()['submitted_total'] === 5, 'all are there');
+        $redis->kill();
+        exec('rm -rf ' . escapeshellarg("{$redis->directory}/data") . '/*');
+        $late = self::later($executor, 6);
+        delay(0.1); // it is asked while nobody is there
+        $redis->restart();
+        $began = hrtime(true);
+        foreach ($lost as $which => $future) {
+            try {
+                $future->await();
+                self::fail("The engine knows nothing of what was {$which}");
+            } catch (JobLostException) {
+                self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
+            }
+        }
+
+        self::assertSame(6, $late->await());
+        self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
+        $worker = (int) file_get_contents("{$directory}/1");
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'what nobody waits for runs no more');
+        self::assertTrue($agent->isRunning());
+        $asked = $this->engineSays('cmdstat_evalsha:calls');
+        delay(1.0);
+        self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
+        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received'));
+    }
+
+    public function testAnEngineThatLoadsItsDataIsWaitedFor(): void
+    {
+        $redis = $this->engine(['enable-debug-command' => 'local', 'key-load-delay' => 100]);
+        $redis->command('EVAL', "for i = 1, 15000 do redis.call('SET', 'k' .. i, i) end", '0');
+        $executor = $this->executor();
+        $this->agentAt($redis->address(), $this->queue());
+        self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
+        $directory = $this->directory('runs');
+        $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
+        $this->waitForFile("{$directory}/1.began");
+        $waiting = $executor->dispatch(static fn(): int => 2, delay: 0.2);
+        $connections = $this->engineSays('total_connections_received');
+        $doing = $this->send('DEBUG', 'LOADAOF');
+        Eventually::holds($this->isLoading(...), 'it loads');
+        $others = [];
+        $late = new RedisBroker($redis->address());
+        foreach ([$executor, $this->executor($late)] as $caller) {
+            for ($i = 3; $i < 10; ++$i) {
+                $others[] = self::later($caller, 3);
+            }
+        }
+        delay(0.2);
+        self::assertTrue($this->isLoading());
+        try {
+            (new RedisBroker($redis->address()))->tier();
+            self::fail('It loads');
+        } catch (BrokerUnavailableException $failure) {
+            self::assertStringContainsString('loading', $failure->getMessage());
+        }
+
+        self::assertEquals(array_fill(0, 14, 3), Future\await($others));
+        self::assertSame([1, 2], [$running->await(), $executor->attach($waiting)->await()]);
+        $figures = $this->figures();
+        self::assertSame([17, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections - $this->looks);
+        fclose($doing);
+    }
+
+    public function testAnEngineWithoutMemoryRefusesNewTasksAndHasTheOthersDone(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $ballast = str_repeat('x', 100_000);
+        $ids = [];
+        for ($i = 0; $i < 20; ++$i) {
+            $ids[] = $executor->dispatch(static fn(): int => \strlen($ballast));
+        }
+        $running = $this->directory('runs');
+        $this->agentAt($redis->address(), $this->queue(), 2, ...self::SHORT);
+        $long = $executor->submit(static fn(): int => Work::tick($running, 1, 2.5)); // longer than a lease
+        $items = $executor->submit(static fn(): \Generator => Work::count(20, 0.05))->await();
+        self::assertSame(1, $items->current());
+        $redis->command('CONFIG', 'SET', 'maxmemory', '1mb');
+
+        try {
+            $this->executor(patience: 0.3)->submit(static fn(): int => 1);
+            self::fail('There is no room');
+        } catch (BrokerUnavailableException $failure) {
+            self::assertStringContainsString('its memory is full', $failure->getMessage());
+        }
+        self::assertSame(array_fill(0, 20, 100_000), array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
+        self::assertSame(1, $long->await());
+        $late = self::later($executor, 5);
+        delay(0.1); // it is asked while there is no room
+        $redis->command('CONFIG', 'SET', 'maxmemory', '0');
+        self::assertSame(5, $late->await());
+        self::assertSame(range(1, 20), iterator_to_array($items, false));
+        $figures = $this->figures();
+        self::assertSame([23, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $this->looks);
+    }
+
+    public function testAStreamGoesOnWhereItWasWhenTheEngineIsBack(): void
+    {
+        $redis = $this->engine(['appendfsync' => 'always']);
+        $executor = $this->executor();
+        $this->agentAt($redis->address(), $this->queue());
+        $items = $executor->submit(static fn(): \Generator => Work::count(100, 0.002))->await();
+        $got = [];
+        foreach ($items as $item) {
+            $got[] = $item;
+            if ($item === 60) {
+                $redis->kill();
+                EventLoop::delay(0.1, $redis->restart(...)); // it is asked meanwhile
+            } elseif ($item === 30) {
+                delay(0.3); // more of them have come than there is room for
+            }
+        }
+
+        self::assertSame(range(1, 100), $got);
+        $figures = $this->figures();
+        self::assertSame([1, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        unset($items);
+        delay(0.7); // until what had no answer was looked for again
+    }
+
+    /** @param 'always'|'everysec' $fsync */
+    #[DataProvider('tiers')]
+    public function testADiskThatIsFullLosesNothingThatWasConfirmed(string $fsync): void
+    {
+        // Writing beyond the limit of a file's size is an error instead of a signal.
+        $limit = $this->file('limit', '2000');
+        $redis = $this->engine(['appendfsync' => $fsync], new TemporaryRedisOptions(
+            binary: $this->script('redis-server', "trap '' XFSZ; ulimit -S -f \$(cat {$limit}); exec $(command -v redis-server || command -v valkey-server) \"\$@\""),
+        ));
+        $executor = $this->executor(new RedisBroker($redis->address(), timeout: 1.0), patience: 0.5);
+        $log = $this->file('log', '');
+        $ballast = str_repeat('x', 100_000);
+        $failure = null;
+        $ids = [];
+        while ($failure === null) {
+            try {
+                $ids[] = $executor->dispatch(static fn(): int => \strlen($ballast) * Work::note($log));
+            } catch (BrokerUnavailableException $failure) {
+                self::assertGreaterThan(5, \count($ids));
+            }
+        }
+        if ($fsync === 'everysec') {
+            self::assertStringContainsString("it can't write to its disk", $failure->getMessage());
+        }
+        if ($redis->pid() === null) { // its way not to confirm what it can't write
+            file_put_contents($limit, 'unlimited');
+            $redis->restart();
+            $this->agentAt($redis->address(), $this->queue());
+        } else {
+            $this->agentAt($redis->address(), $this->queue());
+            delay(0.3); // it is asked while there is no room
+            exec("prlimit --pid {$redis->pid()} --fsize=unlimited:");
+        }
+        $patient = $this->executor();
+        self::assertSame(array_fill(0, \count($ids), 100_000), array_map(static fn(string $id): mixed => $patient->attach($id)->await(), $ids));
+        self::assertSame(1, $patient->submit(static fn(): int => 1)->await());
+        self::assertSame($ids, array_values(array_intersect($ids, Text::lines($log))));
+        self::assertCount(\count(array_unique(Text::lines($log))), Text::lines($log), 'each ran once');
+        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $this->looks);
+    }
+
+    /** @return iterable<string, array{'always'|'everysec'}> */
+    public static function tiers(): iterable
+    {
+        yield 'durable' => ['always'];
+        yield 'fast' => ['everysec'];
+    }
+
+    public function testAnEngineThatIsAReplicaForAWhileIsWaitedFor(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $this->agentAt($redis->address(), $this->queue());
+        $directory = $this->directory('runs');
+        $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
+        $this->waitForFile("{$directory}/1.began");
+        $connections = $this->engineSays('total_connections_received');
+        $redis->command('REPLICAOF', '127.0.0.1', '1');
+        try {
+            $this->executor(patience: 0.3)->submit(static fn(): int => 1);
+            self::fail('It is read-only');
+        } catch (BrokerUnavailableException $failure) {
+            self::assertStringContainsString('it is a replica', $failure->getMessage());
+        }
+        $late = self::later($executor, 2);
+        $asked = $this->engineSays('cmdstat_evalsha:calls');
+        delay(1.0);
+        self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
+        $redis->command('REPLICAOF', 'NO', 'ONE');
+
+        self::assertSame([1, 2], [$running->await(), $late->await()]);
+        self::assertSame(3, $executor->submit(static fn(): int => 3)->await());
+        $figures = $this->figures();
+        self::assertSame([3, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections);
+    }
+
+    /**
+     * Submits as soon as the loop turns.
+     *
+     * @return Future<mixed> its result
+     */
+    private static function later(RemoteExecutor $executor, int $value): Future
+    {
+        return async(static function () use ($executor, $value): mixed {
+            return $executor->submit(static fn(): int => $value)->await();
+        });
+    }
+
+    private function hasConfirmed(int $count): bool
+    {
+        return $this->confirmed >= $count;
+    }
+
+    private function isLoading(): bool
+    {
+        ++$this->looks;
+        try {
+            $this->engine()->command('GET', 'any');
+
+            return false;
+        } catch (RedisException $failure) {
+            return str_starts_with($failure->output, 'LOADING');
+        }
+    }
+
+    /** @return resource the connection on which the engine does something, that is not waited for */
+    private function send(string ...$words): mixed
+    {
+        $stream = stream_socket_client("unix://{$this->engine()->directory}/socket");
+        self::assertNotFalse($stream);
+        fwrite($stream, "AUTH {$this->engine()->password}\r\n" . implode(' ', $words) . "\r\n");
+
+        return $stream;
+    }
+}

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** An agent that has more than it can do, beside one that has nothing to do. */
+final class IdleAgentsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Seconds: lease, beat and margin. */
+    private const LEASE = [10.0, 0.5, 2.0];
+
+    /** Of tasks that take a few milliseconds or less, a pool has been given what it does in 20 milliseconds. */
+    public function testShortTasksDoNotWaitForLongOnesWhereAnotherAgentIsIdle(): void
+    {
+        $queue = self::newQueue();
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        [$long, $short] = [[], []];
+        for ($i = 1; $i <= 200; ++$i) {
+            if ($i === 120 || $i === 121) {
+                $long[] = async(self::outcome(...), $executor, static fn(): int => Trials::runUntil($log, $i, $open));
+            } else {
+                $short[] = async(self::outcome(...), $executor, static fn(): int => Trials::run($log, 1000 + $i, microseconds: 20_000));
+            }
+        }
+        $this->agent($queue, 2, ...self::LEASE);
+        Eventually::holds(static fn(): bool => \count(array_intersect_key(Trials::started($log), [120 => 1, 121 => 1])) === 2, 'the long ones run', 20.0);
+        $this->agent($queue, 2, ...self::LEASE);
+        try {
+            Eventually::holds(static fn(): bool => \count(array_filter($short, static fn(Future $future): bool => !$future->isComplete())) === 0, 'the short ones are done meanwhile', 10.0);
+        } finally {
+            touch($open);
+        }
+
+        self::assertCount(2, await($long));
+    }
+
+    private static function outcome(RemoteExecutor $executor, \Closure $task): mixed
+    {
+        return $executor->submit($task)->await();
+    }
+}

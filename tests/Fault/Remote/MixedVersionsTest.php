@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Worker\TaskFailedException;
+use Symfony\Component\Process\Process;
+
+use function Amp\Future\await;
+
+/** Agents that have another version of the code than those who have tasks done. */
+final class MixedVersionsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Of a class that only some agents have. */
+    private const SHOP = 'namespace Spindle\Tests\Fault\Remote\Shop; final class Order { public function __construct(public int $number) {} ';
+
+    private string $queue = '';
+
+    public function testWhatAnAgentHasNoClassForIsDoneByOneThatHasIt(): void
+    {
+        $executor = $this->executor(new JobRetryPolicy(tries: 100, delay: 0.02, maxDelay: 0.1));
+        $this->agent($this->queue(), 1);
+        $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
+        $price = self::shop();
+        $futures = [];
+        for ($i = 1; $i <= 20; ++$i) {
+            $futures[] = $executor->submit(static fn(): mixed => \is_callable($price) ? $price($i) : throw new \DomainException("no {$price}() here"));
+            $futures[] = $executor->submit(static fn(): int => 100);
+        }
+
+        self::assertSame(20 * 21 + 2000, array_sum(await($futures)));
+        self::assertSame([0, 40], [$this->figures()['dead'], $this->figures()['done_total']]);
+    }
+
+    public function testWhatNoAgentHasAClassForIsADeadLetterThatNamesItAndIsDoneOnceItIsThere(): void
+    {
+        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));
+        $old = $this->agent($this->queue());
+        $id = Host::call(self::class . '::order', [Redis::shared()->address(), $this->queue(), $this->code('public function number(): int { return $this->number; }'), __NAMESPACE__ . '\Shop\Order']);
+        self::assertIsString($id);
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
+        try {
+            $executor->attach($id)->await();
+            self::fail('No agent has the class');
+        } catch (TaskFailedException $failed) {
+            self::assertSame(3, $failed->attempts);
+            self::assertStringContainsString('A worker has no class Spindle\Tests\Fault\Remote\Shop\Order', $failed->getMessage());
+        }
+        self::assertStringContainsString('no class Spindle\Tests\Fault\Remote\Shop\Order', $this->whyDead($id));
+
+        $this->stop($old);
+        $other = $this->agentWith('public function numeral(): int { return $this->number; }');
+        self::assertSame(1, $this->broker()->revive($this->queue(), [$id]));
+        try {
+            $executor->attach($id)->await();
+            self::fail('Its class has no such method');
+        } catch (TaskFailedException $failed) {
+            self::assertStringContainsString('A worker has no method Spindle\Tests\Fault\Remote\Shop\Order::number()', $failed->getMessage());
+        }
+
+        $this->stop($other);
+        $this->agentWith('public function number(): int { return $this->number; }');
+        self::assertSame(1, $this->broker()->revive($this->queue(), [$id]));
+        self::assertSame(77, $executor->attach($id)->await());
+    }
+
+    public function testAFrameOfANewerVersionIsRefusedAndKept(): void
+    {
+        $redis = Redis::shared();
+        $executor = $this->executor();
+        $id = $executor->dispatch(static fn(): int => 7);
+        $frame = $redis->command('HGET', "spindle:{{$this->queue()}}:jobs", $id);
+        self::assertIsString($frame);
+        $version = \ord($frame[0]);
+        $newer = $frame;
+        $newer[0] = \chr($version + 1);
+        $redis->command('HSET', "spindle:{{$this->queue()}}:jobs", $id, $newer);
+        $this->agent($this->queue());
+        self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
+        $told = 'it is of version ' . ($version + 1) . ', and this is version ' . $version;
+        try {
+            $executor->attach($id)->await();
+            self::fail('Nobody here can read it');
+        } catch (TamperedFrameException $refused) {
+            self::assertStringContainsString($told, $refused->getMessage());
+        }
+        self::assertStringContainsString($told, $this->whyDead($id));
+        self::assertSame($newer, $redis->command('HGET', "spindle:{{$this->queue()}}:dead", $id), 'it is kept');
+
+        $redis->command('HSET', "spindle:{{$this->queue()}}:dead", $id, $frame); // as if there were somebody who can read it
+        $this->broker()->revive($this->queue(), [$id]);
+        self::assertSame(7, $executor->attach($id)->await());
+    }
+
+    /** In a process that has the class: a task that is a method of it. */
+    public static function order(string $address, string $queue, string $code, string $class): string
+    {
+        require $code;
+        $task = [new $class(77), 'number'];
+        $broker = new RedisBroker($address);
+        $executor = new RemoteExecutor($broker, $queue, self::keys(), new JobRetryPolicy(tries: 3, delay: 0.02));
+
+        return \is_callable($task) ? $executor->dispatch($task) : '';
+    }
+
+    private static function shop(): string
+    {
+        return __NAMESPACE__ . '\Shop\Order::price';
+    }
+
+    private function agentWith(string $method): Process
+    {
+        return $this->agents[] = Host::start(OddAgent::class . '::run', [Redis::shared()->address(), $this->queue(), $this->code($method)]);
+    }
+
+    private function code(string $method): string
+    {
+        return $this->file(hash('crc32', $method) . '.php', '<?php ' . self::SHOP . $method . '}');
+    }
+
+    private function whyDead(string $id): string
+    {
+        Eventually::holds(fn(): bool => isset($this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]), 'it is a dead letter');
+
+        return (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]['why'];
+    }
+
+    private function queue(): string
+    {
+        return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
+    }
+
+    private function executor(JobRetryPolicy $retries = new JobRetryPolicy()): RemoteExecutor
+    {
+        return new RemoteExecutor($this->broker(), $this->queue(), self::keys(), $retries);
+    }
+
+    private function broker(): RedisBroker
+    {
+        return new RedisBroker(Redis::shared()->address());
+    }
+
+    /** @return array<string, int> */
+    private function figures(): array
+    {
+        return $this->broker()->figures($this->queue());
+    }
+}

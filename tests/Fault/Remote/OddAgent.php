@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\SignalCancellation;
+use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Worker\WorkerPoolOptions;
+
+/** An agent whose workers have code of their own. */
+final class OddAgent
+{
+    public static function run(string $address, string $queue, string $bootstrap): void
+    {
+        $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
+        $options = new AgentOptions(new WorkerPoolOptions(bootstrap: $bootstrap));
+        (new Agent(new RedisBroker($address), $queue, 2, new Keys([AgentProgram::KEY]), $options))->run($stop);
+    }
+}

@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Testing\TemporaryRedisOptions;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\RunsAgents;
+
+/** A Redis of a test's own, for faults to be made on, and a queue in it. */
+trait OwnEngine
+{
+    use OwnDirectory;
+    use RunsAgents;
+
+    /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
+    private const SHORT = [2.0, 0.2, 0.8];
+
+    private ?TemporaryRedis $redis = null;
+    private string $queue = '';
+
+    /** @param array<string, string|int|bool> $settings */
+    private function engine(array $settings = [], ?TemporaryRedisOptions $options = null): TemporaryRedis
+    {
+        return $this->redis ??= TemporaryRedis::start($settings, $options);
+    }
+
+    #[After(-2)]
+    protected function stopEngine(): void
+    {
+        $this->redis?->stop();
+        $this->redis = null;
+    }
+
+    private function queue(): string
+    {
+        return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
+    }
+
+    private function executor(?RedisBroker $broker = null, float $patience = 20.0, ?float $timeout = null): RemoteExecutor
+    {
+        return new RemoteExecutor($broker ?? new RedisBroker($this->engine()->address()), $this->queue(), self::keys(), new JobRetryPolicy(delay: 0.05), new RemoteOptions(timeout: $timeout, patience: $patience));
+    }
+
+    /** @return array<string, int> */
+    private function figures(): array
+    {
+        return (new RedisBroker($this->engine()->socketAddress()))->figures($this->queue());
+    }
+
+    /** A number that the engine has about itself. */
+    private function engineSays(string $name): int
+    {
+        $info = $this->engine()->command('INFO', 'all');
+
+        return \is_string($info) && preg_match("/^{$name}[:=](\\d+)/m", $info, $match) === 1 ? (int) $match[1] : self::fail("The engine says nothing of {$name}");
+    }
+
+    private function directory(string $name): string
+    {
+        $directory = $this->path($name);
+        mkdir($directory);
+
+        return $directory;
+    }
+
+    private function waitForFile(string $file, float $seconds = 10.0): void
+    {
+        Eventually::holds(static fn(): bool => is_file($file), "{$file} is there", $seconds);
+    }
+
+    /** Seconds of a clock that all processes share, as {@see Work::tick()} writes them. */
+    private static function tick(string $file): float
+    {
+        return (int) file_get_contents($file) / 1e9;
+    }
+}

@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Spindle\Worker\TaskContext;
+
+/** What tasks do that are counted: each writes into a file what it has come to. */
+final class Trials
+{
+    private const STARTED = 's';
+    private const ENDED = 'e';
+
+    /** Some of them, by their number, kill their worker when they are tried first: one in so many, or none. */
+    public static function run(string $log, int $number, int $seed = 0, int $oneIn = 0, int $microseconds = 0): int
+    {
+        self::write($log, self::STARTED, $number);
+        if ($oneIn > 0 && TaskContext::current()->attempt === 1 && crc32("{$seed} {$number}") % $oneIn === 0) {
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        usleep($microseconds);
+        self::write($log, self::ENDED, $number);
+
+        return $number;
+    }
+
+    /** @return \Closure(int): int */
+    public static function writer(string $log): \Closure
+    {
+        return static fn(int $number): int => self::run($log, $number);
+    }
+
+    /** Ends when the file is there. */
+    public static function runUntil(string $log, int $number, string $file): int
+    {
+        self::write($log, self::STARTED, $number);
+        while (!is_file($file)) {
+            usleep(1000);
+            clearstatcache();
+        }
+        self::write($log, self::ENDED, $number);
+
+        return $number;
+    }
+
+    /** @return \Generator<int, int> */
+    public static function count(string $log, int $number): \Generator
+    {
+        self::write($log, self::STARTED, $number);
+        for ($i = 0; ; ++$i) {
+            yield $i;
+            usleep(10_000);
+        }
+    }
+
+    public static function die(string $words): never
+    {
+        fwrite(\STDERR, $words);
+        posix_kill((int) getmypid(), \SIGKILL);
+        exit(1);
+    }
+
+    /** @return array<int, int> how many runs were started, by number */
+    public static function started(string $log): array
+    {
+        return self::read($log, self::STARTED);
+    }
+
+    /** @return array<int, int> how many came to their end */
+    public static function ended(string $log): array
+    {
+        return self::read($log, self::ENDED);
+    }
+
+    private static function write(string $log, string $what, int $number): void
+    {
+        file_put_contents($log, "{$what}{$number}\n", \FILE_APPEND); // in one piece, wherever the file ends then
+    }
+
+    /** @return array<int, int> */
+    private static function read(string $log, string $what): array
+    {
+        $counts = [];
+        foreach (is_file($log) ? (array) file($log, \FILE_IGNORE_NEW_LINES) : [] as $line) {
+            if (str_starts_with((string) $line, $what)) {
+                $number = (int) substr((string) $line, 1);
+                $counts[$number] = ($counts[$number] ?? 0) + 1;
+            }
+        }
+
+        return $counts;
+    }
+}

@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Spindle\Worker\TaskContext;
+
+/** What tasks of these tests leave behind, by which one can tell when and how often they ran. */
+final class Work
+{
+    /** Says in a file that it ran. */
+    public static function note(string $file): int
+    {
+        file_put_contents($file, TaskContext::current()->idempotencyKey . "\n", \FILE_APPEND | \LOCK_EX);
+
+        return TaskContext::current()->attempt;
+    }
+
+    /**
+     * Says in files of its attempt when it began, and as long as it runs that it does, in ns of the clock that all processes of a machine share.
+     *
+     * @param int $attempts that take their time
+     *
+     * @return int the attempt
+     */
+    public static function tick(string $directory, int $attempts, float $seconds): int
+    {
+        $attempt = TaskContext::current()->attempt;
+        file_put_contents("{$directory}/{$attempt}.new", (string) hrtime(true));
+        rename("{$directory}/{$attempt}.new", "{$directory}/{$attempt}.began");
+        for ($end = hrtime(true) + (int) ($seconds * 1e9); $attempt <= $attempts && hrtime(true) < $end; usleep(2000)) {
+            file_put_contents("{$directory}/{$attempt}.new", (string) hrtime(true));
+            rename("{$directory}/{$attempt}.new", "{$directory}/{$attempt}.ran");
+        }
+
+        return $attempt;
+    }
+
+    /** @return \Generator<int, int> */
+    public static function count(int $to, float $pause): \Generator
+    {
+        for ($i = 1; $i <= $to; ++$i) {
+            usleep((int) ($pause * 1e6));
+            yield $i;
+        }
+    }
+}

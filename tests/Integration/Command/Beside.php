@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use Amp\Cancellation;
+use Spindle\Command\CommandCarrier;
+use Spindle\Command\CommandPool;
+use Spindle\Command\PortableCommand;
+
+/** Has commands run by a pool of its own, as an agent does. */
+final class Beside implements CommandCarrier
+{
+    private readonly CommandPool $pool;
+
+    public function __construct()
+    {
+        $this->pool = new CommandPool(2);
+    }
+
+    public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
+    {
+        return PortableCommand::outcome(PortableCommand::decode($command)->runOn($this->pool, $cancellation), 1 << 20);
+    }
+}

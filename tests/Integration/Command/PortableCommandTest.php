@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\Output;
+use Spindle\Command\PortableCommand;
+use Spindle\Tests\EndsInTime;
+
+/** A command as bytes, and a pool whose carrier is a pool beside it. */
+final class PortableCommandTest extends TestCase
+{
+    use EndsInTime;
+
+    /** @return iterable<string, array{Command}> */
+    public static function commands(): iterable
+    {
+        yield 'a program' => [Command::of('printf', '%s|', "a\xFF b", '', '*')];
+        yield 'a line' => [Command::shell('echo "$A-$B-$C"; cat; pwd >&2; exit 7')->withEnvironment(['A' => "1\n2", 'B' => null, '7' => 'x'])->withInput("in\0put")->withWorkingDirectory('/')];
+        yield 'limits' => [Command::of('sleep', '9')->withTimeout(0.05)->withIdleTimeout(5.0)];
+        yield 'silence' => [Command::of('sleep', '9')->withIdleTimeout(0.05)];
+        yield 'a signal' => [Command::shell('kill -9 $$')];
+        yield 'without outputs' => [Command::shell('echo a; echo b >&2')->withStdout(Output::Discard)->withStderr(Output::Discard)];
+        yield 'what is not there' => [Command::of('/no/such/program')];
+    }
+
+    #[DataProvider('commands')]
+    public function testACommandThatIsCarriedHasTheResultThatItHasHere(Command $command): void
+    {
+        $here = (new CommandPool(1))->execute($command);
+        $there = (new CommandPool(1, 0, new CommandPoolOptions(on: new Beside())))->execute($command);
+
+        foreach (['command', 'exitCode', 'signal', 'timedOut', 'cancelled', 'error', 'attempts'] as $property) {
+            self::assertSame($here->{$property}, $there->{$property}, $property);
+        }
+        self::assertSame([$here->stdout(), $here->stderr()], [$there->stdout(), $there->stderr()]);
+        self::assertEqualsWithDelta($here->startedAt, $there->startedAt, 10.0);
+        self::assertEqualsWithDelta($here->duration, $there->duration, 2.0);
+    }
+
+    /** @return iterable<string, array{\Closure(Command): Command, string}> */
+    public static function ofThisProcess(): iterable
+    {
+        yield 'an input that is a stream' => [static fn(Command $command): Command => $command->withInput(\STDIN), 'its input is an open stream; give it as a string'];
+        yield 'an input that is a generator' => [static fn(Command $command): Command => $command->withInput(new \ArrayIterator(['x'])), 'its input is ArrayIterator; give it as a string'];
+        yield 'a closure' => [static fn(Command $command): Command => $command->withStdout(static fn() => null), 'its standard output goes to a closure; have it captured'];
+        yield 'a stream' => [static fn(Command $command): Command => $command->withStderr(\STDERR), 'its standard error goes to an open stream; have it captured'];
+        yield 'the output of this process' => [static fn(Command $command): Command => $command->withStdout(Output::Inherit), 'its standard output goes to that of this process (Output::Inherit); have it captured'];
+    }
+
+    /** @param \Closure(Command): Command $with */
+    #[DataProvider('ofThisProcess')]
+    public function testWhatIsOfThisProcessIsRefusedByItsName(\Closure $with, string $message): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(on: new Beside()));
+        $command = $with(Command::of('true', 'a b')->withEnvironment(['TOKEN' => 'secret value']));
+        foreach ([
+            static fn() => $pool->execute($command),
+            static fn() => iterator_to_array($pool->run([$command])),
+        ] as $use) {
+            try {
+                $use();
+                self::fail('It can\'t be carried');
+            } catch (\ValueError $refused) {
+                self::assertStringContainsString($message, $refused->getMessage());
+                self::assertStringEndsWith("true 'a b'", $refused->getMessage());
+                self::assertStringNotContainsString('secret value', $refused->getMessage());
+            }
+        }
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    public function testOutputThatIsTooLargeIsNeverTruncated(): void
+    {
+        $pool = new CommandPool(1);
+        $result = $pool->execute(Command::shell('echo 12345; echo 678 >&2'));
+
+        self::assertStringContainsString('12345', PortableCommand::outcome($result, 10));
+        $outcome = PortableCommand::outcome($result, 9);
+        self::assertStringNotContainsString('12345', $outcome);
+        self::assertStringContainsString('its output has 10 bytes, and an outcome may have 9', $outcome);
+    }
+}
