@@ -26,6 +26,11 @@ postgres_server() {
     have postgres && echo postgres:postgresql || echo '/usr/lib/postgresql/*/bin/postgres:postgresql'
 }
 
+# Debian 12 has none.
+valkey_server() {
+    ! apt-cache show valkey-server > /dev/null 2>&1 || echo valkey-server:valkey-server
+}
+
 # Arguments are further commands that have to be there, as COMMAND:DEBIAN-PACKAGE.
 bootstrap() {
     packages=$(missing_packages "$@")

@@ -21,14 +21,24 @@ final class Job
         public readonly string $key = '',
         public readonly float $delay = 0.0,
     ) {
-        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::LONGEST_NAME . '}$/D', $id) !== 1) {
-            throw new \ValueError('The id of a job has 1 to ' . self::LONGEST_NAME . ' printable characters of ASCII, not all of them digits');
-        }
+        self::checkId($id);
         if (\strlen($key) > self::LONGEST_NAME) {
             throw new \ValueError('The key of a job has at most ' . self::LONGEST_NAME . ' bytes');
         }
         if (!($delay >= 0 && $delay <= 4e6)) {
             throw new \ValueError("The delay of a job is from 0 to 4,000,000 seconds, not {$delay}");
+        }
+    }
+
+    /**
+     * @internal
+     *
+     * @throws \ValueError
+     */
+    public static function checkId(string $id): void
+    {
+        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::LONGEST_NAME . '}$/D', $id) !== 1) {
+            throw new \ValueError('The id of a job has 1 to ' . self::LONGEST_NAME . ' printable characters of ASCII, not all of them digits');
         }
     }
 }

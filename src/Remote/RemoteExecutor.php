@@ -79,6 +79,8 @@ final class RemoteExecutor implements Executor
      * Cancellation: the task is ended, as one that was submitted.
      *
      * @return Future<mixed>
+     *
+     * @throws \ValueError when there can be no such id
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {

@@ -114,12 +114,9 @@ final class Client
             $this->waiters[$queue][$job->id] = $waiter;
         }
         $this->wait(\count($jobs));
+        $accepted = 0;
         try {
             $accepted = $this->outbox($queue)->send($options->backlog, $options->patience, $jobs, false);
-        } catch (\Throwable $failure) {
-            $accepted = 0;
-
-            throw $failure;
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->forget($queue, $jobs[$i]->id);

@@ -32,11 +32,21 @@ final class Outlet
     public function send(): string
     {
         try {
-            return $this->sendAll();
-        } finally {
-            $this->items = null;
-            $this->job->awaitOver();
+            $result = $this->sendAll();
+        } catch (\Throwable $failure) { // and not finally: a fiber that is destroyed can't wait
+            $this->letGo();
+
+            throw $failure;
         }
+        $this->letGo();
+
+        return $result;
+    }
+
+    private function letGo(): void
+    {
+        $this->items = null;
+        $this->job->awaitOver();
     }
 
     private function sendAll(): string

@@ -98,6 +98,7 @@ final class RemoteMap implements Waiter
                 $cancellation->unsubscribe($subscription);
             }
             $this->leave();
+            array_map($this->sender->forget(...), array_keys($this->open));
         }
     }
 
@@ -287,7 +288,14 @@ final class RemoteMap implements Waiter
                 throw $failure;
             }
             if ($this->isLeft()) { // meanwhile
+                foreach (\array_slice($jobs, $accepted) as $refused) {
+                    unset($this->open[$refused->id]);
+                }
                 $this->sender->withdraw(array_column($jobs, 'id'));
+                if ($this->aborted === null) {
+                    array_map($this->sender->forget(...), array_column($jobs, 'id'));
+                }
+                $this->wake();
 
                 return;
             }
@@ -298,6 +306,9 @@ final class RemoteMap implements Waiter
         }
         foreach ($jobs as $job) {
             unset($this->open[$job->id]);
+        }
+        if ($this->left) {
+            $this->wake();
         }
     }
 

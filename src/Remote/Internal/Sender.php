@@ -73,9 +73,14 @@ final class Sender
         return $this->client->submit($this->queue, $this->options, [$job], $waiter);
     }
 
-    /** @return Future<mixed> */
+    /**
+     * @return Future<mixed>
+     *
+     * @throws \ValueError
+     */
     public function attach(string $id, ?Cancellation $cancellation): Future
     {
+        Job::checkId($id);
         $submission = new Submission($this, $id);
         $this->client->attach($this->queue, $id, $submission);
         if ($cancellation !== null) {

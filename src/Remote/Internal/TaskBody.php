@@ -44,11 +44,18 @@ final class TaskBody
         return $head . \chr(self::COMMAND);
     }
 
+    /** @throws \ValueError when it is not one, or of another version */
     public static function read(string $body): self
     {
+        if (\strlen($body) <= self::SIZE) {
+            throw new \ValueError('it is too short');
+        }
         /** @var array{tries: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float, timeout: float, size: int} $head */
         $head = unpack(self::HEAD, $body);
         $end = self::SIZE + $head['size'];
+        if (\strlen($body) <= $end) {
+            throw new \ValueError('it ends before its code does');
+        }
 
         return new self(
             new JobRetryPolicy($head['tries'], $head['crashes'], $head['delay'], $head['factor'], $head['maxDelay'], $head['jitter']),

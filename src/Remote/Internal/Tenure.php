@@ -300,9 +300,11 @@ final class Tenure
 
                 continue;
             }
-            $verdict = ($this->unwanted[$delivery->id] ?? 0) === $delivery->number
-                ? $this->verdicts->cancelled($delivery)
-                : $this->verdicts->beforehand($job);
+            $verdict = match (true) {
+                ($this->unwanted[$delivery->id] ?? 0) === $delivery->number => $this->verdicts->cancelled($delivery),
+                $this->draining => $this->verdicts->released($delivery),
+                default => $this->verdicts->beforehand($job),
+            };
             if ($verdict !== null) {
                 $this->say($verdict);
             } else {

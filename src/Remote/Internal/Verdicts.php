@@ -35,7 +35,12 @@ final class Verdicts
     /** @throws TamperedFrameException */
     public function open(Delivery $delivery): Assignment
     {
-        return new Assignment($delivery, TaskBody::read(Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame)));
+        $body = Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame);
+        try {
+            return new Assignment($delivery, TaskBody::read($body));
+        } catch (\ValueError $unknown) {
+            throw TamperedFrameException::of($delivery->id, "its body, though signed, can't be read here ({$unknown->getMessage()}): is it of another version of Spindle?");
+        }
     }
 
     /** Of a job that is not to be run again; null for others. */

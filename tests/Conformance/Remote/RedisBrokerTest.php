@@ -18,7 +18,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\UsesRedis;
 
-final class RedisBrokerTest extends BrokerContract
+class RedisBrokerTest extends BrokerContract
 {
     use UsesRedis;
 
@@ -29,7 +29,7 @@ final class RedisBrokerTest extends BrokerContract
     #[DataProvider('unsafeSettings')]
     public function testAnEngineThatWouldLoseJobsIsRefusedWithTheSettingToChange(array $settings, string $advice): void
     {
-        $this->redis = TemporaryRedis::start($settings);
+        $this->redis = $this->start($settings);
 
         foreach ([$this->broker()->tier(...), fn() => $this->submit('job')] as $use) {
             self::assertStringContainsString($advice, self::thrown(BrokerRefusedException::class, $use)->getMessage());
@@ -49,14 +49,14 @@ final class RedisBrokerTest extends BrokerContract
     public function testTheTierIsWhatTheSettingsPromise(): void
     {
         self::assertSame(Tier::Fast, $this->broker()->tier());
-        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $this->redis = $this->start(['appendfsync' => 'always']);
 
         self::assertSame(Tier::Durable, $this->connect()->tier());
     }
 
     public function testWhereTheSettingMayNotBeReadTheLesserTierIsPromised(): void
     {
-        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $this->redis = $this->start(['appendfsync' => 'always']);
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');
 
         self::assertSame(Tier::Fast, $this->asUser('app', 'secret')->tier());
@@ -64,7 +64,7 @@ final class RedisBrokerTest extends BrokerContract
 
     public function testAWrongPasswordIsRefusedWithThePlaceForTheRightOne(): void
     {
-        $port = Redis::shared()->port;
+        $port = $this->shared()->port;
         foreach (["redis://:wrong@127.0.0.1:{$port}", "redis://nobody:wrong@127.0.0.1:{$port}", "redis://127.0.0.1:{$port}"] as $address) {
             $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->tier(...));
             self::assertStringContainsString('put the user and the password into SPINDLE_BROKER', $failure->getMessage());
@@ -77,14 +77,14 @@ final class RedisBrokerTest extends BrokerContract
     public function testAUserWhoMayNotDoAllIsRefusedWithWhatItMayNot(array $rules, string $lacking): void
     {
         $user = 'app-' . bin2hex(random_bytes(4));
-        Redis::shared()->command('ACL', 'SETUSER', $user, 'on', '>secret', ...$rules);
+        $this->shared()->command('ACL', 'SETUSER', $user, 'on', '>secret', ...$rules);
         $broker = $this->asUser($user, 'secret');
         $failure = self::thrown(BrokerRefusedException::class, function () use ($broker): void {
             $broker->submit($this->queue(), [new Job('job', 'frame')], 10, 'client', false);
             $broker->renew($this->queue(), 'a', self::LONG, true, '{}');
             $broker->settle($this->queue(), 'a', [], 1, 60.0);
         });
-        Redis::shared()->command('ACL', 'DELUSER', $user);
+        $this->shared()->command('ACL', 'DELUSER', $user);
 
         self::assertStringContainsStringIgnoringCase($lacking, $failure->getMessage());
         self::assertStringContainsString('give the user the commands and keys', $failure->getMessage());
@@ -102,11 +102,11 @@ final class RedisBrokerTest extends BrokerContract
     public function testAnEngineThatForgetsItsScriptsIsToldThemAgain(): void
     {
         $this->submit('one', 'two');
-        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $this->shared()->command('SCRIPT', 'FLUSH');
         $deliveries = $this->claim($this->join('a'));
-        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $this->shared()->command('SCRIPT', 'FLUSH');
         $this->end('a', $deliveries[0]);
-        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $this->shared()->command('SCRIPT', 'FLUSH');
 
         self::assertSame('outcome', $this->outcome('one'));
         self::assertNull($this->outcome('two'));
@@ -258,7 +258,7 @@ final class RedisBrokerTest extends BrokerContract
 
     public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void
     {
-        $this->redis = TemporaryRedis::start();
+        $this->redis = $this->start();
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
         $this->join('a');
         $this->redis->command('CONFIG', 'SET', 'maxmemory', '3mb');
@@ -278,7 +278,7 @@ final class RedisBrokerTest extends BrokerContract
 
     public function testAServerThatIsKilledLosesNothingThatItHasConfirmed(): void
     {
-        $this->redis = TemporaryRedis::start(['appendfsync' => 'always']);
+        $this->redis = $this->start(['appendfsync' => 'always']);
         $post = $this->post();
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 100)));
         $this->submit(new Job('delayed', 'frame', delay: 60.0), new Job('keyed', 'frame', 'key'));
@@ -312,9 +312,20 @@ final class RedisBrokerTest extends BrokerContract
         self::assertSame(0, $this->broker()->repair($this->queue()));
     }
 
+    protected function shared(): TemporaryRedis
+    {
+        return Redis::shared();
+    }
+
+    /** @param array<string, string> $settings */
+    protected function start(array $settings = []): TemporaryRedis
+    {
+        return TemporaryRedis::start($settings);
+    }
+
     protected function connect(): RedisBroker
     {
-        return new RedisBroker(($this->redis ?? Redis::shared())->address());
+        return new RedisBroker(($this->redis ?? $this->shared())->address());
     }
 
     #[After(-1)]
@@ -326,17 +337,17 @@ final class RedisBrokerTest extends BrokerContract
 
     private function asUser(string $user, string $password): RedisBroker
     {
-        return new RedisBroker("redis://{$user}:{$password}@127.0.0.1:" . ($this->redis ?? Redis::shared())->port);
+        return new RedisBroker("redis://{$user}:{$password}@127.0.0.1:" . ($this->redis ?? $this->shared())->port);
     }
 
     /** @return list<string> keys of this test's queue that hold jobs, or parts of them */
     private function left(): array
     {
-        $keys = Redis::shared()->command('KEYS', "spindle:{{$this->queue()}}:*");
+        $keys = $this->shared()->command('KEYS', "spindle:{{$this->queue()}}:*");
         $left = [];
         foreach (\is_array($keys) ? $keys : [] as $key) {
             $name = \is_string($key) ? substr($key, \strlen("spindle:{{$this->queue()}}:")) : '';
-            if (preg_match('/^(result:.*|meta|agents|about)$/D', $name) !== 1 && !(\in_array($name, ['urgent', 'ready'], true) && Redis::shared()->command('XLEN', "spindle:{{$this->queue()}}:{$name}") === 0)) {
+            if (preg_match('/^(result:.*|meta|agents|about)$/D', $name) !== 1 && !(\in_array($name, ['urgent', 'ready'], true) && $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:{$name}") === 0)) {
                 $left[] = $name;
             }
         }
@@ -347,7 +358,7 @@ final class RedisBrokerTest extends BrokerContract
     /** What an operator does to a stream of this test's queue. */
     private function engine(string ...$words): void
     {
-        Redis::shared()->command(...array_map(fn(string $word): string => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word, array_values($words)));
+        $this->shared()->command(...array_map(fn(string $word): string => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word, array_values($words)));
     }
 
     /** @return list<string> */

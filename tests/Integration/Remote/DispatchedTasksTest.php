@@ -4,7 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
 use PHPUnit\Framework\TestCase;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Remote\Agent;
+use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Internal\TaskBody;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
@@ -13,10 +23,14 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\ResultTooLargeException;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
@@ -24,6 +38,7 @@ use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 
+use function Amp\delay;
 use function Amp\Future\await;
 
 /** Tasks that outlive the process that has them done. */
@@ -52,7 +67,7 @@ final class DispatchedTasksTest extends TestCase
         $futures = [$executor->attach($id), $executor->attach($id), $this->executor()->attach($id)];
         $this->agent($this->queue);
 
-        self::assertSame([42, 42, 42], await($futures));
+        self::assertEquals([42, 42, 42], await($futures));
     }
 
     public function testASecondTaskOfTheSameIdIsNotTakenIn(): void
@@ -123,6 +138,24 @@ final class DispatchedTasksTest extends TestCase
         $this->executor()->attach('nobody')->await();
     }
 
+    public function testAnIdThatCanNotBeIsRefusedAndDisturbsNobodyElse(): void
+    {
+        $executor = $this->executor();
+        $other = $executor->attach($executor->dispatch(static fn(): int => 1));
+        $refused = 0;
+        foreach (['123', '-7', '', 'two words', str_repeat('x', 300)] as $id) {
+            try {
+                $executor->attach($id);
+            } catch (\ValueError $error) {
+                self::assertStringContainsString('The id of a job has', $error->getMessage());
+                ++$refused;
+            }
+        }
+        $this->agent($this->queue);
+
+        self::assertSame([5, 1], [$refused, $other->await()]);
+    }
+
     public function testAFailureComesToWhoeverAttaches(): void
     {
         $executor = $this->executor(JobRetryPolicy::none());
@@ -158,6 +191,82 @@ final class DispatchedTasksTest extends TestCase
         $this->agent($this->queue);
 
         self::assertSame(5050, array_sum(iterator_to_array($executor->map(range(1, 100), abs(...)), false)));
+    }
+
+    public function testALoopThatIsCancelledWhileTheQueueIsFullEnds(): void
+    {
+        $executor = $this->executor(options: new RemoteOptions(backlog: 1));
+        $cancellation = new DeferredCancellation();
+        EventLoop::delay(0.3, static fn() => $cancellation->cancel());
+        $more = new DeferredFuture();
+        $input = (static function () use ($more): \Generator {
+            yield from [1, 2, 3];
+            $more->getFuture()->await();
+        })();
+        $cancelled = null;
+        try {
+            iterator_to_array($executor->map($input, abs(...), $cancellation->getCancellation()));
+        } catch (CancelledException $cancelled) {
+        }
+        $more->complete();
+        delay(0); // the input ends
+
+        self::assertNotNull($cancelled);
+    }
+
+    public function testWhatAnAgentIsGivenWhenItHasBeenToldToStopIsGivenBack(): void
+    {
+        $executor = $this->executor();
+        $file = $this->path('ran');
+        for ($i = 0; $i < 3; ++$i) {
+            $executor->dispatch(static fn(): bool => touch($file));
+        }
+        $stop = new DeferredCancellation();
+        $logger = self::createStub(LoggerInterface::class);
+        $logger->method('info')->willReturnCallback(static function () use ($stop): void {
+            EventLoop::delay(0.001, static fn() => $stop->cancel()); // the first claim is under way
+        });
+        $broker = new RedisBroker(Redis::shared()->address());
+        (new Agent($broker, $this->queue, 2, self::keys(), logger: $logger))->run($stop->getCancellation());
+
+        $figures = $broker->figures($this->queue);
+        self::assertSame([3, 2, 0], [$figures['waiting'], $figures['released_total'], $figures['done_total']]);
+        self::assertFileDoesNotExist($file);
+    }
+
+    public function testASignedFrameThatCanNotBeReadIsADeadLetterAndTheAgentGoesOn(): void
+    {
+        $executor = $this->executor();
+        $broker = new RedisBroker(Redis::shared()->address());
+        foreach (['short', TaskBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
+            $broker->submit($this->queue, [new Job("odd-{$i}", Frame::seal(self::keys(), Frame::JOB, $this->queue, "odd-{$i}", 0, $body))], 100, '', false);
+        }
+        $this->agent($this->queue);
+
+        self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
+        self::assertSame(2, $broker->figures($this->queue)['dead']);
+        $this->expectException(TamperedFrameException::class);
+        $this->expectExceptionMessage('is it of another version of Spindle?');
+        $executor->attach('odd-1')->await();
+    }
+
+    public function testAProcessThatEndsWhileItSubmitsEndsAsItShould(): void
+    {
+        self::assertTrue(Host::call(self::class . '::endWhileItSubmits'));
+    }
+
+    /** @internal */
+    public static function endWhileItSubmits(): bool
+    {
+        $redis = TemporaryRedis::start();
+        $executor = new RemoteExecutor(new RedisBroker($redis->address()), 'queue', self::keys());
+        $executor->dispatch(static fn(): int => 1);
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        $future = Async::run(static fn(): Future => $executor->submit([Number::class, 'answer']));
+        delay(0.1);
+        posix_kill((int) $redis->pid(), \SIGCONT);
+
+        return !$future->isComplete();
     }
 
     public function testAResultThatIsTooLargeIsNotCutButRefused(): void
