@@ -41,8 +41,9 @@ final class ChaosTest extends TestCase
     /** Microseconds. Of tasks that take less than about a tenth of that, a worker that is killed has some done whose results it has not sent yet. */
     private const TAKES = 1000;
 
-    /** Share of the jobs that may have come to their end more than once. */
+    /** Share of the jobs that may have come to their end more than once; and, of the few of a short run on a slow machine, so many for each fault. */
     private const TWICE = 0.005;
+    private const TWICE_EACH = 150;
 
     /** @var list<Process> those that run, and are not stopped */
     private array $alive = [];
@@ -120,7 +121,7 @@ final class ChaosTest extends TestCase
         self::assertSame([$jobs, \count($dead)], [$figures['done_total'], $figures['died_total']]);
         self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
         self::assertSame([0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']]);
-        self::assertLessThanOrEqual(self::TWICE * $jobs, $again);
+        self::assertLessThanOrEqual(self::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
         $this->stopAgents();
         $redis->stop();
     }
@@ -170,6 +171,11 @@ final class ChaosTest extends TestCase
     /** @return array{float, float, float} */
     private static function lease(): array
     {
-        return getenv('SPINDLE_TEST_FULL') === '1' ? self::LONG : self::SHORT;
+        return self::isFull() ? self::LONG : self::SHORT;
+    }
+
+    private static function isFull(): bool
+    {
+        return getenv('SPINDLE_TEST_FULL') === '1';
     }
 }

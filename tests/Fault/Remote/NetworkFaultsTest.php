@@ -72,7 +72,7 @@ final class NetworkFaultsTest extends TestCase
         $this->loseReplies();
         $this->agentAt($redis->socketAddress(), $this->queue(), 2, ...self::SHORT);
 
-        self::assertSame([2, 2], Future\await($outcomes));
+        self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
             self::assertLessThan(self::tick("{$directory}/2.began"), self::tick("{$directory}/1.ran"), 'it never runs twice at once');
         }
@@ -94,7 +94,7 @@ final class NetworkFaultsTest extends TestCase
         $cut = hrtime(true);
         $other = $this->agentAt($redis->socketAddress(), $this->queue(), 2, ...self::SHORT);
 
-        self::assertSame([2, 2], Future\await($outcomes));
+        self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
             self::assertLessThan(self::tick("{$directory}/2.began"), self::tick("{$directory}/1.ran"), 'it never runs twice at once');
         }
@@ -121,7 +121,7 @@ final class NetworkFaultsTest extends TestCase
             $this->signalMachine(\SIGSTOP);
             $died = hrtime(true) / 1e9;
 
-            self::assertSame([2, 2], Future\await($outcomes));
+            self::assertEquals([2, 2], Future\await($outcomes));
             foreach ($directories as $directory) {
                 $times[] = self::tick("{$directory}/2.began") - $died;
             }
