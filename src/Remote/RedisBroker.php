@@ -163,9 +163,11 @@ final class RedisBroker implements Broker
     public function repair(string $queue): int
     {
         $before = $this->figures($queue)['repaired_total'];
-        $next = $this->engine->run('audit', $queue, 'check', '');
+        $auditor = bin2hex(random_bytes(8));
+        $next = 'check ';
         while ($next !== 'ok' && $next !== 'done') {
-            $next = $this->engine->run('audit', $queue, ...explode(' ', $next, 2));
+            [$step, $cursor] = explode(' ', $next, 2);
+            $next = $this->engine->run('audit', $queue, $step, $cursor, $auditor);
         }
 
         return $next === 'ok' ? 0 : $this->figures($queue)['repaired_total'] - $before;

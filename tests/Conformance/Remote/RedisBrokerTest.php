@@ -8,6 +8,8 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Internal\Redis\Address;
+use Spindle\Remote\Internal\Redis\Engine;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
@@ -200,6 +202,18 @@ class RedisBrokerTest extends BrokerContract
             yield "the stream is trimmed{$when}" => [['XTRIM', 'ready', 'MAXLEN', '0'], $repairedBefore];
             yield "the stream is deleted{$when}" => [['DEL', 'ready'], $repairedBefore];
         }
+    }
+
+    /** It was stopped in the middle, and another one has looked meanwhile. */
+    public function testAnAuditorWhoseTurnIsOverPutsNothingIn(): void
+    {
+        $this->submit('one', 'two', 'three');
+        $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
+
+        self::assertSame('ok', $engine->run('audit', $this->queue(), 'jobs', '0', 'one of before'));
+        self::assertSame(0, $this->figure('repaired_total'));
+        self::assertSame(3, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready"));
+        self::assertSame(0, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:urgent"));
     }
 
     public function testJobsThatAreFoundStillHaveTheirKey(): void

@@ -36,6 +36,25 @@ trait WithdrawsJobs
         self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
     }
 
+    public function testOneThatIsSubmittedAgainIsWhatItIsThen(): void
+    {
+        $this->submit('late', new Job('first', 'frame', 'key'));
+        $this->broker()->withdraw($this->queue(), ['late']);
+        $this->submit(new Job('late', 'frame', delay: 60.0));
+        $first = $this->claimOne($this->join('a'));
+        self::assertSame('first', $first->id);
+
+        $this->submit(new Job('next', 'frame', 'key'));
+        $this->broker()->withdraw($this->queue(), ['next']);
+        $this->submit(new Job('next', 'frame', 'key'));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame([], $this->claim('a'));
+        $this->end('a', $first);
+
+        self::assertSame(['next'], self::ids($this->claim('a')));
+        self::assertSame([1, 0], [$this->figure('delayed'), $this->figure('blocked')]);
+    }
+
     public function testAJobThatIsToBeTriedAgainIsGone(): void
     {
         $this->submit('one', 'two');

@@ -1,8 +1,8 @@
 -- Finds jobs that no entry says of that they may be claimed: an operator has trimmed a stream, deleted a consumer or a key, or the
--- engine has lost some. ARGV: step, cursor. Each step looks at some; the answer is the next step and cursor, or 'ok'.
+-- engine has lost some. ARGV: step, cursor, and who asks. Each step looks at some; the answer is the next step and cursor, or 'ok'.
 --
 -- What is put into a stream while this goes on is noted by put() in the set "audit".
-local step, cursor = ARGV[1], ARGV[2]
+local step, cursor, auditor = ARGV[1], ARGV[2], ARGV[3]
 local SOME = 500
 local AUDIT = P .. 'audit'
 
@@ -28,13 +28,14 @@ if step == 'check' then
     call('HSET', META, 'unlisted', known)
   end
   if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted <= known then return 'ok' end
-  if call('SET', P .. 'auditor', '1', 'NX', 'EX', 30) == false then return 'ok' end
+  if call('SET', P .. 'auditor', auditor, 'NX', 'EX', 30) == false then return 'ok' end
   call('DEL', AUDIT)
   call('SADD', AUDIT, '')
   call('EXPIRE', AUDIT, 3600)
   return 'entries u -'
 end
 
+if call('GET', P .. 'auditor') ~= auditor then return 'ok' end -- it took too long, and what it has noted counts no more
 call('EXPIRE', P .. 'auditor', 30)
 if step == 'entries' then
   -- What the streams have that nobody has read.

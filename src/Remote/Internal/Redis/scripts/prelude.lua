@@ -226,10 +226,12 @@ local function claim(owner, want, out)
         local id, fields = ids[i], entries[i][2]
         local mailbox, key = fields[4] or '', fields[6] or ''
         local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, mailbox, key, 0}
-        if not frames[i] or active[i] or taken[id] then
+        if not frames[i] or active[i] or taken[id] or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id)) then
+          -- The last two: it was withdrawn and submitted anew, and this entry is of before.
           table.insert(useless[stream], entries[i][1])
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
+          taken[id] = true
           record[6] = record[6] + BLOCKED
           call('HSET', TRIED, id, cmsgpack.pack(record))
           call('RPUSH', P .. 'blocked:' .. record[5], id)

@@ -43,7 +43,7 @@ if number > 0 then
         over[#over + 1] = id
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
         if kind == DEAD then
-          call('HSET', P .. 'dead', id, call('HGET', JOBS, id))
+          call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')
           call('HSET', P .. 'why', id, settlement[7])
           if record[5] ~= '' then call('HSET', P .. 'deadkeys', id, record[5]) end
           call('ZADD', P .. 'died', now, id)
