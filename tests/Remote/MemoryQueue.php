@@ -220,7 +220,7 @@ final class MemoryQueue
     }
 
     /**
-     * @param list<string> $known
+     * @param array<string, int> $known numbers of claims, by ids
      *
      * @return list<Delivery>
      *
@@ -228,7 +228,9 @@ final class MemoryQueue
      */
     public function held(string $owner, array $known): array
     {
-        return array_values(array_map(self::delivery(...), array_diff_key($this->agent($owner)->jobs, array_flip($known))));
+        $unknown = array_filter($this->agent($owner)->jobs, static fn(MemoryJob $job): bool => ($known[$job->id] ?? 0) !== $job->number);
+
+        return array_values(array_map(self::delivery(...), $unknown));
     }
 
     /** @param list<string> $frames */
