@@ -86,7 +86,7 @@ final class ConnectionRefusalsTest extends TestCase
         yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
         yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
         yield 'no mailboxes' => ['-subscribe', ['subscribe', 'docs/reference/remote.md']];
-        yield 'no channels' => ['resetchannels', ['channels', 'docs/reference/remote.md']];
+        yield 'no channels' => ['resetchannels', ['channel', 'docs/reference/remote.md']];
     }
 
     /** @param list<string> $advice words of the message */

@@ -224,7 +224,9 @@ final class DispatchedTasksTest extends TestCase
         $stop = new DeferredCancellation();
         $logger = self::createStub(LoggerInterface::class);
         $logger->method('info')->willReturnCallback(static function () use ($stop): void {
-            EventLoop::delay(0.001, static fn() => $stop->cancel()); // the first claim is under way
+            EventLoop::defer(static function () use ($stop): void {
+                $stop->cancel(); // the first claim is under way
+            });
         });
         $broker = new RedisBroker(Redis::shared()->address());
         (new Agent($broker, $this->queue, 2, self::keys(), logger: $logger))->run($stop->getCancellation());
