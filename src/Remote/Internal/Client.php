@@ -63,7 +63,7 @@ final class Client
     private ?\Closure $close = null;
 
     private ?string $keeper = null;
-    private bool $looksAgain = false;
+    private ?string $looksAgain = null;
 
     private function __construct(private readonly Broker $broker)
     {
@@ -75,8 +75,10 @@ final class Client
         if ($this->close !== null) {
             ($this->close)();
         }
-        if ($this->keeper !== null) {
-            EventLoop::cancel($this->keeper);
+        foreach ([$this->keeper, $this->looksAgain] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
         }
     }
 
@@ -361,10 +363,9 @@ final class Client
     /** Once for all whose question had no answer: their letters may have been lost with it. */
     private function lookAgain(): void
     {
-        if (!$this->looksAgain) {
-            $this->looksAgain = true;
-            WeakTimer::after(self::LOOK_AGAIN, $this, static function (self $client): void {
-                $client->looksAgain = false;
+        if ($this->looksAgain === null) {
+            $this->looksAgain = WeakTimer::after(self::LOOK_AGAIN, $this, static function (self $client): void {
+                $client->looksAgain = null;
                 $client->look();
             });
         }

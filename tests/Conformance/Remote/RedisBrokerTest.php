@@ -273,9 +273,11 @@ class RedisBrokerTest extends BrokerContract
     public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void
     {
         $this->redis = $this->start();
-        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
         $this->join('a');
-        $this->redis->command('CONFIG', 'SET', 'maxmemory', '3mb');
+        $info = $this->redis->command('INFO', 'memory');
+        self::assertSame(1, preg_match('/^used_memory:(\d+)/m', \is_string($info) ? $info : '', $used));
+        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
+        $this->redis->command('CONFIG', 'SET', 'maxmemory', (string) ((int) $used[1] + 3_000_000));
 
         self::thrown(BrokerUnavailableException::class, fn() => $this->submit('another'));
         $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
