@@ -125,9 +125,9 @@ interface Broker
     public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim;
 
     /**
-     * The jobs that an owner has but for the claims that it knows of: what it was given in an answer that did not come.
+     * The jobs that an owner has but for those that it knows of: what it was given in an answer that did not come.
      *
-     * @param array<string, int> $known numbers of claims, by the ids of their jobs
+     * @param list<string> $known
      *
      * @return list<Delivery>
      *

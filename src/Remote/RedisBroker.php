@@ -101,7 +101,7 @@ final class RedisBroker implements Broker
 
     public function held(string $queue, string $owner, array $known): array
     {
-        $answer = $this->engine->run('held', $queue, $owner, Codec::claims($known), (string) \count($known));
+        $answer = $this->engine->run('held', $queue, $owner, Codec::ids($known), (string) \count($known));
 
         return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }

@@ -220,7 +220,7 @@ final class MemoryQueue
     }
 
     /**
-     * @param array<string, int> $known numbers of claims, by ids
+     * @param list<string> $known
      *
      * @return list<Delivery>
      *
@@ -228,9 +228,7 @@ final class MemoryQueue
      */
     public function held(string $owner, array $known): array
     {
-        $unknown = array_filter($this->agent($owner)->jobs, static fn(MemoryJob $job): bool => ($known[$job->id] ?? 0) !== $job->number);
-
-        return array_values(array_map(self::delivery(...), $unknown));
+        return array_values(array_map(self::delivery(...), array_diff_key($this->agent($owner)->jobs, array_flip($known))));
     }
 
     /** @param list<string> $frames */

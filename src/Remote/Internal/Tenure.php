@@ -61,9 +61,6 @@ final class Tenure
     private bool $exchanging = false;
     private bool $asked = false;
     private bool $draining = false;
-
-    /** Whether it may have jobs of which it does not know. */
-    private bool $doubts = false;
     private ?\Throwable $failure = null;
 
     /** When the lease ends unless it is renewed, in seconds of a clock that is never set. */
@@ -195,7 +192,6 @@ final class Tenure
         try {
             $this->renew(false);
             if (++$this->beats % self::AUDIT === 0) {
-                $this->doubts = true;
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
@@ -241,17 +237,13 @@ final class Tenure
         try {
             while ($this->failure === null && $this->asked) {
                 $this->asked = false;
-                $settlements = [];
+                $settlements = $this->settlements;
+                $this->settlements = [];
+                $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
+                if ($settlements === [] && $want === 0) {
+                    break;
+                }
                 try {
-                    if ($this->doubts) {
-                        $this->takeHeld();
-                        $this->doubts = false;
-                    }
-                    [$settlements, $this->settlements] = [$this->settlements, []];
-                    $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
-                    if ($settlements === [] && $want === 0) {
-                        break;
-                    }
                     $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention);
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->settlements, ...$settlements);
@@ -287,22 +279,13 @@ final class Tenure
         \Amp\delay($this->backoff->after($failures));
         $this->asked = true;
         try {
-            $this->takeHeld();
+            $known = [...array_map(strval(...), array_keys($this->jobs)), ...array_map(static fn(Settlement $settlement): string => $settlement->id, $this->settlements)];
+            $this->take($this->broker->held($this->queue, $this->owner, $known));
         } catch (BrokerUnavailableException $again) {
             if ($this->failure === null) {
                 $this->recover($again, $failures + 1);
             }
         }
-    }
-
-    /** What it was given by answers that did not come, or came too late; not while another one may be on its way. */
-    private function takeHeld(): void
-    {
-        $known = array_map(static fn(Assignment $job): int => $job->delivery->number, $this->jobs);
-        foreach ($this->settlements as $settlement) {
-            $known[$settlement->id] = $settlement->number;
-        }
-        $this->take($this->broker->held($this->queue, $this->owner, $known));
     }
 
     /** @param list<Delivery> $deliveries */

@@ -59,17 +59,6 @@ final class Codec
         return $packed;
     }
 
-    /** @param array<string, int> $numbers by ids */
-    public static function claims(array $numbers): string
-    {
-        $packed = '';
-        foreach ($numbers as $id => $number) {
-            $packed .= \chr(\strlen($id)) . $id . pack('V', $number);
-        }
-
-        return $packed;
-    }
-
     /** @return list<string> and moves on */
     public static function readIds(string $packed, int &$at): array
     {
