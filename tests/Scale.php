@@ -10,7 +10,12 @@ final class Scale
     /** The count to run: all of it with SPINDLE_TEST_FULL=1, a tenth otherwise, at least one. */
     public static function of(int $full): int
     {
-        return getenv('SPINDLE_TEST_FULL') === '1' ? $full : max(1, intdiv($full, 10));
+        return self::isFull() ? $full : max(1, intdiv($full, 10));
+    }
+
+    public static function isFull(): bool
+    {
+        return getenv('SPINDLE_TEST_FULL') === '1';
     }
 
     /** The same number throughout a run and in its child processes; SPINDLE_TEST_SEED repeats an earlier run's. */

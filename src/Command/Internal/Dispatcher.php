@@ -327,8 +327,7 @@ final class Dispatcher
     {
         $thrown = $ticket->thrown;
         if ($thrown !== null) {
-            $this->told($ticket);
-            $ticket->owner->lost($ticket, $thrown);
+            $this->tellLost($ticket, $thrown);
         } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
             ++$this->retried;
             $delay = $this->retry->delayAfter($ticket->attempts);
@@ -351,6 +350,11 @@ final class Dispatcher
     private function lost(Ticket $ticket, \Throwable $reason): void
     {
         $this->place->release($ticket);
+        $this->tellLost($ticket, $reason);
+    }
+
+    private function tellLost(Ticket $ticket, \Throwable $reason): void
+    {
         $this->told($ticket);
         $ticket->owner->lost($ticket, $reason);
     }
@@ -391,8 +395,7 @@ final class Dispatcher
             $this->place->assign($ticket, $this->concurrency);
             $this->flush();
         } catch (LauncherException $why) {
-            $this->told($ticket);
-            $ticket->owner->lost($ticket, $why);
+            $this->tellLost($ticket, $why);
         }
     }
 
@@ -452,8 +455,7 @@ final class Dispatcher
         foreach ($tickets as $ticket) {
             $ticket->launcher = null;
             $ticket->feeder?->stop();
-            $this->told($ticket);
-            $ticket->owner->lost($ticket, $exceptions[spl_object_id($ticket->owner)]);
+            $this->tellLost($ticket, $exceptions[spl_object_id($ticket->owner)]);
         }
     }
 }

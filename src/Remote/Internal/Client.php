@@ -20,7 +20,7 @@ use Spindle\Remote\RemoteOptions;
  */
 final class Client
 {
-    /** Jobs in one question, and their bytes. */
+    /** Jobs in one question. */
     private const BATCH = 1000;
 
     /** Seconds after which a job without an outcome is looked for, though no letter has come. */

@@ -104,7 +104,7 @@ final class Sender
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new Submission($this, $job->id);
-        if ($this->client->submit($this->queue, $this->options, [$job], $submission) === 0) {
+        if ($this->send($job, $submission) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
         if ($cancellation !== null) {

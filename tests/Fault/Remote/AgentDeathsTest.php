@@ -53,7 +53,7 @@ final class AgentDeathsTest extends TestCase
 
     public function testAnAgentThatWasStoppedForLongerThanItsLeaseHasNoSayInWhatItHad(): void
     {
-        $isFull = getenv('SPINDLE_TEST_FULL') === '1';
+        $isFull = Scale::isFull();
         $options = $isFull ? self::LONG : self::SHORT;
         $log = $this->path('log');
         $file = $this->path('open');

@@ -121,7 +121,7 @@ final class ChaosTest extends TestCase
         self::assertSame([$jobs, \count($dead)], [$figures['done_total'], $figures['died_total']]);
         self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
         self::assertSame([0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']]);
-        self::assertLessThanOrEqual(self::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
+        self::assertLessThanOrEqual(Scale::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
         $this->stopAgents();
         $redis->stop();
     }
@@ -171,11 +171,6 @@ final class ChaosTest extends TestCase
     /** @return array{float, float, float} */
     private static function lease(): array
     {
-        return self::isFull() ? self::LONG : self::SHORT;
-    }
-
-    private static function isFull(): bool
-    {
-        return getenv('SPINDLE_TEST_FULL') === '1';
+        return Scale::isFull() ? self::LONG : self::SHORT;
     }
 }

@@ -98,7 +98,7 @@ final class NetworkFaultsTest extends TestCase
         foreach ($directories as $directory) {
             self::assertLessThan(self::tick("{$directory}/2.began"), self::tick("{$directory}/1.ran"), 'it never runs twice at once');
         }
-        delay(max(0.0, (getenv('SPINDLE_TEST_FULL') === '1' ? 60.0 : 3.0) - (hrtime(true) - $cut) / 1e9));
+        delay(max(0.0, (Scale::isFull() ? 60.0 : 3.0) - (hrtime(true) - $cut) / 1e9));
         $this->stop($other);
         $this->command('ip', 'link', 'set', "{$this->name}a", 'up');
 

@@ -1,7 +1,6 @@
 -- ARGV: owner, seconds of its lease in ms, whether it is new, what it says of itself
 local owner, lease, joins, about = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
-local ends = call('ZSCORE', P .. 'agents', owner)
-if not joins and (not ends or tonumber(ends) <= now) then return 'gone' end
+if not joins and not hasLease(owner) then return 'gone' end
 call('ZADD', P .. 'agents', now + lease, owner)
 call('HSET', P .. 'about', owner, about)
 

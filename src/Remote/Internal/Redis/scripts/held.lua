@@ -1,7 +1,6 @@
 -- ARGV: owner, ids that it knows of, how many
 local owner, packed, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local lease = call('ZSCORE', P .. 'agents', owner)
-if not lease or tonumber(lease) <= now then return 'gone' end
+if not hasLease(owner) then return 'gone' end
 local known, at = {}, 1
 for i = 1, number do
   local id

@@ -64,6 +64,11 @@ local function put(stream, id, mailbox, key)
   if auditing then call('SADD', P .. 'audit', id) end
 end
 
+local function hasLease(owner)
+  local ends = call('ZSCORE', P .. 'agents', owner)
+  return ends and tonumber(ends) > now
+end
+
 local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
 end

@@ -1,7 +1,6 @@
 -- ARGV: owner, id, number of the claim, how many items there are before, items
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local lease = call('ZSCORE', P .. 'agents', owner)
-if not lease or tonumber(lease) <= now then return -1 end
+if not hasLease(owner) then return -1 end
 local record = call('HGET', RUNNING, id)
 record = record and cmsgpack.unpack(record)
 if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) then return -1 end

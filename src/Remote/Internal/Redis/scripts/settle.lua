@@ -1,8 +1,7 @@
 -- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept
 local owner, packed, number, want, keep = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local DONE, DEAD, RETRY, RELEASE = 1, 2, 3, 4 -- and 5 for one that was cancelled
-local lease = call('ZSCORE', P .. 'agents', owner)
-if not lease or tonumber(lease) <= now then return 'gone' end
+if not hasLease(owner) then return 'gone' end
 
 local ids, settlements, at = {}, {}, 1
 for i = 1, number do
