@@ -63,15 +63,21 @@ final class Agent implements Statistics
     public function run(Cancellation $stop): void
     {
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
+        $former = null;
         for ($failures = 0; !$stop->isRequested();) {
             $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->logger);
             try {
+                if ($former !== null) {
+                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
+                    $former = null;
+                }
                 $tenure->begin();
                 $failures = 0;
                 $this->tenure = $tenure;
                 $tenure->serve($stop);
             } catch (BrokerUnavailableException|LeaseLostException $failure) {
                 $this->logger->warning($failure->getMessage());
+                $former ??= $tenure->ended();
                 self::pause($backoff->after(++$failures), $stop);
             }
         }

@@ -97,7 +97,8 @@ interface Broker
 
     /**
      * Takes or extends an agent's lease, by the engine's clock. With that, jobs whose delay is over become claimable, and those of
-     * agents whose lease has ended.
+     * agents whose lease has ended. Leases that ended while nobody was heard of for that long go on for half of one: the engine was away, and
+     * who lives can {@see leave()} them.
      *
      * @param float  $lease seconds
      * @param bool   $joins whether the owner is new
@@ -125,9 +126,10 @@ interface Broker
     public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim;
 
     /**
-     * The jobs that an owner has but for those that it knows of: what it was given in an answer that did not come.
+     * The jobs that an owner has but for the claims that it knows of, which it was given in an answer that did not come; and those that it knows
+     * of and that were withdrawn, without their frames. Not all when there are many.
      *
-     * @param list<string> $known
+     * @param array<string, int> $known numbers of claims, by the ids of their jobs
      *
      * @return list<Delivery>
      *
@@ -222,7 +224,7 @@ interface Broker
     public function repair(string $queue): int;
 
     /**
-     * An owner gives up its lease. What it has is others' at once.
+     * An owner gives up its lease: nothing of what it had runs any more. That is others' at once, and has not crashed.
      *
      * @throws BrokerException
      */

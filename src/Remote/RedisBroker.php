@@ -42,7 +42,10 @@ final class RedisBroker implements Broker
 
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
     {
-        return (int) $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0');
+        $connection = (string) $this->engine->connection();
+        $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+
+        return $answer === 'late' ? throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile') : (int) $answer;
     }
 
     public function look(string $queue, array $ids, string $mailbox): array
@@ -101,7 +104,7 @@ final class RedisBroker implements Broker
 
     public function held(string $queue, string $owner, array $known): array
     {
-        $answer = $this->engine->run('held', $queue, $owner, Codec::ids($known), (string) \count($known));
+        $answer = $this->engine->run('held', $queue, $owner, Codec::claims($known), (string) \count($known));
 
         return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }
@@ -162,15 +165,15 @@ final class RedisBroker implements Broker
 
     public function repair(string $queue): int
     {
-        $before = $this->figures($queue)['repaired_total'];
         $auditor = bin2hex(random_bytes(8));
-        $next = 'check ';
-        while ($next !== 'ok' && $next !== 'done') {
-            [$step, $cursor] = explode(' ', $next, 2);
-            $next = $this->engine->run('audit', $queue, $step, $cursor, $auditor);
+        $repaired = 0;
+        [$step, $cursor] = ['check', ''];
+        while ($step !== 'ok') {
+            [$more, $step, $cursor] = [...explode(' ', $this->engine->run('audit', $queue, $step, $cursor, $auditor), 3), ''];
+            $repaired += (int) $more;
         }
 
-        return $next === 'ok' ? 0 : $this->figures($queue)['repaired_total'] - $before;
+        return $repaired;
     }
 
     public function leave(string $queue, string $owner): void

@@ -16,5 +16,8 @@ final class MemoryAgent
     /** @var array<string, MemoryJob> those that it has */
     public array $jobs = [];
 
+    /** Whether it has given up its lease, with nothing that runs. */
+    public bool $left = false;
+
     public function __construct(public readonly string $name) {}
 }

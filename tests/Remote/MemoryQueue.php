@@ -69,6 +69,9 @@ final class MemoryQueue
 
     private int $lastTicket = 0;
 
+    /** When an agent was heard of last. */
+    private float $heard = \INF;
+
     public function __construct(private readonly MemoryEngine $engine)
     {
         $this->urgent = new \SplQueue();
@@ -111,7 +114,7 @@ final class MemoryQueue
         foreach ($ids as $id) {
             $outcome = $this->outcomes[$id][0] ?? null;
             $job = $this->jobs[$id] ?? null;
-            $states[$id] = new JobState($outcome !== null || $job !== null, $outcome);
+            $states[$id] = new JobState($outcome !== null || $job !== null, $outcome, $outcome !== null);
             if ($job !== null) {
                 $job->mailboxes[$mailbox] = $mailbox;
             }
@@ -163,8 +166,18 @@ final class MemoryQueue
     /** @throws LeaseLostException */
     public function renew(string $owner, float $lease, bool $joins): ?float
     {
+        $now = $this->engine->now();
+        if ($now - $this->heard >= $lease) { // it was the engine that was away
+            foreach ($this->agents as $other) {
+                if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner) {
+                    $other->end = $now + $lease / 2;
+                    $this->ends->insert([$other->end, $other->name]);
+                }
+            }
+        }
         $agent = $joins ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
-        $agent->end = $this->engine->now() + $lease;
+        $this->heard = $now;
+        $agent->end = $now + $lease;
         $this->ends->insert([$agent->end, $owner]);
         $this->wake($this->promote() + $this->bury());
 
@@ -220,7 +233,7 @@ final class MemoryQueue
     }
 
     /**
-     * @param list<string> $known
+     * @param array<string, int> $known numbers of claims, by ids
      *
      * @return list<Delivery>
      *
@@ -228,7 +241,9 @@ final class MemoryQueue
      */
     public function held(string $owner, array $known): array
     {
-        return array_values(array_map(self::delivery(...), array_diff_key($this->agent($owner)->jobs, array_flip($known))));
+        $unknown = array_filter($this->agent($owner)->jobs, static fn(MemoryJob $job): bool => $job->cancelled || ($known[$job->id] ?? 0) !== $job->number);
+
+        return array_values(array_map(self::delivery(...), $unknown));
     }
 
     /** @param list<string> $frames */
@@ -358,6 +373,7 @@ final class MemoryQueue
         if ($agent !== null) {
             $agent->end = $this->engine->now();
             $agent->idle = 0;
+            $agent->left = true;
             $this->ends->insert([$agent->end, $owner]);
             $this->wake($this->bury());
         }
@@ -467,7 +483,7 @@ final class MemoryQueue
             }
             unset($this->agents[$owner]);
             foreach ($agent->jobs as $job) {
-                ++$job->crashes;
+                $job->crashes += $agent->left ? 0 : 1;
                 $job->lost = true;
                 $ready += $this->add($job, 0.0, $this->urgent) + $this->unlock($job);
                 ++$this->totals['lost_total'];

@@ -23,7 +23,7 @@ final class Assignment implements Cancellation
     private const LEFT = 1.0;
 
     /** Of a task that is a generator: items that were stored. */
-    public int $items = 0;
+    public ?int $items = null;
 
     /** Whether it has run for too long. */
     public bool $late = false;
@@ -50,6 +50,12 @@ final class Assignment implements Cancellation
     public function attempt(): int
     {
         return $this->delivery->crashes + $this->delivery->fails + 1;
+    }
+
+    /** Whether somebody may have seen a part of what it does, so that it is not to run again. */
+    public function hasItems(): bool
+    {
+        return ($this->items ?? 0) > 0;
     }
 
     public function subscribe(\Closure $callback): string

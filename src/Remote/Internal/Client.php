@@ -50,6 +50,9 @@ final class Client
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
     private array $large = [];
 
+    /** @var list<array{string, list<string>, bool}> what {@see withdraw()} was told while the engine was not available */
+    private array $unsaid = [];
+
     /** Bytes of the outcomes that were read, of all queues. */
     private int $readSize = 0;
 
@@ -155,38 +158,33 @@ final class Client
 
     /**
      * Nobody wants these jobs any more. Of those that are gone whoever waits is told that they are unknown, of the others what comes of them.
+     * An engine that is not available is asked again when it is.
      *
      * @param list<string> $ids
+     * @param bool         $claimed whether those that an agent has already are meant too
      */
-    public function withdraw(string $queue, array $ids): void
+    public function withdraw(string $queue, array $ids, bool $claimed): void
     {
         foreach (array_chunk($ids, self::BATCH) as $chunk) {
             try {
-                foreach ($this->broker->withdraw($queue, $chunk) as $id) {
+                foreach ($claimed ? $this->broker->withdraw($queue, $chunk) : $this->broker->recall($queue, $chunk) as $id) {
                     $this->lost($queue, $id);
                 }
+            } catch (BrokerUnavailableException) {
+                $this->unsaid[] = [$queue, $chunk, $claimed];
+                $this->lookAgain();
             } catch (BrokerException) {
                 // They run, or not; whoever waits is told their outcomes.
             }
         }
     }
 
-    /** Nobody wants the job any more, unless an agent has it already. Whoever waits is told that it is unknown, or what comes of it. */
-    public function recall(string $queue, string $id): void
+    /** From now on another waiter is told what becomes of a job. */
+    public function waitAs(string $queue, string $id, Waiter $before, Waiter $after): void
     {
-        try {
-            foreach ($this->broker->recall($queue, [$id]) as $gone) {
-                $this->lost($queue, $gone);
-            }
-        } catch (BrokerException) {
-            // It runs, or not; whoever waits is told its outcome.
-        }
-    }
-
-    public function waitAs(string $queue, string $id, Waiter $waiter): void
-    {
-        if (isset($this->waiters[$queue][$id])) {
-            $this->waiters[$queue][$id] = $waiter;
+        $waiter = $this->waiters[$queue][$id] ?? null;
+        if ($waiter !== null) {
+            $this->waiters[$queue][$id] = $waiter instanceof SharedWaiter ? $waiter->with($before, $after) : $after;
         }
     }
 
@@ -309,9 +307,13 @@ final class Client
         $waiter?->unknown($id);
     }
 
-    /** Looks for all that somebody waits for. */
+    /** Looks for all that somebody waits for, when it was said what nobody wants. */
     private function look(): void
     {
+        [$unsaid, $this->unsaid] = [$this->unsaid, []];
+        foreach ($unsaid as $withdrawal) {
+            $this->withdraw(...$withdrawal);
+        }
         foreach ($this->waiters as $queue => $waiters) {
             foreach (array_chunk(array_keys($waiters), self::BATCH) as $ids) {
                 $this->lookFor($queue, $ids);
@@ -354,6 +356,8 @@ final class Client
             }
             if ($state->outcome !== null) {
                 $this->deliver($queue, $id, $state->outcome);
+            } elseif ($state->over) {
+                $this->fetch($queue, $id);
             } elseif (!$state->known) {
                 $this->lost($queue, $id);
             }

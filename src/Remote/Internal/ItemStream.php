@@ -63,7 +63,7 @@ final class ItemStream
             } elseif ($this->outcome !== null) {
                 $this->over = true;
 
-                return $this->sender->result($this->id, $this->outcome, $this->key);
+                return $this->sender->returned($this->id, $this->outcome, $this->key, $this->taken);
             } else {
                 $this->reader = EventLoop::getSuspension();
                 $this->reader->suspend();

@@ -9,7 +9,7 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/** The bodies of frames that hold an outcome: u8 what it is, u32 attempts, and the outcome's own bytes. */
+/** The bodies of frames that hold an outcome: u8 what it is, u32 attempts, for a generator u32 items, and the outcome's own bytes. */
 final class Outcomes
 {
     private const HEAD = 5;
@@ -19,10 +19,21 @@ final class Outcomes
     private const TAMPERED = 3;
     private const TOO_LARGE = 4;
     private const COMMAND = 5;
+    private const ITEMS = 6;
 
-    public static function ofTask(int $attempts, string $bytes): string
+    /** @param int|null $items that were stored before, of a task that is a generator */
+    public static function ofTask(int $attempts, ?int $items, string $bytes): string
     {
-        return pack('CV', self::TASK, $attempts) . $bytes;
+        return ($items === null ? pack('CV', self::TASK, $attempts) : pack('CVV', self::ITEMS, $attempts, $items)) . $bytes;
+    }
+
+    /** @return int|null how many items there are of it; null for what is no generator's */
+    public static function items(string $outcome): ?int
+    {
+        /** @var array{kind: int, items?: int} $head */
+        $head = \ord($outcome[0]) === self::ITEMS ? unpack('Ckind/Vattempts/Vitems', $outcome) : ['kind' => 0];
+
+        return $head['items'] ?? null;
     }
 
     /** @param string $bytes of {@see \Spindle\Command\PortableCommand} */
@@ -65,6 +76,7 @@ final class Outcomes
             self::TAMPERED => throw TamperedFrameException::again($rest),
             self::COMMAND => $rest,
             self::TOO_LARGE => throw ResultTooLargeException::again($rest),
+            self::ITEMS => PortableOutcome::read(substr($rest, 4), $head['attempts'], $key),
             default => PortableOutcome::read($rest, $head['attempts'], $key),
         };
     }

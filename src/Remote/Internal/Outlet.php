@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
+use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
 
 /** Stores the items of a task that is a generator, as many ahead as there is room for. */
@@ -14,7 +15,10 @@ final class Outlet
     private const WINDOW = 32;
     private const LOOK = 1.0;
 
-    /** @param \Generator<mixed, mixed, mixed, mixed>|null $items let go when they are not read any more, which tells the task */
+    /**
+     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     let go when they are not read any more, which tells the task
+     * @param float                                       $retention seconds after which nobody wants more if nothing is taken
+     */
     public function __construct(
         private ?\Generator $items,
         private readonly Broker $broker,
@@ -22,7 +26,10 @@ final class Outlet
         private readonly string $owner,
         private readonly Assignment $job,
         private readonly Verdicts $verdicts,
-    ) {}
+        private readonly float $retention,
+    ) {
+        $job->items = 0;
+    }
 
     /**
      * @return string what it has returned
@@ -51,12 +58,14 @@ final class Outlet
 
     private function sendAll(): string
     {
-        $untaken = $this->put([]);
+        $this->put([]);
         foreach ($this->items ?? [] as $item) {
-            $untaken = $this->put([$this->verdicts->item($this->job->delivery, $this->job->items, \is_string($item) ? $item : '')]);
-            while ($untaken >= self::WINDOW) {
+            $untaken = $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, \is_string($item) ? $item : '')]);
+            for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
+                if (Clock::now() > $late) {
+                    throw new CancelledException();
+                }
                 $this->job->awaitNews(self::LOOK);
-                $untaken = $this->put([]);
             }
         }
         $result = $this->items?->getReturn();
@@ -73,7 +82,7 @@ final class Outlet
      */
     private function put(array $frames): int
     {
-        $first = $frames === [] ? 0 : $this->job->items;
+        $first = $frames === [] ? 0 : $this->job->items ?? 0;
         $untaken = Patience::ask(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
@@ -83,7 +92,7 @@ final class Outlet
         if ($untaken === null) {
             throw new CancelledException();
         }
-        $this->job->items += \count($frames);
+        $this->job->items = ($this->job->items ?? 0) + \count($frames);
 
         return $untaken;
     }

@@ -139,7 +139,7 @@ final class RemoteMap implements Waiter
     public function items(string $id): void
     {
         $stream = new ItemStream($this->sender, $id, $this->open[$id][1] ?? null);
-        $this->sender->waitAs($id, $stream->waiter());
+        $this->sender->waitAs($id, $this, $stream->waiter());
         $this->settle($id, $stream->items());
     }
 

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\Future;
 use Spindle\Internal\Aside;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
@@ -121,13 +122,13 @@ final class Sender
      */
     public function withdraw(array $ids): void
     {
-        $this->client->withdraw($this->queue, $ids);
+        $this->client->withdraw($this->queue, $ids, true);
     }
 
     /** Nobody wants the job any more, unless an agent has it already. */
     public function recall(string $id): void
     {
-        $this->client->recall($this->queue, $id);
+        $this->client->withdraw($this->queue, [$id], false);
     }
 
     /** Nobody waits for the job any more. */
@@ -137,9 +138,9 @@ final class Sender
     }
 
     /** From now on another one is told what becomes of the job. */
-    public function waitAs(string $id, Waiter $waiter): void
+    public function waitAs(string $id, Waiter $before, Waiter $after): void
     {
-        $this->client->waitAs($this->queue, $id, $waiter);
+        $this->client->waitAs($this->queue, $id, $before, $after);
     }
 
     public function leaveItems(string $id): void
@@ -157,12 +158,18 @@ final class Sender
      * @return array{mixed, mixed} key and item
      *
      * @throws TamperedFrameException
+     * @throws JobLostException
      * @throws \Spindle\Worker\TaskFailedException
      */
     public function item(string $id, string $frame, int $index, mixed $key): array
     {
         $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
-        if (substr($body, 0, 4) !== pack('V', $index)) {
+        /** @var array{1: int} $at */
+        $at = unpack('V', $body);
+        if ($at[1] > $index) {
+            throw JobLostException::items($id, $this->queue, $index, $at[1]);
+        }
+        if ($at[1] < $index) {
             throw TamperedFrameException::of($id, "it is not that of the item {$index}");
         }
 
@@ -181,7 +188,7 @@ final class Sender
     }
 
     /**
-     * The result that an outcome is.
+     * The result that an outcome is; of a generator it is one as well, whose items are stored yet.
      *
      * @param mixed $key of its input in a map
      *
@@ -191,7 +198,32 @@ final class Sender
      */
     public function result(string $id, string $frame, mixed $key): mixed
     {
-        return Outcomes::read(Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame), $key);
+        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        if (Outcomes::items($outcome) === null) {
+            return Outcomes::read($outcome, $key);
+        }
+        $stream = new ItemStream($this, $id, $key);
+        $stream->ended($frame);
+
+        return $stream->items();
+    }
+
+    /**
+     * What a generator has returned.
+     *
+     * @param int $taken items that were there
+     *
+     * @throws TamperedFrameException
+     * @throws JobLostException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public function returned(string $id, string $frame, mixed $key, int $taken): mixed
+    {
+        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        $items = Outcomes::items($outcome) ?? 0;
+
+        return $taken < $items ? throw JobLostException::items($id, $this->queue, $taken, $items) : Outcomes::read($outcome, $key);
     }
 
     /** @throws PayloadTooLargeException */

@@ -11,6 +11,12 @@ final class SharedWaiter implements Waiter
 {
     public function __construct(private readonly Waiter $first, private readonly Waiter $second) {}
 
+    /** The same with another one instead of one of them. */
+    public function with(Waiter $before, Waiter $after): Waiter
+    {
+        return new self($this->first instanceof self ? $this->first->with($before, $after) : ($this->first === $before ? $after : $this->first), $this->second === $before ? $after : $this->second);
+    }
+
     public function wantsOutcome(): bool
     {
         return $this->first->wantsOutcome() || $this->second->wantsOutcome();

@@ -82,7 +82,7 @@ final class Submission implements Waiter
     public function items(string $id): void
     {
         $stream = new ItemStream($this->sender, $id, null);
-        $this->sender->waitAs($id, new StreamedSubmission($this, $stream->waiter()));
+        $this->sender->waitAs($id, $this, new StreamedSubmission($this, $stream->waiter()));
         $this->deferred?->complete($stream->items());
         $this->deferred = null;
     }

@@ -35,6 +35,9 @@ final class Tenure
 
     private const MOST = 2000;
 
+    /** Bytes of outcomes in one question; a single one may have more. */
+    private const QUESTION = 4 << 20;
+
     /** Every so many renewals it looks whether jobs have got lost. */
     private const AUDIT = 5;
 
@@ -61,6 +64,9 @@ final class Tenure
     private bool $exchanging = false;
     private bool $asked = false;
     private bool $draining = false;
+
+    /** Whether it may have jobs of which it does not know, or that nobody wants. */
+    private bool $doubts = false;
     private ?\Throwable $failure = null;
 
     /** When the lease ends unless it is renewed, in seconds of a clock that is never set. */
@@ -88,6 +94,12 @@ final class Tenure
         $this->capacity = $workers;
     }
 
+    /** Its name, when nothing of what it had runs any more. */
+    public function ended(): ?string
+    {
+        return $this->jobs === [] ? $this->owner : null;
+    }
+
     public function inHand(): int
     {
         return \count($this->jobs);
@@ -107,7 +119,7 @@ final class Tenure
      */
     public function serve(Cancellation $stop): void
     {
-        $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->poke(...));
+        $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->doubt(...));
         $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
         $subscription = $stop->subscribe($this->drain(...));
         $this->workshop->onReport = $this->report(...);
@@ -135,16 +147,29 @@ final class Tenure
             $this->poke();
         }
         foreach ($letter->unwanted as $id => $number) {
-            $job = $this->jobs[$id] ?? null;
-            if ($job === null) {
-                $this->unwanted[$id] = $number; // the letter is faster than the answer that gives the job
-            } elseif ($job->delivery->number === $number) {
-                isset($this->waiting[$id]) ? $this->settle($job, $this->verdicts->cancelled($job->delivery)) : $job->cancel();
-            }
+            $this->cancel($id, $number);
         }
         foreach ($letter->taken as $id) {
             ($this->jobs[$id] ?? null)?->tell();
         }
+    }
+
+    /** Nobody wants a job any more. */
+    private function cancel(string $id, int $number): void
+    {
+        $job = $this->jobs[$id] ?? null;
+        if ($job === null) {
+            $this->unwanted[$id] = $number; // the letter is faster than the answer that gives the job
+        } elseif ($job->delivery->number === $number) {
+            isset($this->waiting[$id]) ? $this->settle($job, $this->verdicts->cancelled($job->delivery)) : $job->cancel();
+        }
+    }
+
+    /** The mailbox is open, for the first time or again: letters may have been lost. */
+    private function doubt(): void
+    {
+        $this->doubts = true;
+        $this->poke();
     }
 
     /** What a task tells, or that it runs now. */
@@ -192,6 +217,7 @@ final class Tenure
         try {
             $this->renew(false);
             if (++$this->beats % self::AUDIT === 0) {
+                $this->doubts = true;
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
@@ -237,13 +263,20 @@ final class Tenure
         try {
             while ($this->failure === null && $this->asked) {
                 $this->asked = false;
-                $settlements = $this->settlements;
-                $this->settlements = [];
-                $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
-                if ($settlements === [] && $want === 0) {
-                    break;
-                }
+                $settlements = [];
                 try {
+                    if ($this->doubts) {
+                        $this->asked = true;
+                        $this->takeHeld();
+                        $this->doubts = false;
+
+                        continue; // unless the lease was lost meanwhile
+                    }
+                    $settlements = $this->someSettlements();
+                    $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
+                    if ($settlements === [] && $want === 0) {
+                        break;
+                    }
                     $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention);
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->settlements, ...$settlements);
@@ -272,6 +305,23 @@ final class Tenure
         }
     }
 
+    /** @return list<Settlement> as many as one question may have, the others are for the next */
+    private function someSettlements(): array
+    {
+        $size = 0;
+        foreach ($this->settlements as $i => $settlement) {
+            $size += \strlen($settlement->frame);
+            if ($size > self::QUESTION && $i > 0) {
+                $this->asked = true;
+
+                return array_splice($this->settlements, 0, $i);
+            }
+        }
+        [$settlements, $this->settlements] = [$this->settlements, []];
+
+        return $settlements;
+    }
+
     /** An answer is missing: what it gave is asked for until there is one, for nobody would run that as long as the lease is renewed. */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
@@ -279,8 +329,7 @@ final class Tenure
         \Amp\delay($this->backoff->after($failures));
         $this->asked = true;
         try {
-            $known = [...array_map(strval(...), array_keys($this->jobs)), ...array_map(static fn(Settlement $settlement): string => $settlement->id, $this->settlements)];
-            $this->take($this->broker->held($this->queue, $this->owner, $known));
+            $this->takeHeld();
         } catch (BrokerUnavailableException $again) {
             if ($this->failure === null) {
                 $this->recover($again, $failures + 1);
@@ -288,9 +337,30 @@ final class Tenure
         }
     }
 
+    /** What it was given by answers that did not come, or came too late, and what was withdrawn; not while an answer may be on its way. */
+    private function takeHeld(): void
+    {
+        $known = array_map(static fn(Assignment $job): int => $job->delivery->number, $this->jobs);
+        foreach ($this->settlements as $settlement) {
+            $known[$settlement->id] = $settlement->number;
+        }
+        $deliveries = [];
+        foreach ($this->broker->held($this->queue, $this->owner, $known) as $delivery) {
+            if (($known[$delivery->id] ?? 0) === $delivery->number) {
+                $this->cancel($delivery->id, $delivery->number);
+            } else {
+                $deliveries[] = $delivery;
+            }
+        }
+        $this->take($deliveries);
+    }
+
     /** @param list<Delivery> $deliveries */
     private function take(array $deliveries): void
     {
+        if ($this->failure !== null) {
+            return; // they are others' soon
+        }
         foreach ($deliveries as $delivery) {
             try {
                 $job = $this->verdicts->open($delivery);
@@ -337,13 +407,13 @@ final class Tenure
     {
         return $job->body->isCommand()
             ? \Amp\async(fn() => $this->settle($job, $this->verdicts->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job))))
-            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job)->map(fn(mixed $outcome) => $this->ended($job, $outcome));
+            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
     }
 
-    private function ended(Assignment $job, mixed $outcome): void
+    private function returned(Assignment $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts);
+            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention);
             EventLoop::queue(function () use ($job, $outlet): void {
                 try {
                     $this->settle($job, $this->verdicts->returned($job, $outlet->send()));

@@ -77,7 +77,7 @@ final class Verdicts
             return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, \strlen($outcome), $this->maxResult));
         }
         if (PortableOutcome::isSuccess($outcome)) {
-            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $outcome));
+            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
         }
         $thrown = PortableOutcome::thrown($outcome);
 
@@ -135,7 +135,7 @@ final class Verdicts
 
     private function mayCrashAgain(Assignment $job): bool
     {
-        return $job->items === 0 && $job->delivery->crashes + 1 < $job->body->policy->crashes;
+        return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->policy->crashes;
     }
 
     private function crashed(Assignment $job): Settlement
@@ -159,14 +159,14 @@ final class Verdicts
     {
         $fails = $job->delivery->fails + 1;
 
-        return $mayHelp && $job->items === 0 && $fails < $job->body->policy->tries
+        return $mayHelp && !$job->hasItems() && $fails < $job->body->policy->tries
             ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes, $fails, $job->body->policy->delayAfter($fails))
             : $this->dead($job, $job->attempt(), $outcome, $why);
     }
 
     private function dead(Assignment $job, int $attempts, string $outcome, string $why): Settlement
     {
-        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $outcome), why: $this->why($why, $attempts));
+        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $job->items, $outcome), why: $this->why($why, $attempts));
     }
 
     private function why(string $why, int $attempts): string

@@ -28,8 +28,10 @@ final class MemoryBrokerTest extends BrokerContract
         $now += 3600;
 
         self::assertSame('job', $this->claimOne('a')->id);
+        $this->join('b', 7200.0);
         $now += 3600;
-        self::assertSame('job', $this->claimOne($this->join('b'))->id);
+        $this->broker()->renew($this->queue(), 'b', 7200.0, false, '{}');
+        self::assertSame('job', $this->claimOne('b')->id);
     }
 
     public function testOneThatIsCutOffReachesNobodyAndTheOthersGoOn(): void

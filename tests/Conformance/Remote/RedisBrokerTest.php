@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\Redis\Address;
+use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\Engine;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
@@ -204,13 +205,78 @@ class RedisBrokerTest extends BrokerContract
         }
     }
 
+    #[DataProvider('keys')]
+    public function testNoJobIsLostWhateverKeyAnOperatorDeletes(string $key, bool $isFoundAtOnce): void
+    {
+        $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 2.0));
+        $this->giveBack($this->join('a'), $this->claim('a', 1)[0], SettlementKind::Retry, 0, 1);
+        self::assertCount(4, $this->claim('a'));
+        $this->submit('waits');
+        $this->shared()->command('DEL', "spindle:{{$this->queue()}}:{$key}");
+        $claimed = [];
+        Eventually::holds(function () use (&$claimed, $isFoundAtOnce): bool {
+            if (!$isFoundAtOnce) {
+                $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0'); // an hour is over
+            }
+            $this->broker()->repair($this->queue());
+            foreach ($this->listed(JobStatus::Running) as $id) {
+                $claimed[$id] = true;
+            }
+            $this->broker()->leave($this->queue(), 'a');
+            $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
+            foreach ($this->claim('b') as $delivery) {
+                $claimed[$delivery->id] = true;
+                $this->end('b', $delivery);
+            }
+
+            return \count($claimed) === 7;
+        }, 'all are found');
+    }
+
+    /** @return iterable<string, array{string, bool}> */
+    public static function keys(): iterable
+    {
+        foreach (['running', 'delayed', 'agents', 'about', 'idle', 'ready', 'urgent', 'meta'] as $key) {
+            yield $key => [$key, true];
+        }
+        yield 'tried' => ['tried', false];
+        yield 'keys' => ['keys', false];
+        yield 'a line of a key' => ['blocked:key', false];
+    }
+
+    /** Such as one that a broken network has held up until the same was taken in again, has run, and its outcome was read and forgotten. */
+    public function testASubmissionThatComesLaterThanItsRetryIsNotTakenIn(): void
+    {
+        $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
+        $submit = fn(int $connection): string => $engine->run('submit', $this->queue(), Codec::jobs([new Job('job', 'frame')]), '1', '1000', 'client', '0', (string) $connection);
+        self::assertSame('1', $submit(2));
+        $this->end($this->join('a'), $this->claimOne('a'));
+        $this->broker()->forget($this->queue(), ['job']);
+
+        self::assertSame('late', $submit(1));
+        self::assertSame([], $this->claim('a'));
+        self::assertSame(1, $this->figure('submitted_total'));
+    }
+
+    public function testAClaimHasNoMoreBytesThanAnAnswerMayHave(): void
+    {
+        $post = $this->post('a');
+        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 200_000)), range(1, 60)));
+        $claimed = \count($this->claim($this->join('a'), 100));
+
+        self::assertGreaterThan(15, $claimed);
+        self::assertLessThan(25, $claimed);
+        Eventually::holds(static fn(): bool => $post->work > 0, 'it is told to come again');
+        self::assertCount(60 - $claimed, [...$this->claim('a', 100), ...$this->claim('a', 100)]);
+    }
+
     /** It was stopped in the middle, and another one has looked meanwhile. */
     public function testAnAuditorWhoseTurnIsOverPutsNothingIn(): void
     {
         $this->submit('one', 'two', 'three');
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
 
-        self::assertSame('ok', $engine->run('audit', $this->queue(), 'jobs', '0', 'one of before'));
+        self::assertSame('0 ok', $engine->run('audit', $this->queue(), 'jobs', '0', 'one of before'));
         self::assertSame(0, $this->figure('repaired_total'));
         self::assertSame(3, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready"));
         self::assertSame(0, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:urgent"));
@@ -281,7 +347,7 @@ class RedisBrokerTest extends BrokerContract
 
         self::thrown(BrokerUnavailableException::class, fn() => $this->submit('another'));
         $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
-        $deliveries = $this->claim('a', 500);
+        $deliveries = [...$this->claim('a', 500), ...$this->claim('a', 500)];
         self::assertCount(500, $deliveries);
         self::thrown(BrokerUnavailableException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job-1', 1, 0, ['item']));
         $this->giveBack('a', $deliveries[0], SettlementKind::Retry, 0, 1);

@@ -25,6 +25,7 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
+use Spindle\Worker\TaskContext;
 use Spindle\Worker\WorkerCrashedException;
 use Symfony\Component\Process\Process;
 
@@ -133,6 +134,32 @@ final class AgentDeathsTest extends TestCase
         self::assertSame(9, $this->executor()->submit(static fn(): int => 9)->await());
         self::assertSame([7 => 1], Trials::ended($log));
         self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        $proxy->stop();
+    }
+
+    /** The answer says that the first run is settled, and gives the second one. */
+    public function testATaskThatIsGivenAgainByAnAnswerThatIsLostRunsAgain(): void
+    {
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $proxy = $this->proxy();
+        $this->agentAt($this->addressAt($proxy), $this->queue(), 1);
+        $future = $this->executor()->submit(static function () use ($log, $open): int {
+            Trials::runUntil($log, 1, $open);
+            $attempt = TaskContext::current()->attempt;
+
+            return $attempt > 1 ? $attempt : Trials::die('once');
+        });
+        Eventually::holds(static fn(): bool => Trials::started($log) === [1 => 1], 'it runs');
+        $proxy->mute();
+        touch($open);
+        Eventually::holds(fn(): bool => $this->figures()['retried_total'] === 1, 'the engine knows');
+        $proxy->close();
+        $proxy->resume();
+
+        self::assertSame(2, $future->await());
+        self::assertSame([1, 0, 0], [$this->figures()['done_total'], $this->figures()['lost_total'], $this->figures()['running']]);
+        $this->stopAgents();
         $proxy->stop();
     }
 

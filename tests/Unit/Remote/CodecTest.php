@@ -89,11 +89,11 @@ final class CodecTest extends TestCase
 
     public function testStatesComeBackByTheIdsThatWereAskedFor(): void
     {
-        $packed = pack('CV', 0, 0) . pack('CV', 1, 0) . pack('C', 2) . self::string(self::BYTES) . pack('C', 2) . self::string('');
+        $packed = pack('CV', 0, 0) . pack('CV', 1, 0) . pack('C', 2) . self::string(self::BYTES) . pack('C', 2) . self::string('') . pack('CV', 3, 0);
 
         self::assertEquals(
-            ['a' => new JobState(false, null), 'b' => new JobState(true, null), 'c' => new JobState(true, self::BYTES), 'd' => new JobState(true, '')],
-            Codec::states($packed, ['a', 'b', 'c', 'd']),
+            ['a' => new JobState(false, null, false), 'b' => new JobState(true, null, false), 'c' => new JobState(true, self::BYTES, true), 'd' => new JobState(true, '', true), 'e' => new JobState(true, null, true)],
+            Codec::states($packed, ['a', 'b', 'c', 'd', 'e']),
         );
     }
 

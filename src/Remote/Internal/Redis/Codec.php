@@ -19,6 +19,7 @@ final class Codec
     private const CANCELLED = 1;
     private const LOST = 2;
     private const STREAMED = 4;
+    private const LEFT = 16;
 
     /** In milliseconds: what 32 bits hold, seven weeks. */
     private const LONGEST_DELAY = 0xffffffff;
@@ -54,6 +55,17 @@ final class Codec
         $packed = '';
         foreach ($ids as $id) {
             $packed .= \chr(\strlen($id)) . $id;
+        }
+
+        return $packed;
+    }
+
+    /** @param array<string, int> $numbers by ids */
+    public static function claims(array $numbers): string
+    {
+        $packed = '';
+        foreach ($numbers as $id => $number) {
+            $packed .= \chr(\strlen($id)) . $id . pack('V', $number);
         }
 
         return $packed;
@@ -112,7 +124,7 @@ final class Codec
                 $head['n'],
                 $head['c'],
                 $head['f'],
-                ($head['g'] & self::CANCELLED) !== 0,
+                ($head['g'] & (self::CANCELLED | self::LEFT)) !== 0,
                 ($head['g'] & self::LOST) !== 0,
                 ($head['g'] & self::STREAMED) !== 0,
                 substr($packed, $at, $size),
@@ -176,7 +188,7 @@ final class Codec
         foreach ($ids as $id) {
             $state = \ord($packed[$at++]);
             $size = self::integer($packed, $at);
-            $states[$id] = new JobState($state !== 0, $state === 2 ? substr($packed, $at, $size) : null);
+            $states[$id] = new JobState($state !== 0, $state === 2 ? substr($packed, $at, $size) : null, $state >= 2);
             $at += $size;
         }
 

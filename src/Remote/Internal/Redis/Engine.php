@@ -25,6 +25,10 @@ final class Engine
     private static array $scripts = [];
 
     private ?Link $link = null;
+
+    /** How many connections there were for scripts. */
+    private int $connections = 0;
+
     private ?Tier $tier = null;
 
     /** @var Future<Link>|null while it is being connected */
@@ -45,6 +49,18 @@ final class Engine
         $this->link();
 
         return $this->tier ?? throw new \LogicException('It is known when there is a connection');
+    }
+
+    /**
+     * The number of the connection on which scripts are run now, 1 for the first.
+     *
+     * @throws BrokerException
+     */
+    public function connection(): int
+    {
+        $this->link();
+
+        return $this->connections;
     }
 
     /** Nothing is asked before this mailbox is open. */
@@ -119,6 +135,7 @@ final class Engine
                 $link->call('SCRIPT', ['LOAD', $source]); // or what is asked first would be answered last
             }
             $this->link = $link;
+            ++$this->connections;
             $deferred->complete($link);
 
             return $link;
@@ -155,22 +172,22 @@ final class Engine
             throw BrokerRefusedException::at($where, "its maxmemory-policy is {$info['maxmemory_policy']}, so that it would throw jobs away when its memory is full", 'set "maxmemory-policy noeviction"');
         }
 
-        return match ($this->fsync($link)) {
-            'always' => Tier::Durable,
+        return match ($this->setting($link, 'appendfsync')) {
+            'always' => $this->setting($link, 'no-appendfsync-on-rewrite') === 'no' ? Tier::Durable : Tier::Fast,
             'no' => throw BrokerRefusedException::at($where, 'it leaves it to the system when jobs get to the disk', 'set "appendfsync everysec", or "appendfsync always" for the durable tier'),
             default => Tier::Fast,
         };
     }
 
-    /** Where the setting may not be read, nothing better is promised than what is always so. */
-    private function fsync(Link $link): string
+    /** @return string|null null where it may not be read: then nothing better is promised than what is always so */
+    private function setting(Link $link, string $name): ?string
     {
         try {
-            $setting = $link->call('CONFIG', ['GET', 'appendfsync']);
+            $setting = $link->call('CONFIG', ['GET', $name]);
 
-            return \is_array($setting) && \is_string($setting[1] ?? null) ? $setting[1] : 'everysec';
+            return \is_array($setting) && \is_string($setting[1] ?? null) ? $setting[1] : null;
         } catch (BrokerRefusedException|EngineError) {
-            return 'everysec';
+            return null;
         }
     }
 

@@ -152,7 +152,12 @@ final class Link
         $this->readOn();
         $answer = $suspension->suspend();
         if ($answer instanceof ErrorInterface) {
-            throw $this->explain(new EngineError($answer->getMessage()));
+            $error = new EngineError($answer->getMessage());
+            if ($error->kind === 'READONLY') {
+                $this->close($error->explanation()); // its name may lead to another one by now
+            }
+
+            throw $this->explain($error);
         }
 
         return $answer;
@@ -226,7 +231,7 @@ final class Link
             $this->close($this->stream->failure());
         } catch (\Throwable) {
             $this->reading = false;
-            $this->close('it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+            $this->close($this->stream->eof() ? $this->stream->failure() : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
         }
     }
 

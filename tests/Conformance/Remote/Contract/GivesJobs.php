@@ -170,13 +170,24 @@ trait GivesJobs
         $this->giveBack('a', $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
         $this->claim('a', 3);
         $this->claim($this->join('b'));
-        $held = $this->broker()->held($this->queue(), 'a', ['two', 'four', 'unheard-of']);
+        $held = $this->broker()->held($this->queue(), 'a', ['one' => 1, 'two' => 1, 'four' => 1, 'unheard-of' => 1]);
         $byId = array_combine(self::ids($held), $held);
         ksort($byId);
 
         self::assertSame(['one', 'three'], array_keys($byId));
         self::assertSame([2, 1, 2, 'do one'], [$byId['one']->number, $byId['one']->crashes, $byId['one']->fails, $byId['one']->frame]);
-        self::assertSame([], $this->broker()->held($this->queue(), 'a', ['one', 'two', 'three']));
+        self::assertSame([], $this->broker()->held($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
+    }
+
+    public function testAnOwnerIsToldWhatOfThatWhichItKnowsWasWithdrawn(): void
+    {
+        $this->submit('one', 'two');
+        $this->claim($this->join('a'));
+        $this->broker()->withdraw($this->queue(), ['two']);
+        $held = $this->broker()->held($this->queue(), 'a', ['one' => 1, 'two' => 1]);
+
+        self::assertSame(['two'], self::ids($held));
+        self::assertSame([1, true], [$held[0]->number, $held[0]->cancelled]);
     }
 
     public function testAnOwnerHasNothingOfWhatItHasSettled(): void

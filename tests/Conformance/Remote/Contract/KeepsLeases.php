@@ -137,7 +137,31 @@ trait KeepsLeases
         self::assertSame(0, $this->figure('agents'));
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
-        self::assertSame('job', $this->claimOne($this->join('b'))->id);
+        $again = $this->claimOne($this->join('b'));
+        self::assertSame(['job', 2, 0], [$again->id, $again->number, $again->crashes]);
+    }
+
+    /** The engine was away: who lives comes back. */
+    public function testLeasesThatEndWhileNobodyIsHeardOfGoOnForAWhile(): void
+    {
+        $this->submit('one', 'two');
+        $this->claim($this->join('lives', self::SHORT), 1);
+        $this->claim($this->join('dead', self::SHORT), 1);
+        delay(4 * self::SHORT);
+        $this->join('a', 2 * self::SHORT);
+        self::assertSame(3, $this->figure('agents'));
+        $this->broker()->leave($this->queue(), 'lives');
+        $lost = [];
+        Eventually::holds(function () use (&$lost): bool {
+            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+            foreach ($this->claim('a') as $delivery) {
+                $lost[$delivery->id] = $delivery->crashes;
+            }
+
+            return \count($lost) === 2;
+        }, 'both may be claimed');
+
+        self::assertSame(['one' => 0, 'two' => 1], $lost);
     }
 
     public function testWhoIsNotThereMayLeave(): void

@@ -96,6 +96,21 @@ trait SendsLetters
         self::assertSame([], $this->broker()->look($this->queue(), [], 'client'));
     }
 
+    public function testOutcomesForWhichAnAnswerHasNoRoomAreAskedForByThemselves(): void
+    {
+        $this->submit('one', 'two', 'three');
+        $outcome = str_repeat('x', 3 << 20);
+        foreach ($this->claim($this->join('a')) as $delivery) {
+            $this->end('a', $delivery, frame: $outcome);
+        }
+        $ids = ['one', 'two', 'three'];
+        foreach ($this->broker()->look($this->queue(), $ids, 'client') as $id => $state) {
+            self::assertSame([true, true], [$state->known, $state->over]);
+            self::assertContains($state->outcome, [null, $outcome]);
+            self::assertTrue($this->outcome($id) === $outcome);
+        }
+    }
+
     public function testWhoLooksForAJobGetsItsOutcomeAsWell(): void
     {
         $client = $this->post();

@@ -1,41 +1,63 @@
 -- Finds jobs that no entry says of that they may be claimed: an operator has trimmed a stream, deleted a consumer or a key, or the
--- engine has lost some. ARGV: step, cursor, and who asks. Each step looks at some; the answer is the next step and cursor, or 'ok'.
+-- engine has lost some. ARGV: step, cursor, and who asks. Each step looks at some; the answer is
+-- how many were repaired, and the next step and cursor, or 'ok'.
 --
 -- What is put into a stream while this goes on is noted by put() in the set "audit".
 local step, cursor, auditor = ARGV[1], ARGV[2], ARGV[3]
-local SOME = 500
+local SOME, HOUR = 500, 3600000
 local AUDIT = P .. 'audit'
 
-local function pendingEntries()
-  local pending = 0
+-- How many entries were read and are not settled, and the most consumers that a stream has.
+local function readEntries()
+  local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
     local groups = redis.pcall('XINFO', 'GROUPS', stream)
     for _, group in ipairs(groups.err and {} or groups) do
       for i = 1, #group, 2 do
         if group[i] == 'pending' then pending = pending + group[i + 1] end
+        if group[i] == 'consumers' then consumers = math.max(consumers, group[i + 1]) end
       end
     end
   end
-  return pending
+  return pending, consumers
+end
+
+-- Consumers have leases, or had one until lately; what others have would be nobody's.
+local function buryStrangers()
+  local ready = 0
+  for _, stream in pairs(STREAMS) do
+    local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, 'agents')
+    for _, consumer in ipairs(consumers.err and {} or consumers) do
+      if not call('ZSCORE', P .. 'agents', consumer[2]) then ready = ready + bury(consumer[2], false) end
+    end
+  end
+  return ready
 end
 
 if step == 'check' then
   local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
-  local unlisted = call('HLEN', RUNNING) - pendingEntries()
+  local pending, consumers = readEntries()
+  local unlisted = call('HLEN', RUNNING) - pending
   local known = tonumber(call('HGET', META, 'unlisted') or 0) -- those that run and were found to be in good hands
-  if unlisted < known then
-    known = math.max(0, unlisted)
+  if unlisted >= 0 and unlisted < known then
+    known = unlisted
     call('HSET', META, 'unlisted', known)
   end
-  if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted <= known then return 'ok' end
-  if call('SET', P .. 'auditor', auditor, 'NX', 'EX', 30) == false then return 'ok' end
+  -- Each job has an entry, or is delayed or blocked. What this does not show, such as a key's line that is gone, is found once an hour.
+  local hidden = call('ZCARD', P .. 'delayed') + (call('HGET', META, 'blocked') or 0)
+  call('HSETNX', META, 'audited', now)
+  if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
+    and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
+    return '0 ok'
+  end
+  if call('SET', P .. 'auditor', auditor, 'NX', 'EX', 30) == false then return '0 ok' end
   call('DEL', AUDIT)
   call('SADD', AUDIT, '')
   call('EXPIRE', AUDIT, 3600)
-  return 'entries u -'
+  return '0 entries u -'
 end
 
-if call('GET', P .. 'auditor') ~= auditor then return 'ok' end -- it took too long, and what it has noted counts no more
+if call('GET', P .. 'auditor') ~= auditor then return '0 ok' end -- it took too long, and what it has noted counts no more
 call('EXPIRE', P .. 'auditor', 30)
 if step == 'entries' then
   -- What the streams have that nobody has read.
@@ -56,49 +78,49 @@ if step == 'entries' then
     if unread then
       ids[#ids + 1] = entry[2][2]
     elseif call('HEXISTS', RUNNING, entry[2][2]) == 0 then
-      count('entries', -call('XDEL', STREAMS[stream], entry[1])) -- it was read, and nobody has it
+      drop({[stream] = {entry[1]}}) -- it was read, and nobody has it
     end
   end
   if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
   saveCounts()
-  if #entries == SOME then return 'entries ' .. stream .. ' (' .. entries[#entries][1] end
-  return stream == 'u' and 'entries r -' or 'jobs 0'
+  if #entries == SOME then return '0 entries ' .. stream .. ' (' .. entries[#entries][1] end
+  return stream == 'u' and '0 entries r -' or '0 jobs 0'
 end
 
-if step == 'jobs' then
-  local part = call('HSCAN', JOBS, cursor, 'COUNT', SOME)
-  local ready = 0
-  for i = 1, #part[2], 2 do
-    local id = part[2][i]
-    local record = call('HGET', RUNNING, id)
-    if record then
-      record = cmsgpack.unpack(record)
-      if not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
-        drop({[record[8]] = {record[9]}})
-        ready = ready + lose(id, record)
-        count('repaired', 1)
-      end
-    elseif call('SISMEMBER', AUDIT, id) == 0 and not call('ZSCORE', P .. 'delayed', id) then
-      local known = call('HGET', TRIED, id)
-      known = known and cmsgpack.unpack(known)
-      local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
-      local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1
-      local isBlocked = known and hasFlag(known, BLOCKED)
-      if not isHeld or not isBlocked then
-        if holder and not isHeld then call('HDEL', P .. 'keys', known[5]) end
-        if isBlocked then unblock(id, known) end
-        put('u', id, known and known[4] or '', known and known[5] or '')
-        ready = ready + 1
-        count('repaired', 1)
-      end
+-- Then the jobs.
+local part = call('HSCAN', JOBS, cursor, 'COUNT', SOME)
+local ready = 0
+for i = 1, #part[2], 2 do
+  local id = part[2][i]
+  local record = call('HGET', RUNNING, id)
+  if record then
+    record = cmsgpack.unpack(record)
+    if not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
+      drop({[record[8]] = {record[9]}})
+      ready = ready + lose(id, record)
+      count('repaired', 1)
+    end
+  elseif call('SISMEMBER', AUDIT, id) == 0 and not call('ZSCORE', P .. 'delayed', id) then
+    local known = call('HGET', TRIED, id)
+    known = known and cmsgpack.unpack(known)
+    local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
+    local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1
+    local isBlocked = known and hasFlag(known, BLOCKED)
+    if not isHeld or not isBlocked then
+      if holder and not isHeld then call('HDEL', P .. 'keys', known[5]) end
+      if isBlocked then unblock(id, known) end
+      put('u', id, known and known[4] or '', known and known[5] or '')
+      ready = ready + 1
+      count('repaired', 1)
     end
   end
-  saveCounts()
-  wake(ready)
-  if part[1] ~= '0' then return 'jobs ' .. part[1] end
-  local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
-  call('HSET', META, 'entries', there, 'unlisted', math.max(0, call('HLEN', RUNNING) - pendingEntries()))
-  call('DEL', AUDIT, P .. 'auditor')
-  return 'done'
 end
-return 'ok'
+local repaired = counts.repaired or 0
+if part[1] == '0' then ready = ready + buryStrangers() end
+saveCounts()
+wake(ready)
+if part[1] ~= '0' then return repaired .. ' jobs ' .. part[1] end
+local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
+call('HSET', META, 'entries', there, 'unlisted', call('HLEN', RUNNING) - readEntries(), 'audited', now)
+call('DEL', AUDIT, P .. 'auditor')
+return repaired .. ' ok'

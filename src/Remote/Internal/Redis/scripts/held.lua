@@ -1,22 +1,26 @@
--- ARGV: owner, ids that it knows of, how many
+-- ARGV: owner, ids and numbers of the claims that it knows of, how many. It gets the others, and of those that it knows of what was withdrawn.
 local owner, packed, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if not hasLease(owner) then return 'gone' end
 local known, at = {}, 1
 for i = 1, number do
-  local id
-  id, at = struct.unpack('<Bc0', packed, at)
-  known[id] = true
+  local id, claim
+  id, claim, at = struct.unpack('<Bc0I4', packed, at)
+  known[id] = claim
 end
-local out = {}
+local out, bytes = {}, 0
 for _, stream in pairs(STREAMS) do
   local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', 4000, owner)
   if pending.err then pending = {} end
   for i = 1, #pending do
     local entry = call('XRANGE', stream, pending[i][1], pending[i][1])[1]
     local id = entry and entry[2][2]
-    local record = id and not known[id] and call('HGET', RUNNING, id)
+    local record = id and call('HGET', RUNNING, id)
     record = record and cmsgpack.unpack(record)
-    if record and record[7] == owner then out[#out + 1] = delivery(id, record, call('HGET', JOBS, id)) end
+    if record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED)) and bytes < ANSWER then
+      local frame = record[1] ~= known[id] and call('HGET', JOBS, id) or ''
+      out[#out + 1] = delivery(id, record, frame)
+      bytes = bytes + #frame
+    end
   end
 end
 return table.concat(out)

@@ -1,12 +1,15 @@
 -- ARGV: ids, how many, mailbox
 local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local out, at = {}, 1
+local out, bytes, at = {}, 0, 1
 for i = 1, number do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local outcome = call('GET', P .. 'result:' .. id)
-  if outcome then
+  if outcome and bytes + #outcome > ANSWER and bytes > 0 then
+    out[#out + 1] = struct.pack('<BI4', 3, 0)
+  elseif outcome then
     out[#out + 1] = struct.pack('<BI4c0', 2, #outcome, outcome)
+    bytes = bytes + #outcome
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then

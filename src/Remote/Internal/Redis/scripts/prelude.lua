@@ -10,15 +10,18 @@
 -- watchers hash    id -> mailboxes that were added later
 -- agents   zset    owner -> when its lease ends; about is a hash of what it says of itself; idle a zset of free places
 -- dead     hash    id -> frame; why is a hash of the reasons, deadkeys one of the keys, and died a zset of the times
--- meta     hash    counters; "entries" is how many the two streams should have together
+-- meta     hash    counters; "entries" is how many the two streams should have together, "heard" when an agent was heard of last
+-- late     by mailbox: the number of the connection on which its process submits; what comes on one before that comes too late
 -- result:<id>      the frame of the outcome
 --
 -- A record is {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since}.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
-local CANCELLED, LOST, STREAMED, BLOCKED = 1, 2, 4, 8 -- the last one while it waits for its key
+local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16 -- blocked while it waits for its key; left when nobody takes its items
 local INLINE = 65536
+local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
+local FIRST = 16 -- jobs that are claimed before it is known how large they are
 local PASSED = 500
 local call = redis.call
 
@@ -34,6 +37,7 @@ local function saveCounts()
   for name, by in pairs(counts) do
     if by ~= 0 then call('HINCRBY', META, name, by) end
   end
+  counts = {}
 end
 
 -- Variadic commands in pieces that Lua's stack holds.
@@ -108,9 +112,10 @@ local function drop(entries)
   end
 end
 
--- The jobs that may be claimed, the oldest of a stream first, until f(id, time of its entry) returns true. Entries of jobs that are gone are dropped.
+-- The jobs that may be claimed, the oldest of a stream first, until f(id, time of its entry) returns true. Entries of jobs that are gone are dropped;
+-- after many of them it is enough for once.
 local function eachWaiting(stream, f)
-  local from = '-'
+  local from, passed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
   for i = 1, groups[1] and #groups[1] or 0, 2 do
     if groups[1][i] == 'last-delivered-id' then from = '(' .. groups[1][i + 1] end
@@ -128,7 +133,8 @@ local function eachWaiting(stream, f)
       end
     end
     drop({[stream] = gone})
-  until enough or #entries < 200
+    passed = passed + #gone
+  until enough or passed > PASSED or #entries < 200
 end
 
 -- Makes a job that has waited or has run claimable, or has it wait for so many milliseconds.
@@ -164,17 +170,49 @@ local function nextOf(key)
 end
 
 local function unlock(key, id)
-  if key == '' or call('HGET', P .. 'keys', key) ~= id then return 0 end
+  local holder = key ~= '' and call('HGET', P .. 'keys', key) or id
+  if key == '' or holder ~= id then return 0 end
   call('HDEL', P .. 'keys', key)
   return nextOf(key)
 end
 
--- A job whose agent is gone may be claimed again.
-local function lose(id, record)
-  record[2] = record[2] + 1
+-- A job whose agent is gone may be claimed again; as after a crash, unless the agent has said that it ended what it had.
+local function lose(id, record, hasLeft)
+  if not hasLeft then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
   call('HDEL', RUNNING, id)
   return requeue(id, record, 0) + unlock(record[5], id)
+end
+
+-- What an agent had that is gone, or some of it: the answer is how many jobs may be claimed again.
+local function bury(owner, hasLeft)
+  local left, ready = 1000, 0
+  for name, stream in pairs(STREAMS) do
+    local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', left, owner)
+    if pending.err then pending = {} end
+    local entries = {u = {}, r = {}}
+    for i = 1, #pending do
+      local entry = call('XRANGE', stream, pending[i][1], pending[i][1])[1]
+      local id = entry and entry[2][2]
+      local record = id and call('HGET', RUNNING, id)
+      record = record and cmsgpack.unpack(record)
+      if record and record[7] == owner then
+        ready = ready + lose(id, record, hasLeft)
+        count('lost', 1)
+      end
+      table.insert(entries[name], pending[i][1])
+    end
+    drop(entries)
+    left = left - #pending
+  end
+  if left > 0 then
+    for _, stream in pairs(STREAMS) do redis.pcall('XGROUP', 'DELCONSUMER', stream, 'agents', owner) end
+    call('ZREM', P .. 'agents', owner)
+    call('ZREM', P .. 'idle', owner)
+    call('HDEL', P .. 'about', owner)
+    call('HDEL', META, 'unlisted') -- what it had may be among them
+  end
+  return ready
 end
 
 -- Jobs whose delay is over may be claimed.
@@ -185,8 +223,8 @@ local function promote(most)
   local records = hmget(TRIED, due)
   local promoted = 0
   for i = 1, #due do
-    if records[i] and call('HEXISTS', JOBS, due[i]) == 1 then
-      local record = cmsgpack.unpack(records[i])
+    if call('HEXISTS', JOBS, due[i]) == 1 then
+      local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, '', ''}
       put('u', due[i], record[4], record[5])
       promoted = promoted + 1
     end
@@ -208,16 +246,17 @@ local function delivery(id, record, frame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Gives an owner so many jobs.
+-- Gives an owner so many jobs, or as many as an answer may have: then it is told to come again for the rest.
 local function claim(owner, want, out)
-  local given, read = 0, 0
+  local given, read, bytes = 0, 0, 0
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + PASSED then -- so many were of jobs that are gone; it is to come again for the rest
+      if read > want + PASSED or bytes >= ANSWER then -- the first when so many were of jobs that are gone
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
-      local entries = readGroup(stream, owner, want - given)
+      local some = given == 0 and FIRST or math.max(1, math.floor((ANSWER - bytes) * given / bytes))
+      local entries = readGroup(stream, owner, math.min(want - given, some))
       if entries.err then return entries end
       if #entries == 0 then break end
       read = read + #entries
@@ -248,6 +287,7 @@ local function claim(owner, want, out)
           set[#set + 1] = id
           set[#set + 1] = cmsgpack.pack(record)
           out[#out + 1] = delivery(id, record, frames[i])
+          bytes = bytes + #frames[i]
           given = given + 1
         end
       end

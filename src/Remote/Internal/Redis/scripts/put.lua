@@ -3,7 +3,7 @@ local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(A
 if not hasLease(owner) then return -1 end
 local record = call('HGET', RUNNING, id)
 record = record and cmsgpack.unpack(record)
-if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) then return -1 end
+if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do
   local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])

@@ -41,6 +41,7 @@ if number > 0 then
       else
         over[#over + 1] = id
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
+        if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, keep) end
         if kind == DEAD then
           call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')
           call('HSET', P .. 'why', id, settlement[7])

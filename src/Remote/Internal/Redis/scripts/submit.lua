@@ -1,5 +1,12 @@
--- ARGV: jobs, how many, how many the queue may have, mailbox, whether an id may be known already
+-- ARGV: jobs, how many, how many the queue may have, mailbox, whether an id may be known already, number of the connection
 local packed, number, room, mailbox, maybeKnown = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
+-- Who has no answer asks again on another connection. What then comes on the one before, such as when the network is mended, would be taken in
+-- a second time when its outcome was read and forgotten meanwhile.
+local connection = tonumber(ARGV[6])
+local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
+if connection < newest then return 'late' end
+if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
+
 room = room - call('HLEN', JOBS) - call('HLEN', P .. 'dead')
 local at, accepted, added, delayed = 1, 0, 0, false
 for i = 1, number do

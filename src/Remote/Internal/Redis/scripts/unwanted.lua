@@ -2,8 +2,8 @@
 local id = ARGV[1]
 local record = call('HGET', RUNNING, id)
 record = record and cmsgpack.unpack(record)
-if record and not hasFlag(record, CANCELLED) then
-  record[6] = record[6] + CANCELLED
+if record and not hasFlag(record, LEFT) then
+  record[6] = record[6] + LEFT
   call('HSET', RUNNING, id, cmsgpack.pack(record))
   call('PUBLISH', 'spindle:to:' .. record[7], 't' .. struct.pack('<Bc0', #id, id))
 end
