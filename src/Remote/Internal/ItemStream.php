@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Remote\JobLostException;
 
 /** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
 final class ItemStream
@@ -52,7 +53,13 @@ final class ItemStream
                     $this->more = true;
                 }
                 foreach ($frames as $frame) {
-                    [$key, $item] = $this->sender->item($this->id, $frame, $this->taken, $this->key);
+                    try {
+                        [$key, $item] = $this->sender->item($this->id, $frame, $this->taken, $this->key);
+                    } catch (JobLostException $gone) {
+                        $this->over = true; // somebody else has them, who may want the others
+
+                        throw $gone;
+                    }
                     ++$this->taken;
                     yield $key => $item;
                 }

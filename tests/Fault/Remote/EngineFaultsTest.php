@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
@@ -278,8 +280,9 @@ final class EngineFaultsTest extends TestCase
         $directory = $this->directory('runs');
         $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
-        $connections = $this->engineSays('total_connections_received');
         $redis->command('REPLICAOF', '127.0.0.1', '1');
+        self::assertGreaterThan(3, $this->impatientConnections(), 'it connects anew for each try: its name may lead to another one by now');
+        $connections = $this->engineSays('total_connections_received');
         try {
             $this->executor(patience: 0.3)->submit(static fn(): int => 1);
             self::fail('It is read-only');
@@ -297,6 +300,67 @@ final class EngineFaultsTest extends TestCase
         $figures = $this->figures();
         self::assertSame([3, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections);
+    }
+
+    /** An engine that is away is no crash of what an agent ends then, and it may be away as often as it likes. */
+    public function testOutagesThatAreLongerThanALeaseAreNoCrashes(): void
+    {
+        $redis = $this->engine();
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $executor = $this->executor();
+        $futures = [];
+        for ($i = 1; $i <= 2; ++$i) {
+            $this->agentAt($redis->address(), $this->queue(), 1, 1.0, 0.1, 0.4);
+            $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, $i, $open));
+        }
+        for ($outage = 1; $outage <= 3; ++$outage) {
+            Eventually::holds(static fn(): bool => Trials::started($log) === [1 => $outage, 2 => $outage], 'both run', 20.0);
+            posix_kill((int) $redis->pid(), \SIGSTOP);
+            delay(1.5);
+            posix_kill((int) $redis->pid(), \SIGCONT);
+        }
+        touch($open);
+
+        self::assertEqualsCanonicalizing([1, 2], Future\await($futures));
+        $figures = $this->figures();
+        self::assertSame([2, 0], [$figures['done_total'], $figures['dead']]);
+    }
+
+    public function testATaskThatIsCancelledWhileTheEngineIsAwayEndsWhenItIsBack(): void
+    {
+        $redis = $this->engine();
+        $directory = $this->directory('runs');
+        $this->agentAt($redis->address(), $this->queue(), 1);
+        $cancellation = new DeferredCancellation();
+        $future = $this->executor()->submit(static fn(): int => Deeds::linger($directory, 9), $cancellation->getCancellation());
+        $this->waitForFile("{$directory}/1");
+        $redis->kill();
+        $cancellation->cancel();
+        delay(0.1);
+        $redis->restart();
+        $began = hrtime(true);
+        try {
+            $future->await();
+            self::fail('Nobody wants it');
+        } catch (CancelledException) {
+            self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
+        }
+        $worker = (int) file_get_contents("{$directory}/1");
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it runs no more');
+
+        self::assertSame(1, $this->figures()['cancelled_total']);
+    }
+
+    private function impatientConnections(): int
+    {
+        $before = $this->engineSays('total_connections_received');
+        try {
+            $this->executor(new RedisBroker($this->engine()->address()), 1.5)->submit(static fn(): int => 1);
+            self::fail('It is read-only');
+        } catch (BrokerUnavailableException) {
+            return $this->engineSays('total_connections_received') - $before;
+        }
     }
 
     /**

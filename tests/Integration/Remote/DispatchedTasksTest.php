@@ -12,6 +12,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Internal\Frame;
 use Spindle\Remote\Internal\TaskBody;
 use Spindle\Remote\Job;
@@ -38,6 +39,7 @@ use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 
+use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
@@ -293,6 +295,77 @@ final class DispatchedTasksTest extends TestCase
         $items->next();
     }
 
+    public function testTheItemsOfAGeneratorThatIsOverAreThereForWhoeverAttaches(): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static function (): \Generator {
+            yield 'a' => 1;
+            yield 'b' => 2;
+
+            return 'end';
+        });
+        $this->agent($this->queue);
+        Eventually::holds(fn(): bool => $this->figure('done_total') === 1, 'it is over');
+        $items = $this->executor()->attach($id)->await();
+        self::assertInstanceOf(\Generator::class, $items);
+
+        self::assertSame(['a' => 1, 'b' => 2], iterator_to_array($items));
+        self::assertSame('end', $items->getReturn());
+    }
+
+    public function testOnlyOneGetsTheItemsAndTheOthersAreToldSo(): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
+        $first = $executor->attach($id);
+        $second = $executor->attach($id);
+        $this->agent($this->queue);
+        $items = $first->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        for ($i = 0; $i < 40; ++$i) {
+            $items->next();
+        }
+        self::assertItemsAreGone($this->executor()->attach($id)->await());
+        $rest = [];
+        for (; $items->valid(); $items->next()) {
+            $rest[] = $items->current();
+        }
+        self::assertSame(range(41, 100), $rest);
+
+        self::assertItemsAreGone($second->await());
+    }
+
+    public function testItemsThatTheEngineHasLostAreTold(): void
+    {
+        $executor = $this->executor();
+        $future = $executor->submit(static fn(): \Generator => yield from range(1, 30));
+        $this->agent($this->queue);
+        $items = $future->await();
+        self::assertSame(1, $items->current());
+        Eventually::holds(fn(): bool => $this->figure('done_total') === 1, 'it is over');
+        foreach ((array) Redis::shared()->command('KEYS', "spindle:{{$this->queue}}:items:*") as $key) {
+            Redis::shared()->command('DEL', \is_string($key) ? $key : '');
+        }
+
+        self::assertItemsAreGone($items);
+    }
+
+    public function testAGeneratorOfWhichNobodyTakesAnythingEndsAndAnotherTaskHasItsWorker(): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
+        $after = $executor->dispatch(static fn(): int => 42);
+        $stop = new DeferredCancellation();
+        $agent = async(fn() => (new Agent(new RedisBroker(Redis::shared()->address()), $this->queue, 1, self::keys(), new AgentOptions(retention: 1.0)))->run($stop->getCancellation()));
+
+        self::assertSame(42, $executor->attach($after)->await());
+        self::assertSame([1, 1], [$this->figure('cancelled_total'), $this->figure('done_total')]);
+        $stop->cancel();
+        $agent->await();
+        $this->expectException(CancelledException::class);
+        $executor->attach($id)->await();
+    }
+
     public function testWhatIsTooLargeIsRefusedBeforeItIsSent(): void
     {
         $executor = $this->executor(options: new RemoteOptions(maxPayload: 1000));
@@ -304,6 +377,22 @@ final class DispatchedTasksTest extends TestCase
             self::assertStringContainsString('takes 1000 at most', $tooLarge->getMessage());
         }
         Eventually::holds(fn(): bool => (new RedisBroker(Redis::shared()->address()))->figures($this->queue)['waiting'] === 0, 'nothing is there');
+    }
+
+    private function figure(string $name): int
+    {
+        return (new RedisBroker(Redis::shared()->address()))->figures($this->queue)[$name];
+    }
+
+    private static function assertItemsAreGone(mixed $items): void
+    {
+        self::assertInstanceOf(\Generator::class, $items);
+        try {
+            iterator_to_array($items, false);
+            self::fail('They are gone');
+        } catch (JobLostException $lost) {
+            self::assertStringContainsString('are gone', $lost->getMessage());
+        }
     }
 
     private function executor(JobRetryPolicy $retries = new JobRetryPolicy(), RemoteOptions $options = new RemoteOptions()): RemoteExecutor
