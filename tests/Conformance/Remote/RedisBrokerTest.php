@@ -258,6 +258,21 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(1, $this->figure('submitted_total'));
     }
 
+    /** It is asked often, and what was withdrawn may be very many. */
+    public function testALookAtTheFiguresPassesNoMoreThanSomeEntriesOfJobsThatAreGone(): void
+    {
+        $ids = array_map(static fn(int $i): string => "job-{$i}", range(1, 900));
+        for ($round = 1; $round <= 3; ++$round) {
+            $this->submit(...$ids);
+            $this->broker()->withdraw($this->queue(), $ids);
+        }
+
+        self::assertSame([0, 0], [$this->figure('waiting'), $this->figure('oldest_ms')]);
+        $left = $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready");
+        self::assertGreaterThan(1000, $left);
+        self::assertLessThan(2700, $left);
+    }
+
     public function testAClaimHasNoMoreBytesThanAnAnswerMayHave(): void
     {
         $post = $this->post('a');

@@ -32,7 +32,7 @@ elseif status == 'dead' then
   end
 else
   for _, stream in ipairs({'u', 'r'}) do
-    eachWaiting(stream, function(id, since)
+    eachWaiting(stream, 40 * PASSED, function(id, since)
       if #out < most then say(id, {since = since}) end
       return #out >= most
     end)

@@ -113,8 +113,8 @@ local function drop(entries)
 end
 
 -- The jobs that may be claimed, the oldest of a stream first, until f(id, time of its entry) returns true. Entries of jobs that are gone are dropped;
--- after many of them it is enough for once.
-local function eachWaiting(stream, f)
+-- after so many of them it is enough for once.
+local function eachWaiting(stream, most, f)
   local from, passed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
   for i = 1, groups[1] and #groups[1] or 0, 2 do
@@ -134,7 +134,7 @@ local function eachWaiting(stream, f)
     end
     drop({[stream] = gone})
     passed = passed + #gone
-  until enough or passed > PASSED or #entries < 200
+  until enough or passed > most or #entries < 200
 end
 
 -- Makes a job that has waited or has run claimable, or has it wait for so many milliseconds.
