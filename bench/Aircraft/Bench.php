@@ -29,11 +29,11 @@ final class Bench
         public readonly array $peers,
     ) {}
 
-    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false): Setup
+    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false, bool $hasAgents = false): Setup
     {
         $workers = $contestant->isFpm() && $workers === 0 ? $this->workers[$contestant->value] ?? self::WORKERS : $workers;
 
-        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed);
+        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed, $hasAgents);
     }
 
     /** From now on setup() gives it so many workers. */

@@ -22,6 +22,8 @@ final readonly class Certificates
     private const LIGHT_TARGET = '/aircraft/S-000001';
     private const HEAVY_TARGET = '/aircraft/S-000002/certificate';
 
+    public const AGENTS = 'Spindle, two agents';
+
     /** Seconds for a certificate; seconds after which requests of either kind are under way. */
     private const PATIENCE = 60;
     private const BEGINNING = 0.5;
@@ -33,6 +35,7 @@ final readonly class Certificates
         $series = [
             $this->series($this->bench->setup(Contestant::Spindle, isTimed: true), 'Spindle, workers on its core'),
             $this->series($this->bench->setup(Contestant::Spindle, onBoth: true, isTimed: true), 'Spindle, workers on both cores'),
+            ...(Agents::missing() === null ? [$this->series($this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true), self::AGENTS)] : []),
             ...array_map(fn(Contestant $one): Series => $this->series($this->bench->setup($one)), array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))),
         ];
         $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [

@@ -40,7 +40,7 @@ final class Comparison
                 'Client' => "on the same machine: one process of plain PHP for all clients, and {$wrk->describe()} for certificates",
                 'Cores in use' => $cores->describe(),
                 'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
-            ] + ($peers === [] ? [] : ['FPM' => Fpm::describe()]);
+            ] + ($peers === [] ? [] : ['FPM' => Fpm::describe()]) + ($this->hasCertificates() && Agents::missing() === null ? ['Agents' => $cores->describeAway()] : []);
             $report = new Report($this->options->toArray() + $facts);
             foreach ($facts as $name => $text) {
                 printf("%-8s %s\n", $name, $text);
@@ -64,6 +64,11 @@ final class Comparison
         }
     }
 
+    private function hasCertificates(): bool
+    {
+        return \in_array(Measurement::Certificates, $this->options->only, true);
+    }
+
     private function tellWhoIsMissing(): void
     {
         $reasons = [];
@@ -71,6 +76,9 @@ final class Comparison
             if ($one->missing() !== null) {
                 $reasons[] = "{$one->label()}: not available: {$one->missing()}\n";
             }
+        }
+        if ($this->hasCertificates() && Agents::missing() !== null) {
+            $reasons[] = Certificates::AGENTS . ': not available: ' . Agents::missing() . "\n";
         }
         echo $reasons === [] ? '' : "\n" . implode('', $reasons);
     }

@@ -12,6 +12,14 @@ use Spindle\Bench\Support\Program;
  */
 final readonly class Cores
 {
+    /** The niceness of those that others come before. */
+    private const LAST = '19';
+
+    private const TRIES = 20;
+
+    /** Microseconds. */
+    private const PAUSE = 110_000;
+
     /** @param list<int> $usable */
     private function __construct(private array $usable) {}
 
@@ -46,10 +54,55 @@ final readonly class Cores
             : 'not divided: there is one core, or no taskset, and server, client and PostgreSQL share what there is';
     }
 
+    public function describeAway(): string
+    {
+        return 'they and their Redis stand for other machines: with idle priority they take what others leave' . ($this->areTwo() ? " of core {$this->others()}" : '');
+    }
+
     /** @return list<string> what stands before a command that is to run on the first core, or on both */
     public function before(bool $both): array
     {
         return $this->areTwo() ? ['taskset', '-c', implode(',', \array_slice($this->usable, 0, $both ? 2 : 1))] : [];
+    }
+
+    /**
+     * @return list<string> what stands before the command of a process that is there for another machine: it takes what is left of
+     *                      the cores that are not the server's, in a session of its own
+     */
+    public function away(): array
+    {
+        return ['setsid', ...($this->areTwo() ? ['taskset', '-c', $this->others()] : []), 'chrt', '--idle', '0'];
+    }
+
+    /**
+     * The same for one that runs, in a session of its own, with all its threads.
+     *
+     * @throws \RuntimeException
+     */
+    public function moveAway(int $pid): void
+    {
+        foreach ([['chrt', '--idle', '--all-tasks', '--pid', '0'], ...($this->areTwo() ? [['taskset', '--all-tasks', '-cp', $this->others()]] : [])] as $command) {
+            if (Program::run([...$command, (string) $pid])[0] !== 0) {
+                throw new \RuntimeException("{$command[0]} could not move process {$pid}");
+            }
+        }
+        self::yieldSession($pid);
+    }
+
+    /** Has the session of a process yield to others where the kernel gives each its share, within which alone scheduling classes count: autogroups. */
+    public static function yieldSession(int $pid): void
+    {
+        $file = "/proc/{$pid}/autogroup";
+        // Without privileges one of these may be set in a tenth of a second.
+        for ($try = 0; $try < self::TRIES && is_file($file) && @file_put_contents($file, self::LAST) === false; ++$try) {
+            usleep(self::PAUSE);
+        }
+    }
+
+    /** The second, or where there are more those behind it. */
+    private function others(): string
+    {
+        return implode(',', \array_slice($this->usable, \count($this->usable) > 2 ? 2 : 1));
     }
 
     /** @return list<int> of a list such as 0-2,5 */

@@ -17,10 +17,11 @@ final readonly class Served
      *
      * @param string                       $address  host:port
      * @param list<non-empty-list<string>> $commands of the processes
+     * @param Agents|null                  $agents   that render its certificates
      *
      * @throws \RuntimeException when it does not, or not what it has to
      */
-    public function __construct(public string $address, public PrivateDirectory $directory, array $commands)
+    public function __construct(public string $address, public PrivateDirectory $directory, array $commands, public ?Agents $agents = null)
     {
         $this->processes = new Processes($directory, $commands);
         $this->processes->await($this->isRight(...));

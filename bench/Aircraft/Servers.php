@@ -24,9 +24,10 @@ final readonly class Servers
         $address = Site::HOST . ':' . Site::freePort();
         $directory = new PrivateDirectory();
         $commands = $setup->contestant->isFpm() ? self::fpm($setup, $address, $directory) : [self::spindle($setup, $address, $directory)];
-        $before = $this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo);
+        $agents = $setup->hasAgents ? Agents::start($this->cores) : null;
+        $before = [...$this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo), ...($agents?->before() ?? [])];
 
-        return new Served($address, $directory, array_map(static fn(array $command): array => [...$before, ...$command], $commands));
+        return new Served($address, $directory, array_map(static fn(array $command): array => [...$before, ...$command], $commands), $agents);
     }
 
     /** @return non-empty-list<string> */

@@ -12,6 +12,7 @@ final readonly class Setup
      * @param int  $connections that a process of Spindle may have to the database
      * @param bool $onBoth      whether it may use both cores
      * @param bool $isTimed     whether Spindle's event loop is timed, see {@see LoopGaps}
+     * @param bool $hasAgents   whether certificates are rendered by agents
      */
     public function __construct(
         public Contestant $contestant,
@@ -20,6 +21,7 @@ final readonly class Setup
         public int $connections = 10,
         public bool $onBoth = false,
         public bool $isTimed = false,
+        public bool $hasAgents = false,
     ) {}
 
     public function label(): string

@@ -31,6 +31,11 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
         return new self("A key has less than {$bytes} bytes; " . self::ADVICE);
     }
 
+    public static function notUsable(): self
+    {
+        return new self('Keys can\'t be used by this PHP, which is without ext-sodium: what is sent to the broker is signed with its BLAKE2b');
+    }
+
     public static function none(): self
     {
         return new self('There is no key; ' . self::ADVICE);

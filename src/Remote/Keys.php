@@ -13,7 +13,7 @@ final class Keys
     /** Bytes that a secret has at least. */
     private const SHORTEST = 32;
 
-    /** @var array<string, string> secrets by what a frame calls them; the first one signs */
+    /** @var array<string, string> what is made of the secrets, by what a frame calls them; the first one signs */
     private array $secrets = [];
 
     /**
@@ -23,11 +23,14 @@ final class Keys
      */
     public function __construct(#[\SensitiveParameter] array $secrets)
     {
+        if (!\extension_loaded('sodium')) {
+            throw KeyFileException::notUsable();
+        }
         foreach ($secrets as $secret) {
             if (\strlen($secret) < self::SHORTEST) {
                 throw KeyFileException::tooShort(self::SHORTEST);
             }
-            $this->secrets[substr(hash('sha256', "spindle key name\0{$secret}", true), 0, 4)] = $secret;
+            $this->secrets[substr(hash('sha256', "spindle key name\0{$secret}", true), 0, 4)] = sodium_crypto_generichash($secret, '', \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX);
         }
         if ($this->secrets === []) {
             throw KeyFileException::none();
@@ -89,7 +92,7 @@ final class Keys
     {
         $name = array_key_first($this->secrets) ?? '';
 
-        return $name . hash_hmac('sha256', $context . $body, $this->secrets[$name], true);
+        return $name . sodium_crypto_generichash($context . $body, $this->secrets[$name]);
     }
 
     /** @internal */
@@ -97,6 +100,6 @@ final class Keys
     {
         $secret = $this->secrets[$name] ?? null;
 
-        return $secret !== null && hash_equals(hash_hmac('sha256', $context . $body, $secret, true), $code);
+        return $secret !== null && hash_equals(sodium_crypto_generichash($context . $body, $secret), $code);
     }
 }

@@ -10,7 +10,7 @@ use Spindle\Remote\TamperedFrameException;
 /**
  * What lies in the engine: bytes that prove who wrote them, for which job and which claim of it.
  *
- *     u8 version | u8 kind | u32 number of the claim, 0 of a job | 4 bytes name of the key | 32 bytes HMAC-SHA-256 | body
+ *     u8 version | u8 kind | u32 number of the claim, 0 of a job | 4 bytes name of the key | 32 bytes keyed BLAKE2b (RFC 7693) | body
  *
  * The code is over version, kind, queue, id, number of the claim, and body, so that a frame that is taken for that of another
  * job, of another claim or in another queue is found out as well. Nothing of a body is read before.

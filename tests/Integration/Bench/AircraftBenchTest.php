@@ -6,6 +6,7 @@ namespace Spindle\Tests\Integration\Bench;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Bench\Aircraft\Agents;
 use Spindle\Bench\Http\Fpm;
 use Spindle\Bench\Support\Program;
 use Spindle\Tests\EndsInTime;
@@ -43,7 +44,7 @@ final class AircraftBenchTest extends TestCase
             'pg_sleep\(1\) 10 times in each request: 2 clients at once' => ['Spindle, one core', ...$peers],
         ]];
         yield 'certificates' => [['--only', 'certificates', '--seconds', '0.5', '--peers', 'fpm'], [
-            '200 light requests a second' => ['Spindle, workers on its core', 'Spindle, workers on both cores', ...\array_slice($peers, 0, 1)],
+            '200 light requests a second' => ['Spindle, workers on its core', 'Spindle, workers on both cores', ...(Agents::missing() === null ? ['Spindle, two agents'] : []), ...\array_slice($peers, 0, 1)],
         ]];
         yield 'bulk' => [['--only', 'bulk', '-n', '20000'], ['20,000 aircraft imported, and exported' => ['Spindle, one core', ...\array_slice($peers, 0, 1)]]];
     }
@@ -91,12 +92,23 @@ final class AircraftBenchTest extends TestCase
         self::assertMatchesRegularExpression('/^Cores in use \S+/m', $process->getOutput());
     }
 
-    public function testARunThatIsInterruptedEndsWhatItHasStarted(): void
+    /** @return iterable<string, array{list<string>, string}> options, and what the command line has of a process */
+    public static function longRuns(): iterable
+    {
+        yield 'while clients send' => [['--only', 'crud', '--cycles', '1000000'], 'crud-clients'];
+        if (Agents::missing() === null) {
+            yield 'while agents serve' => [['--only', 'certificates', '--seconds', '1'], 'spindle work --queue'];
+        }
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('longRuns')]
+    public function testARunThatIsInterruptedEndsWhatItHasStarted(array $options, string $until): void
     {
         self::needsWrk();
-        $process = $this->bench('--only', 'crud', '--cycles', '1000000', '--rounds', '1', '--peers', 'none');
+        $process = $this->bench('--rounds', '1', '--peers', 'none', ...$options);
         $process->start();
-        Eventually::holds(fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, 'crud-clients')) !== [], 'the client sends', 20.0);
+        Eventually::holds(fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, $until)) !== [], "there is {$until}", 60.0);
         $process->signal(\SIGINT);
         $process->wait();
 

@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Aircraft;
+
+use Predis\Client;
+use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Http\Processes;
+use Spindle\Bench\Http\Servers as HttpServers;
+use Spindle\Bench\Support\Program;
+use Spindle\Bench\Support\Signals;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\Testing\TemporaryRedis;
+
+/** Agents that render certificates, and the Redis by which they get them; all end with this object at the latest. */
+final readonly class Agents
+{
+    private const COUNT = 2;
+    private const QUEUE = 'certificates';
+
+    /** Sets in the environment of a program what a file says: a password has no place in a command line. */
+    private const WITHIN = ['sh', '-c', 'set -a; . "$0"; exec "$@"'];
+
+    private string $environment;
+
+    private Processes $processes;
+
+    private function __construct(private PrivateDirectory $directory, private TemporaryRedis $redis, Cores $cores)
+    {
+        $cores->moveAway((int) $redis->pid());
+        $this->environment = $this->write('environment', implode("\n", array_map(
+            static fn(string $name, string $value): string => "{$name}=" . escapeshellarg($value),
+            ['AIRCRAFT_BROKER', 'SPINDLE_BROKER', 'SPINDLE_KEY_FILE'],
+            [$redis->address(), $redis->address(), $this->write('key', bin2hex(random_bytes(32)))],
+        )));
+        $this->processes = new Processes($directory, array_fill(0, self::COUNT, [
+            ...$cores->away(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(__DIR__, 2) . '/bin/spindle', 'work',
+            '--queue', self::QUEUE, '--workers', '1', '--bootstrap', __DIR__ . '/agents-worker.php', '--quiet',
+            ...(posix_geteuid() === 0 ? ['--allow-root'] : []),
+        ]));
+    }
+
+    public function __destruct()
+    {
+        $this->processes->stop();
+        $this->redis->stop();
+    }
+
+    /**
+     * Returns when they serve their queue.
+     *
+     * @throws \RuntimeException when they do not
+     */
+    public static function start(Cores $cores): self
+    {
+        $agents = Signals::hold(static fn(): self => new self(new PrivateDirectory(), TemporaryRedis::start(), $cores));
+        $broker = new RedisBroker($agents->redis->address());
+        $agents->processes->await(static fn(): bool => $broker->figures(self::QUEUE)['agents'] === self::COUNT);
+        array_map($cores->moveAway(...), $agents->processes->pids());
+
+        return $agents;
+    }
+
+    /** Why there can be none here; null when there can. */
+    public static function missing(): ?string
+    {
+        return match (true) {
+            !class_exists(Client::class) => 'the package predis/predis is not installed',
+            Program::find('redis-server') === null && Program::find('valkey-server') === null => 'there is neither redis-server nor valkey-server on PATH',
+            Program::find('chrt') === null || Program::find('setsid') === null => 'there is no chrt, or no setsid, on PATH',
+            default => null,
+        };
+    }
+
+    /** @return non-empty-list<string> what stands before the command of a server that has its certificates rendered by them */
+    public function before(): array
+    {
+        return [...self::WITHIN, $this->environment];
+    }
+
+    /** @return string the path of a file that only its owner may read */
+    private function write(string $name, #[\SensitiveParameter] string $content): string
+    {
+        $path = $this->directory->write($name, $content);
+        chmod($path, 0o600);
+
+        return $path;
+    }
+}
