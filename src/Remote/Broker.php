@@ -58,7 +58,7 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> those that are gone, or were not there
+     * @return list<string> those that are gone, or were not there; not those that have an outcome
      *
      * @throws BrokerException
      */
@@ -69,7 +69,7 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> those that are gone, or were not there
+     * @return list<string> those that are gone, or were not there; not those that have an outcome
      *
      * @throws BrokerException
      */
@@ -98,7 +98,7 @@ interface Broker
     /**
      * Takes or extends an agent's lease, by the engine's clock. With that, jobs whose delay is over become claimable, and those of
      * agents whose lease has ended. Leases that ended while nobody was heard of for that long go on for half of one: the engine was away, and
-     * who lives can {@see leave()} them.
+     * who lives can {@see leave()} them. That happens once to a lease, until its owner is heard of.
      *
      * @param float  $lease seconds
      * @param bool   $joins whether the owner is new
@@ -147,6 +147,7 @@ interface Broker
      *
      * @return int|null how many are stored and not taken; null when nobody wants them, or the job is not the owner's
      *
+     * @throws LeaseLostException
      * @throws BrokerException
      */
     public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int;

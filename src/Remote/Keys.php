@@ -13,7 +13,7 @@ final class Keys
     /** Bytes that a secret has at least. */
     private const SHORTEST = 32;
 
-    /** @var array<string, string> what is made of the secrets, by what a frame calls them; the first one signs */
+    /** @var array<string, \SensitiveParameterValue> what is made of the secrets, by what a frame calls them; the first one signs */
     private array $secrets = [];
 
     /**
@@ -30,7 +30,7 @@ final class Keys
             if (\strlen($secret) < self::SHORTEST) {
                 throw KeyFileException::tooShort(self::SHORTEST);
             }
-            $this->secrets[substr(hash('sha256', "spindle key name\0{$secret}", true), 0, 4)] = sodium_crypto_generichash($secret, '', \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX);
+            $this->secrets[substr(hash('sha256', "spindle key name\0{$secret}", true), 0, 4)] = new \SensitiveParameterValue(sodium_crypto_generichash($secret, '', \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX));
         }
         if ($this->secrets === []) {
             throw KeyFileException::none();
@@ -92,14 +92,19 @@ final class Keys
     {
         $name = array_key_first($this->secrets) ?? '';
 
-        return $name . sodium_crypto_generichash($context . $body, $this->secrets[$name]);
+        return $name . $this->code($name, $context . $body);
     }
 
     /** @internal */
     public function verify(string $name, string $code, string $context, string $body): bool
     {
-        $secret = $this->secrets[$name] ?? null;
+        return isset($this->secrets[$name]) && hash_equals($this->code($name, $context . $body), $code);
+    }
 
-        return $secret !== null && hash_equals(sodium_crypto_generichash($context . $body, $secret), $code);
+    private function code(string $name, string $text): string
+    {
+        $secret = $this->secrets[$name]->getValue();
+
+        return sodium_crypto_generichash($text, \is_string($secret) ? $secret : throw new \LogicException('It is a string'));
     }
 }

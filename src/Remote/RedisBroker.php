@@ -111,7 +111,11 @@ final class RedisBroker implements Broker
 
     public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int
     {
-        $untaken = (int) $this->engine->run('put', $queue, $owner, $id, (string) $number, (string) $first, ...$frames);
+        $answer = $this->engine->run('put', $queue, $owner, $id, (string) $number, (string) $first, ...$frames);
+        if ($answer === 'gone') {
+            throw LeaseLostException::of($owner);
+        }
+        $untaken = (int) $answer;
 
         return $untaken < 0 ? null : $untaken;
     }

@@ -19,5 +19,8 @@ final class MemoryAgent
     /** Whether it has given up its lease, with nothing that runs. */
     public bool $left = false;
 
+    /** Whether its lease was prolonged since it was heard of. */
+    public bool $spared = false;
+
     public function __construct(public readonly string $name) {}
 }

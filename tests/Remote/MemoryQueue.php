@@ -143,6 +143,9 @@ final class MemoryQueue
         $ready = 0;
         foreach ($ids as $id) {
             $job = $this->jobs[$id] ?? null;
+            if ($job === null && isset($this->outcomes[$id])) {
+                continue;
+            }
             if ($job?->status === 'running') {
                 if ($claimed) {
                     $job->cancelled = true;
@@ -169,7 +172,8 @@ final class MemoryQueue
         $now = $this->engine->now();
         if ($now - $this->heard >= $lease) { // it was the engine that was away
             foreach ($this->agents as $other) {
-                if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner) {
+                if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner && !$other->spared) {
+                    $other->spared = true;
                     $other->end = $now + $lease / 2;
                     $this->ends->insert([$other->end, $other->name]);
                 }
@@ -178,6 +182,7 @@ final class MemoryQueue
         $agent = $joins ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
         $this->heard = $now;
         $agent->end = $now + $lease;
+        $agent->spared = false;
         $this->ends->insert([$agent->end, $owner]);
         $this->wake($this->promote() + $this->bury());
 
@@ -250,11 +255,11 @@ final class MemoryQueue
     public function putItems(string $owner, string $id, int $number, int $first, array $frames): ?int
     {
         $job = $this->jobs[$id] ?? null;
-        $ends = $this->agents[$owner]->end ?? 0.0;
-        if ($job === null || $ends <= $this->engine->now() || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
+        $this->agent($owner);
+        if ($job === null || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
             return null;
         }
-        $job->streamed = true;
+        $job->streamed = $job->streamed || $frames !== [];
         [$items, $next] = $this->items[$id] ?? [[], 0];
         foreach ($frames as $i => $frame) {
             if ($first + $i >= $next) {

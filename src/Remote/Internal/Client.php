@@ -50,7 +50,7 @@ final class Client
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
     private array $large = [];
 
-    /** @var list<array{string, list<string>, bool}> what {@see withdraw()} was told while the engine was not available */
+    /** @var array<string, array<string, bool>> what {@see withdraw()} was told and the engine was not, by queue and id: whether also if it is claimed */
     private array $unsaid = [];
 
     /** Bytes of the outcomes that were read, of all queues. */
@@ -103,6 +103,12 @@ final class Client
         return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
     }
 
+    /** Whether the id was made here for {@see submit()}: nobody else knows it. */
+    public function isOwn(string $id): bool
+    {
+        return str_starts_with($id, $this->mailbox);
+    }
+
     /**
      * Returns when the engine has taken all of them in; the waiter may have outcomes before. Whoever waits is told of each.
      *
@@ -140,6 +146,7 @@ final class Client
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
+        unset($this->unsaid[$queue][$job->id]); // it is wanted again
         return $this->outbox($queue)->send($options->backlog, $options->patience, [$job], true);
     }
 
@@ -147,6 +154,7 @@ final class Client
     public function attach(string $queue, string $id, Waiter $waiter): void
     {
         $this->open();
+        unset($this->unsaid[$queue][$id]);
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedWaiter($earlier, $waiter);
         $this->wait($earlier === null ? 1 : 0);
@@ -165,18 +173,52 @@ final class Client
      */
     public function withdraw(string $queue, array $ids, bool $claimed): void
     {
-        foreach (array_chunk($ids, self::BATCH) as $chunk) {
-            try {
-                foreach ($claimed ? $this->broker->withdraw($queue, $chunk) : $this->broker->recall($queue, $chunk) as $id) {
-                    $this->lost($queue, $id);
+        foreach ($ids as $id) {
+            $this->unsaid[$queue][$id] = $claimed || ($this->unsaid[$queue][$id] ?? false);
+        }
+        if ($this->looksAgain === null) {
+            $this->sayUnsaid();
+        }
+    }
+
+    /** @return bool false when the engine is not available */
+    private function sayUnsaid(): bool
+    {
+        foreach ($this->unsaid as $queue => $ids) {
+            foreach ([true, false] as $claimed) {
+                foreach (array_chunk(array_keys($ids, $claimed, true), self::BATCH) as $chunk) {
+                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], array_flip($chunk));
+                    if (!$this->sayUnwanted($queue, $chunk, $claimed)) {
+                        $this->unsaid[$queue] += array_fill_keys($chunk, $claimed);
+                        $this->lookAgain();
+
+                        return false;
+                    }
                 }
-            } catch (BrokerUnavailableException) {
-                $this->unsaid[] = [$queue, $chunk, $claimed];
-                $this->lookAgain();
-            } catch (BrokerException) {
-                // They run, or not; whoever waits is told their outcomes.
             }
         }
+
+        return true;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return bool false when the engine is not available
+     */
+    private function sayUnwanted(string $queue, array $ids, bool $claimed): bool
+    {
+        try {
+            foreach ($claimed ? $this->broker->withdraw($queue, $ids) : $this->broker->recall($queue, $ids) as $id) {
+                $this->lost($queue, $id);
+            }
+        } catch (BrokerUnavailableException) {
+            return false;
+        } catch (BrokerException) {
+            // They run, or not; whoever waits is told their outcomes.
+        }
+
+        return true;
     }
 
     /** From now on another waiter is told what becomes of a job. */
@@ -275,7 +317,7 @@ final class Client
         $waiter = $this->waiters[$queue][$id];
         unset($this->waiters[$queue][$id]);
         $this->wait(-1);
-        if (str_starts_with($id, $this->mailbox)) {
+        if ($this->isOwn($id)) {
             $this->read[$queue][] = $id;
             $this->readSize += \strlen($frame);
             if (\count($this->read[$queue]) >= self::READ || $this->readSize >= self::READ_SIZE) {
@@ -286,7 +328,7 @@ final class Client
         $waiter->outcome($id, $frame);
     }
 
-    /** What has been read need not be kept: nobody else knows ids that were made here. */
+    /** What has been read need not be kept. */
     private function forgetRead(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->read[$queue]];
@@ -310,13 +352,18 @@ final class Client
     /** Looks for all that somebody waits for, when it was said what nobody wants. */
     private function look(): void
     {
-        [$unsaid, $this->unsaid] = [$this->unsaid, []];
-        foreach ($unsaid as $withdrawal) {
-            $this->withdraw(...$withdrawal);
+        if ($this->looksAgain !== null) {
+            EventLoop::cancel($this->looksAgain);
+            $this->looksAgain = null;
+        }
+        if (!$this->sayUnsaid()) {
+            return;
         }
         foreach ($this->waiters as $queue => $waiters) {
             foreach (array_chunk(array_keys($waiters), self::BATCH) as $ids) {
-                $this->lookFor($queue, $ids);
+                if (!$this->lookFor($queue, $ids)) {
+                    return;
+                }
             }
         }
     }
@@ -330,15 +377,19 @@ final class Client
         }
     }
 
-    /** @param list<string> $ids */
-    private function lookFor(string $queue, array $ids): void
+    /**
+     * @param list<string> $ids
+     *
+     * @return bool false when the engine is not available
+     */
+    private function lookFor(string $queue, array $ids): bool
     {
         try {
             $states = $this->broker->look($queue, $ids, $this->mailbox);
         } catch (BrokerUnavailableException) {
             $this->lookAgain();
 
-            return;
+            return false;
         } catch (BrokerRefusedException $refused) {
             foreach ($ids as $id) {
                 $waiter = $this->waiters[$queue][$id] ?? null;
@@ -348,7 +399,7 @@ final class Client
                 }
             }
 
-            return;
+            return true;
         }
         foreach ($states as $id => $state) {
             if (!isset($this->waiters[$queue][$id]) || isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id)) {
@@ -362,6 +413,8 @@ final class Client
                 $this->lost($queue, $id);
             }
         }
+
+        return true;
     }
 
     /** Once for all whose question had no answer: their letters may have been lost with it. */

@@ -11,6 +11,9 @@ use Spindle\Remote\JobLostException;
 /** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
 final class ItemStream
 {
+    /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
+    private static array $awaited = [];
+
     /** Items that are fetched at once. */
     private const MOST = 32;
 
@@ -30,7 +33,7 @@ final class ItemStream
 
     public function __destruct()
     {
-        if (!$this->over && $this->outcome === null) {
+        if (!$this->over && $this->outcome === null && ($this->taken > 0 || $this->sender->isOwn($this->id))) { // somebody else may read it
             [$sender, $id] = [$this->sender, $this->id];
             EventLoop::queue(static fn() => $sender->leaveItems($id));
         }
@@ -72,6 +75,7 @@ final class ItemStream
 
                 return $this->sender->returned($this->id, $this->outcome, $this->key, $this->taken);
             } else {
+                self::$awaited[spl_object_id($this)] = $this;
                 $this->reader = EventLoop::getSuspension();
                 $this->reader->suspend();
             }
@@ -99,6 +103,7 @@ final class ItemStream
 
     private function wake(): void
     {
+        unset(self::$awaited[spl_object_id($this)]);
         $reader = $this->reader;
         $this->reader = null;
         $reader?->resume();

@@ -143,6 +143,12 @@ final class Sender
         $this->client->waitAs($this->queue, $id, $before, $after);
     }
 
+    /** Whether the job was submitted here, and nobody else knows of it. */
+    public function isOwn(string $id): bool
+    {
+        return $this->client->isOwn($id);
+    }
+
     public function leaveItems(string $id): void
     {
         $this->client->leaveItems($this->queue, $id);

@@ -267,8 +267,8 @@ final class Tenure
                 try {
                     if ($this->doubts) {
                         $this->asked = true;
-                        $this->takeHeld();
                         $this->doubts = false;
+                        $this->takeHeld();
 
                         continue; // unless the lease was lost meanwhile
                     }
@@ -287,11 +287,12 @@ final class Tenure
                 $failures = 0;
                 $this->settled += \count($settlements);
                 $this->workshop->counters['stale_total'] += \count($claim->stale);
+                $ranOut = $this->waiting === [];
                 $this->take($claim->deliveries);
                 if ($want > 0 && \count($claim->deliveries) === $want) {
                     $this->asked = true;
-                    if (\count($settlements) >= $this->workers) {
-                        $this->capacity = min(self::MOST, $this->capacity + $this->workers); // they are quick: more of them at once
+                    if ($ranOut && \count($settlements) >= $this->workers) {
+                        $this->capacity = min(self::MOST, $this->capacity + $this->workers); // they are quicker than the answers: more of them at once
                     }
                 }
             }

@@ -10,6 +10,9 @@ use Revolt\EventLoop\Suspension;
 /** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
 final class Stream
 {
+    /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
+    private static array $awaited = [];
+
     /** @var \SplQueue<string> */
     private \SplQueue $items;
     private bool $over = false;
@@ -76,6 +79,7 @@ final class Stream
             if ($this->over) {
                 return $this->result;
             }
+            self::$awaited[spl_object_id($this)] = $this;
             $this->reader = EventLoop::getSuspension();
             $this->reader->suspend();
         }
@@ -83,6 +87,7 @@ final class Stream
 
     private function wake(): void
     {
+        unset(self::$awaited[spl_object_id($this)]);
         $reader = $this->reader;
         $this->reader = null;
         $reader?->resume();

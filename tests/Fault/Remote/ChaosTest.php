@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -15,20 +16,23 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
-use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
 use Spindle\Worker\WorkerCrashedException;
 use Symfony\Component\Process\Process;
 
-/** All that can die does, at moments that come from the seed, while jobs are done. */
+use function Amp\delay;
+
+/** All that can die does, or stops, or is cut off, at moments that come from the seed, while jobs are done. */
 final class ChaosTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
+    use OtherMachines;
     use OwnDirectory;
-    use RunsAgents;
 
-    private const AGENTS = 3;
+    /** Agents on this machine; and other machines, of one agent each, where the network allows them. */
+    private const AGENTS = 2;
+    private const MACHINES = 2;
     private const WORKERS = 3;
 
     /** Seconds: lease, beat and margin. An engine that starts again does so within that, or its agents would end what they have. */
@@ -45,8 +49,17 @@ final class ChaosTest extends TestCase
     private const TWICE = 0.005;
     private const TWICE_EACH = 150;
 
-    /** @var list<Process> those that run, and are not stopped */
-    private array $alive = [];
+    /** @var array<string, Process> by where they run: those that are neither stopped nor cut off */
+    private array $agentsAt = [];
+
+    /** @var list<string> where they run on this machine, and the others */
+    private array $places = [];
+
+    /** @var list<string> */
+    private array $others = [];
+
+    /** @var array<string, \Closure(): void> by the watcher that calls it: what ends a stop or a partition */
+    private array $ends = [];
 
     private string $queue = '';
 
@@ -60,8 +73,10 @@ final class ChaosTest extends TestCase
         $begin = microtime(true);
         $this->queue = self::newQueue();
         $redis = TemporaryRedis::start(['appendfsync' => 'always']);
-        for ($i = 0; $i < self::AGENTS; ++$i) {
-            $this->startOne($redis);
+        $obstacle = $this->connectOthers($redis);
+        $this->places = [...array_map(static fn(int $number): string => "here {$number}", range(1, self::AGENTS)), ...$this->others];
+        foreach ($this->places as $place) {
+            $this->startAgent($place, $redis);
         }
         $broker = new RedisBroker($redis->address(), timeout: 20.0);
         $poison = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(delay: 0.05));
@@ -94,17 +109,27 @@ final class ChaosTest extends TestCase
                 ++$crashed;
             }
         }
+        while ($this->ends !== []) {
+            delay(0.01);
+        }
+        foreach ($this->agentsAt as $place => $agent) {
+            self::assertTrue($agent->isRunning(), "{$place}: what comes back goes on");
+        }
+        $this->stopAgents();
         $figures = $broker->figures($this->queue);
         $started = Trials::started($log);
         $ended = Trials::ended($log);
         $again = array_sum($ended) - \count($ended);
         fprintf(
             \STDERR,
-            "%d jobs, %d faults and %d workers killed in %.0f s: done %d, dead %d, runs %d, cut short %d, ended twice %d (%.2f %%), settled too late %d\n",
+            "%d jobs in %.0f s, %d agents killed, the engine %d times, %d agents stopped, %s and %d workers killed: done %d, dead %d, runs %d, cut short %d, ended twice %d (%.2f %%), settled too late %d\n",
             $jobs,
-            \count($faults),
-            array_sum($started) - array_sum($ended),
             microtime(true) - $begin,
+            Scale::of(20),
+            Scale::of(5),
+            Scale::of(5),
+            $obstacle ?? Scale::of(5) . ' cut off',
+            array_sum($started) - array_sum($ended),
             $figures['done_total'],
             $figures['died_total'],
             array_sum($started),
@@ -122,8 +147,34 @@ final class ChaosTest extends TestCase
         self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
         self::assertSame([0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']]);
         self::assertLessThanOrEqual(Scale::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
-        $this->stopAgents();
         $redis->stop();
+    }
+
+    #[After(20)]
+    protected function endFaults(): void
+    {
+        foreach ($this->ends as $watcher => $end) {
+            EventLoop::cancel($watcher);
+            $end();
+        }
+        $this->ends = [];
+    }
+
+    /** @return string|null why there are no others */
+    private function connectOthers(TemporaryRedis $redis): ?string
+    {
+        try {
+            for ($i = 0; $i < self::MACHINES; ++$i) {
+                $this->others[] = $this->connectMachine($redis);
+            }
+        } catch (\RuntimeException $failure) {
+            $this->removeMachines();
+            $this->others = [];
+
+            return "none cut off ({$failure->getMessage()})";
+        }
+
+        return null;
     }
 
     /** @return array<int, \Closure(): void> by how many results have come */
@@ -131,19 +182,31 @@ final class ChaosTest extends TestCase
     {
         $kinds = [
             ...array_fill(0, Scale::of(20), function () use ($redis, $random): void {
-                $this->pick($random)->signal(\SIGKILL);
-                $this->startOne($redis);
+                [$place, $agent] = $this->pick($random, $this->places);
+                $agent->signal(\SIGKILL);
+                $this->startAgent($place, $redis);
             }),
-            ...array_fill(0, Scale::of(5), static function () use ($redis): void {
+            ...array_fill(0, Scale::of(5), function () use ($redis): void {
                 $redis->kill();
                 $redis->restart();
+                if ($this->others !== []) {
+                    $this->listenToMachines($redis);
+                }
             }),
             ...array_fill(0, Scale::of(5), function () use ($random): void {
-                $agent = $this->pick($random);
+                [$place, $agent] = $this->pick($random, $this->places);
                 $agent->signal(\SIGSTOP);
-                EventLoop::delay(self::lease()[0] + 1.0, function () use ($agent): void {
+                $this->after(self::lease()[0] + 1.0, function () use ($place, $agent): void {
                     $agent->signal(\SIGCONT);
-                    $this->alive[] = $agent;
+                    $this->agentsAt[$place] = $agent;
+                });
+            }),
+            ...array_fill(0, $this->others === [] ? 0 : Scale::of(5), function () use ($random): void {
+                [$place, $agent] = $this->pick($random, $this->others);
+                $this->cutOff($place);
+                $this->after(self::lease()[0] + 1.0, function () use ($place, $agent): void {
+                    $this->reconnect($place);
+                    $this->agentsAt[$place] = $agent;
                 });
             }),
         ];
@@ -158,14 +221,40 @@ final class ChaosTest extends TestCase
         return $faults;
     }
 
-    private function pick(Randomizer $random): Process
+    /**
+     * Waits for one where all are stopped or cut off.
+     *
+     * @param list<string> $places
+     *
+     * @return array{string, Process}
+     */
+    private function pick(Randomizer $random, array $places): array
     {
-        return array_splice($this->alive, $random->getInt(0, \count($this->alive) - 1), 1)[0];
+        $free = fn(): array => array_intersect_key($this->agentsAt, array_flip($places));
+        $agents = $free();
+        while ($agents === []) {
+            delay(0.01);
+            $agents = $free();
+        }
+        $place = array_keys($agents)[$random->getInt(0, \count($agents) - 1)];
+        unset($this->agentsAt[$place]);
+
+        return [$place, $agents[$place]];
     }
 
-    private function startOne(TemporaryRedis $redis): void
+    /** @param \Closure(): void $end */
+    private function after(float $seconds, \Closure $end): void
     {
-        $this->alive[] = $this->agentAt($redis->address(), $this->queue, self::WORKERS, ...self::lease());
+        $this->ends[EventLoop::delay($seconds, function (string $watcher) use ($end): void {
+            unset($this->ends[$watcher]);
+            $end();
+        })] = $end;
+    }
+
+    private function startAgent(string $place, TemporaryRedis $redis): void
+    {
+        $options = [$this->queue, self::WORKERS, ...self::lease()];
+        $this->agentsAt[$place] = \in_array($place, $this->others, true) ? $this->agentOn($place, $redis, ...$options) : $this->agentAt($redis->address(), ...$options);
     }
 
     /** @return array{float, float, float} */

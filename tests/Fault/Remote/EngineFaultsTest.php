@@ -352,6 +352,57 @@ final class EngineFaultsTest extends TestCase
         self::assertSame(1, $this->figures()['cancelled_total']);
     }
 
+    /** However many are cancelled: they are told together, when it is back. */
+    public function testManyCancellationsWhileTheEngineIsAwayAreNoStormAndWhatIsSubmittedAgainStays(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $cancellation = new DeferredCancellation();
+        $futures = [];
+        for ($i = 1; $i <= 200; ++$i) {
+            $executor->dispatch(static fn(): int => $i, "id-{$i}", delay: 600.0);
+            $futures[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
+        }
+        self::assertSame(200, $this->figures()['delayed']);
+        $redis->kill();
+        $tries = 0;
+        $port = $redis->port;
+        $cancellation->cancel();
+        $listener = stream_socket_server("tcp://127.0.0.1:{$port}");
+        self::assertIsResource($listener);
+        for ($end = hrtime(true) + 2_000_000_000; hrtime(true) < $end; delay(0.01)) {
+            stream_set_blocking($listener, false);
+            while (($connection = @stream_socket_accept($listener, 0)) !== false) {
+                fclose($connection);
+                ++$tries;
+            }
+        }
+        fclose($listener);
+        self::assertLessThan(self::CALM, $tries);
+        $redis->restart();
+        $executor->dispatch(static fn(): int => 1, 'id-1', delay: 600.0);
+        foreach (\array_slice($futures, 1) as $future) {
+            self::assertCancelled($future);
+        }
+        self::assertSame(1, $this->figures()['delayed']);
+        $cancellation = new DeferredCancellation();
+        $again = $executor->attach('id-1', $cancellation->getCancellation());
+        $cancellation->cancel();
+        self::assertCancelled($futures[0]);
+        self::assertCancelled($again);
+    }
+
+    /** @param Future<mixed> $future */
+    private static function assertCancelled(Future $future): void
+    {
+        try {
+            $future->await();
+            self::fail('Nobody wants it');
+        } catch (CancelledException) {
+            // It is told so.
+        }
+    }
+
     private function impatientConnections(): int
     {
         $before = $this->engineSays('total_connections_received');

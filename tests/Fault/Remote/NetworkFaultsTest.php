@@ -24,16 +24,11 @@ final class NetworkFaultsTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
+    use OtherMachines;
     use OwnEngine;
 
-    /** What the addresses of the link to another machine begin with, of a network that is for tests of networks (RFC 2544). */
-    private string $network = '';
-
-    /** Of nft's table, and of the namespace; an interface's name has 15 characters at most. */
-    private string $name = '';
-
-    private bool $losesReplies = false;
-    private bool $hasMachine = false;
+    /** Of nft, while replies get lost. */
+    private string $table = '';
 
     protected function deadline(): int
     {
@@ -64,6 +59,8 @@ final class NetworkFaultsTest extends TestCase
 
     public function testAnAgentThatHearsNothingEndsItsWorkBeforeOthersHaveIt(): void
     {
+        $this->loseReplies(); // where that can't be, nothing runs yet that would be waited for
+        $this->passReplies();
         $redis = $this->engine();
         $executor = $this->executor(new RedisBroker($redis->socketAddress()));
         $deaf = $this->agentAt($redis->address(), $this->queue(), 2, ...self::SHORT);
@@ -85,12 +82,12 @@ final class NetworkFaultsTest extends TestCase
     public function testAnAgentThatIsCutOffForLongGoesOnUnderANewLease(): void
     {
         $redis = $this->engine();
-        $this->connectMachine();
+        $machine = $this->machine();
         $executor = $this->executor(new RedisBroker($redis->socketAddress()));
-        $this->agentThere(...self::SHORT);
+        $this->agentThere($machine, ...self::SHORT);
         $directories = [$this->directory('one'), $this->directory('two')];
         $outcomes = $this->ticking($executor, $directories);
-        $this->command('ip', 'link', 'set', "{$this->name}a", 'down');
+        $this->cutOff($machine);
         $cut = hrtime(true);
         $other = $this->agentAt($redis->socketAddress(), $this->queue(), 2, ...self::SHORT);
 
@@ -100,7 +97,7 @@ final class NetworkFaultsTest extends TestCase
         }
         delay(max(0.0, (Scale::isFull() ? 60.0 : 3.0) - (hrtime(true) - $cut) / 1e9));
         $this->stop($other);
-        $this->command('ip', 'link', 'set', "{$this->name}a", 'up');
+        $this->reconnect($machine);
 
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
         self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['dead']]);
@@ -112,20 +109,20 @@ final class NetworkFaultsTest extends TestCase
         $executor = $this->executor(new RedisBroker($redis->socketAddress()));
         $times = [];
         for ($round = 1; $round <= max(1, intdiv(Scale::of(20), 2)); ++$round) {
-            $this->connectMachine();
-            $agent = $this->agentThere();
+            $machine = $this->machine();
+            $agent = $this->agentThere($machine);
             $directories = [$this->directory("{$round}-one"), $this->directory("{$round}-two")];
             $outcomes = $this->ticking($executor, $directories);
             $other = $this->agentAt($redis->socketAddress(), $this->queue());
-            $this->command('ip', 'link', 'set', "{$this->name}a", 'down');
-            $this->signalMachine(\SIGSTOP);
+            $this->cutOff($machine);
+            $this->signalMachine($machine, \SIGSTOP);
             $died = hrtime(true) / 1e9;
 
             self::assertEquals([2, 2], Future\await($outcomes));
             foreach ($directories as $directory) {
                 $times[] = self::tick("{$directory}/2.began") - $died;
             }
-            $this->removeMachine();
+            $this->removeMachines();
             Eventually::holds(static fn(): bool => !$agent->isRunning(), 'it is gone');
             $this->stop($other);
         }
@@ -134,13 +131,6 @@ final class NetworkFaultsTest extends TestCase
         fwrite(\STDERR, 'Seconds until the tasks of a machine that died ran again: ' . implode(', ', array_map(static fn(float $time): string => \sprintf('%.1f', $time), $times)) . "\n");
 
         self::assertLessThan(15.0, max($times));
-    }
-
-    #[After(10)]
-    protected function restoreNetwork(): void
-    {
-        $this->passReplies();
-        $this->removeMachine();
     }
 
     /**
@@ -166,86 +156,50 @@ final class NetworkFaultsTest extends TestCase
     /** From now on nothing that the engine sends over its port arrives. */
     private function loseReplies(): void
     {
-        $this->needs('nft');
-        $this->command('nft', 'add', 'table', 'ip', $this->name);
-        $this->losesReplies = true;
-        $this->command('nft', 'add', 'chain', 'ip', $this->name, 'output', '{ type filter hook output priority 0; }');
-        $this->command('nft', 'add', 'rule', 'ip', $this->name, 'output', 'tcp', 'sport', (string) $this->engine()->port, 'drop');
+        $this->orSkip(function (): void {
+            self::need('nft');
+            $table = 'sp' . bin2hex(random_bytes(5));
+            self::command('nft', 'add', 'table', 'ip', $table);
+            $this->table = $table;
+            self::command('nft', 'add', 'chain', 'ip', $table, 'output', '{ type filter hook output priority 0; }');
+            self::command('nft', 'add', 'rule', 'ip', $table, 'output', 'tcp', 'sport', (string) $this->engine()->port, 'drop');
+        });
     }
 
-    private function passReplies(): void
+    #[After(10)]
+    protected function passReplies(): void
     {
-        if ($this->losesReplies) {
-            $this->losesReplies = false;
-            $this->command('nft', 'delete', 'table', 'ip', $this->name);
+        if ($this->table !== '') {
+            $table = $this->table;
+            $this->table = '';
+            self::command('nft', 'delete', 'table', 'ip', $table);
         }
     }
 
-    /** Another machine, as far as the network goes. */
-    private function connectMachine(): void
+    /** @return string its name */
+    private function machine(): string
     {
-        $this->needs('ip');
-        $this->network = '198.18.' . random_int(0, 255);
-        $this->command('ip', 'netns', 'add', $this->name);
-        $this->hasMachine = true;
-        $this->command('ip', 'route', 'add', 'blackhole', "{$this->network}.0/30", 'metric', '1000'); // what is sent while the link is down goes nowhere else
-        $this->command('ip', 'link', 'add', "{$this->name}a", 'type', 'veth', 'peer', 'name', "{$this->name}b", 'netns', $this->name);
-        $this->command('ip', 'address', 'add', "{$this->network}.1/30", 'dev', "{$this->name}a");
-        $this->command('ip', 'link', 'set', "{$this->name}a", 'up');
-        $this->command('ip', '-n', $this->name, 'address', 'add', "{$this->network}.2/30", 'dev', "{$this->name}b");
-        $this->command('ip', '-n', $this->name, 'link', 'set', "{$this->name}b", 'up');
-        $this->engine()->command('CONFIG', 'SET', 'bind', "127.0.0.1 {$this->network}.1");
+        return $this->orSkip(fn(): string => $this->connectMachine($this->engine()));
     }
 
-    private function agentThere(float ...$options): Process
+    private function agentThere(string $machine, float ...$options): Process
     {
-        $address = str_replace('@127.0.0.1', "@{$this->network}.1", $this->engine()->address());
-
-        return $this->agentWithin(['ip', 'netns', 'exec', $this->name], self::environment(), $address, $this->queue(), 2, ...$options);
+        return $this->agentOn($machine, $this->engine(), $this->queue(), 2, ...$options);
     }
 
-    private function signalMachine(int $signal): void
+    /**
+     * @template T
+     *
+     * @param \Closure(): T $change of the network
+     *
+     * @return T
+     */
+    private function orSkip(\Closure $change): mixed
     {
-        exec("ip netns pids {$this->name}", $pids);
-        foreach ($pids as $pid) {
-            posix_kill((int) $pid, $signal);
+        try {
+            return $change();
+        } catch (\RuntimeException $failure) {
+            self::markTestSkipped($failure->getMessage());
         }
-    }
-
-    private function removeMachine(): void
-    {
-        if ($this->hasMachine) {
-            $this->hasMachine = false;
-            $this->signalMachine(\SIGKILL);
-            $this->command('ip', 'netns', 'delete', $this->name);
-            exec("ip link delete {$this->name}a 2>/dev/null; ip route delete blackhole {$this->network}.0/30 metric 1000"); // the link may have gone with its other end
-        }
-    }
-
-    private function needs(string $program): void
-    {
-        if (posix_geteuid() !== 0) {
-            self::markTestSkipped('Only root may change the network');
-        }
-        exec("PATH=\$PATH:/usr/sbin command -v {$program}", $path, $status);
-        if ($status !== 0) {
-            self::markTestSkipped("There is no {$program} here");
-        }
-        $this->name = $this->name === '' ? 'sp' . bin2hex(random_bytes(5)) : $this->name;
-    }
-
-    private function command(string ...$words): void
-    {
-        $process = new Process($words, env: self::environment());
-        $process->run();
-        if (!$process->isSuccessful()) {
-            self::markTestSkipped("The network can't be changed here: " . trim($process->getErrorOutput()));
-        }
-    }
-
-    /** @return array<string, string> */
-    private static function environment(): array
-    {
-        return ['PATH' => getenv('PATH') . ':/usr/sbin:/sbin'];
     }
 }

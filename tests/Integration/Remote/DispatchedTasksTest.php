@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
@@ -311,6 +312,39 @@ final class DispatchedTasksTest extends TestCase
 
         self::assertSame(['a' => 1, 'b' => 2], iterator_to_array($items));
         self::assertSame('end', $items->getReturn());
+    }
+
+    public function testWhoAttachesAndDropsWhatItGetsDoesNotDisturbWhoReads(): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
+        $future = $executor->attach($id);
+        $this->agent($this->queue);
+        $items = $future->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(1, $items->current());
+        self::assertInstanceOf(\Generator::class, $this->executor()->attach($id)->await());
+        delay(0.1);
+
+        self::assertSame(range(1, 100), iterator_to_array($items, false));
+    }
+
+    /** @param 'throws'|'dies' $how */
+    #[TestWith(['throws'])]
+    #[TestWith(['dies'])]
+    public function testAGeneratorThatFailsBeforeItsFirstItemIsTriedAgain(string $how): void
+    {
+        $future = $this->executor(new JobRetryPolicy(delay: 0.05))->submit(static function () use ($how): \Generator {
+            $attempt = TaskContext::current()->attempt;
+            if ($attempt === 1) {
+                usleep(100_000); // its caller knows that it is a generator
+                $how === 'throws' ? throw new \RuntimeException('first') : posix_kill((int) getmypid(), \SIGKILL);
+            }
+            yield $attempt;
+        });
+        $this->agent($this->queue);
+
+        self::assertSame([2], iterator_to_array($future->await()));
     }
 
     public function testOnlyOneGetsTheItemsAndTheOthersAreToldSo(): void

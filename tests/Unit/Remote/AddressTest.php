@@ -21,7 +21,7 @@ final class AddressTest extends TestCase
     {
         $address = Address::parse($text);
 
-        self::assertSame($expected, [$address->uri, $address->tls, $address->user, $address->password, $address->database]);
+        self::assertSame($expected, [$address->uri, $address->tls, $address->user, $address->password?->getValue(), $address->database]);
     }
 
     /** @return iterable<array{string, array{string, bool, ?string, ?string, int}}> */

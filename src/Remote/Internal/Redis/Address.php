@@ -17,8 +17,7 @@ final class Address
         public readonly bool $tls,
         public readonly string $host,
         public readonly ?string $user,
-        #[\SensitiveParameter]
-        public readonly ?string $password,
+        public readonly ?\SensitiveParameterValue $password,
         public readonly int $database,
     ) {}
 
@@ -53,7 +52,7 @@ final class Address
             $scheme === 'rediss',
             trim($host, '[]'),
             self::decoded($parts['user'] ?? ''),
-            self::decoded($parts['pass'] ?? ''),
+            ($parts['pass'] ?? '') === '' ? null : new \SensitiveParameterValue(rawurldecode($parts['pass'])),
             $scheme === 'unix' ? 0 : (int) substr($path, 1),
         );
     }

@@ -39,6 +39,7 @@ final class Link
     private \SplQueue $waiting;
 
     private bool $reading = false;
+    private bool $hasSpoken = false;
     private ?string $broken = null;
 
     private readonly string $watchdog;
@@ -111,8 +112,9 @@ final class Link
     public function introduce(): void
     {
         try {
-            if ($this->address->password !== null) {
-                $this->call('AUTH', $this->address->user === null ? [$this->address->password] : [$this->address->user, $this->address->password]);
+            $password = $this->address->password?->getValue();
+            if (\is_string($password)) {
+                $this->call('AUTH', $this->address->user === null ? [$password] : [$this->address->user, $password]);
             }
             if ($this->address->database !== 0) {
                 $this->call('SELECT', [(string) $this->address->database]);
@@ -210,6 +212,7 @@ final class Link
         try {
             while ($this->listener !== null || !$this->waiting->isEmpty()) {
                 $answer = $this->connection->read();
+                $this->hasSpoken = true;
                 if ($this->waiting->isEmpty() || \is_array($answer) && ($answer[0] ?? null) === 'message') {
                     if ($this->listener !== null) {
                         ($this->listener)($answer);
@@ -231,7 +234,7 @@ final class Link
             $this->close($this->stream->failure());
         } catch (\Throwable) {
             $this->reading = false;
-            $this->close($this->stream->eof() ? $this->stream->failure() : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+            $this->close($this->hasSpoken && $this->stream->eof() ? $this->stream->failure() : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
         }
     }
 

@@ -24,6 +24,10 @@ final class Mailbox
     private ?Link $link = null;
     private bool $closed = false;
     private int $failures = 0;
+
+    /** Until it is tried again. */
+    private ?string $timer = null;
+
     private readonly Backoff $backoff;
     private readonly string $pinger;
 
@@ -67,6 +71,9 @@ final class Mailbox
         $this->closed = true;
         $this->tried(null);
         EventLoop::cancel($this->pinger);
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
         $link = $this->link;
         $this->link = null;
         $link?->close('the mailbox was closed');
@@ -132,7 +139,7 @@ final class Mailbox
 
     private function later(float $seconds): void
     {
-        WeakTimer::after($seconds, $this, static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)));
+        $this->timer = WeakTimer::after($seconds, $this, static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)));
     }
 
     private function ping(): void

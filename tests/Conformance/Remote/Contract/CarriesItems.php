@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Remote\Contract;
 
 use Spindle\Remote\Delivery;
+use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
@@ -117,7 +118,7 @@ trait CarriesItems
         $delivery = $this->claimOne($this->join('a', self::SHORT));
         Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
 
-        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']));
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 
@@ -162,6 +163,10 @@ trait CarriesItems
         $delivery = $this->streamed();
         self::assertFalse($delivery->streamed);
         $this->put(0);
+        $this->giveBack('a', $delivery, SettlementKind::Retry);
+        $delivery = $this->claimOne('a');
+        self::assertFalse($delivery->streamed, 'there may be some, there are none');
+        $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']);
         $this->giveBack('a', $delivery, SettlementKind::Retry);
 
         self::assertTrue($this->claimOne($this->join('b'))->streamed);

@@ -68,7 +68,7 @@ trait KeepsLeases
         self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
         self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
         $this->claimSoon($this->join('b'));
-        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', 1, 0, ['item']));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job', 1, 0, ['item']));
         self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
     }
 
@@ -162,6 +162,20 @@ trait KeepsLeases
         }, 'both may be claimed');
 
         self::assertSame(['one' => 0, 'two' => 1], $lost);
+    }
+
+    /** Such as when agents come and go. */
+    public function testALeaseGoesOnForAWhileOnceOnly(): void
+    {
+        $this->submit('job');
+        $this->claimOne($this->join('dead', self::SHORT));
+        for ($i = 1; $i <= 2; ++$i) {
+            delay(2 * self::SHORT);
+            $this->join("short-lived-{$i}", self::SHORT);
+        }
+        delay(2 * self::SHORT);
+
+        self::assertSame('job', $this->claimOne($this->join('a', self::SHORT))->id);
     }
 
     public function testWhoIsNotThereMayLeave(): void

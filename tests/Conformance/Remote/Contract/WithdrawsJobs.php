@@ -67,12 +67,13 @@ trait WithdrawsJobs
         self::assertSame([0, 0], [$this->figure('delayed'), $this->figure('waiting')]);
     }
 
-    public function testWhatIsNotThereIsGone(): void
+    public function testWhatIsNotThereIsGoneUnlessItHasAnOutcome(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
 
-        self::assertSame(['unheard-of', 'job'], $this->broker()->withdraw($this->queue(), ['unheard-of', 'job']));
+        self::assertSame(['unheard-of'], $this->broker()->withdraw($this->queue(), ['unheard-of', 'job']));
+        self::assertSame(['unheard-of'], $this->broker()->recall($this->queue(), ['unheard-of', 'job']));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(0, $this->figure('cancelled_total'));
     }

@@ -55,6 +55,17 @@ trait IsShared
 
             return [$executor->submit($late)->await(), iterator_to_array($executor->map([1, 2], $late))];
         }));
+        self::assertSame([0, 1, 2], Async::alone(function (): array {
+            $items = $this->make(null)->submit(static function (): \Generator {
+                for ($i = 0; $i < 3; ++$i) {
+                    usleep(50_000);
+                    yield $i;
+                }
+            })->await();
+            $this->dropExecutors();
+
+            return iterator_to_array($items);
+        }));
     }
 
     public function testItIsTheSameInAFiber(): void

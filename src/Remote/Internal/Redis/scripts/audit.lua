@@ -44,21 +44,22 @@ if step == 'check' then
     call('HSET', META, 'unlisted', known)
   end
   -- Each job has an entry, or is delayed or blocked. What this does not show, such as a key's line that is gone, is found once an hour.
-  local hidden = call('ZCARD', P .. 'delayed') + (call('HGET', META, 'blocked') or 0)
+  local hidden = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
   call('HSETNX', META, 'audited', now)
   if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
     and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
     return '0 ok'
   end
   if call('SET', P .. 'auditor', auditor, 'NX', 'EX', 30) == false then return '0 ok' end
-  call('DEL', AUDIT)
+  call('UNLINK', AUDIT)
   call('SADD', AUDIT, '')
-  call('EXPIRE', AUDIT, 3600)
+  call('EXPIRE', AUDIT, 30)
   return '0 entries u -'
 end
 
 if call('GET', P .. 'auditor') ~= auditor then return '0 ok' end -- it took too long, and what it has noted counts no more
 call('EXPIRE', P .. 'auditor', 30)
+call('EXPIRE', AUDIT, 30)
 if step == 'entries' then
   -- What the streams have that nobody has read.
   local stream, from = string.match(cursor, '^(%w) (.+)$')
@@ -84,14 +85,17 @@ if step == 'entries' then
   if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
   saveCounts()
   if #entries == SOME then return '0 entries ' .. stream .. ' (' .. entries[#entries][1] end
-  return stream == 'u' and '0 entries r -' or '0 jobs 0'
+  return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
 end
 
--- Then the jobs.
-local part = call('HSCAN', JOBS, cursor, 'COUNT', SOME)
-local ready = 0
+-- Then the jobs. They come with their frames, so how many at once depends on how large those are. What is blocked is counted, which holds if none was
+-- blocked or unblocked meanwhile.
+local from, some, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
+local part = call('HSCAN', JOBS, from, 'COUNT', some)
+local ready, bytes = 0, 0
 for i = 1, #part[2], 2 do
   local id = part[2][i]
+  bytes = bytes + #part[2][i + 1]
   local record = call('HGET', RUNNING, id)
   if record then
     record = cmsgpack.unpack(record)
@@ -112,6 +116,8 @@ for i = 1, #part[2], 2 do
       put('u', id, known and known[4] or '', known and known[5] or '')
       ready = ready + 1
       count('repaired', 1)
+    else
+      blocked = blocked + 1
     end
   end
 end
@@ -119,8 +125,12 @@ local repaired = counts.repaired or 0
 if part[1] == '0' then ready = ready + buryStrangers() end
 saveCounts()
 wake(ready)
-if part[1] ~= '0' then return repaired .. ' jobs ' .. part[1] end
+if part[1] ~= '0' then
+  some = math.max(1, math.min(SOME, 2 * some, math.floor(ANSWER * #part[2] / 2 / math.max(1, bytes))))
+  return repaired .. string.format(' jobs %s %d %d %d', part[1], some, blocked, blockedBefore)
+end
 local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
 call('HSET', META, 'entries', there, 'unlisted', call('HLEN', RUNNING) - readEntries(), 'audited', now)
-call('DEL', AUDIT, P .. 'auditor')
+if (call('HGET', META, 'blocked') or '0') == blockedBefore then call('HSET', META, 'blocked', blocked) end
+call('UNLINK', AUDIT, P .. 'auditor')
 return repaired .. ' ok'

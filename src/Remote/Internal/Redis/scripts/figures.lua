@@ -2,7 +2,7 @@
 local out = {}
 local function say(name, value) out[#out + 1] = name .. ' ' .. value end
 local jobs, running, delayed = call('HLEN', JOBS), call('HLEN', RUNNING), call('ZCARD', P .. 'delayed')
-local blocked = tonumber(call('HGET', META, 'blocked') or 0)
+local blocked = math.max(0, call('HGET', META, 'blocked') or 0)
 say('waiting', math.max(0, jobs - running - delayed - blocked))
 say('running', running)
 say('delayed', delayed)

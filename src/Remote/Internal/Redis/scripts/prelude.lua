@@ -6,10 +6,11 @@
 -- running  hash    id -> record of each job that an agent has
 -- tried    hash    id -> record of jobs that wait and are not new, or have a key
 -- delayed  zset    id -> when it is due, in ms of the engine's clock
--- keys     hash    key -> id of the job that runs with it; blocked:<key> is the list of those that wait for it
+-- keys     hash    key -> id of the job that runs with it; blocked:<key> is a zset of those that wait for it, in their order
 -- watchers hash    id -> mailboxes that were added later
 -- agents   zset    owner -> when its lease ends; about is a hash of what it says of itself; idle a zset of free places
 -- dead     hash    id -> frame; why is a hash of the reasons, deadkeys one of the keys, and died a zset of the times
+-- spared   hash    owner -> 1 of those whose lease was prolonged while nobody was heard of
 -- meta     hash    counters; "entries" is how many the two streams should have together, "heard" when an agent was heard of last
 -- late     by mailbox: the number of the connection on which its process submits; what comes on one before that comes too late
 -- result:<id>      the frame of the outcome
@@ -21,7 +22,7 @@ local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16 -- blocked while it waits for its key; left when nobody takes its items
 local INLINE = 65536
 local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
-local FIRST = 16 -- jobs that are claimed before it is known how large they are
+local ROUND = 16 -- jobs that are claimed before it is looked at how large they were
 local PASSED = 500
 local call = redis.call
 
@@ -157,11 +158,11 @@ end
 -- The next job of a key with which none runs may be claimed.
 local function nextOf(key)
   while true do
-    local waiting = call('LPOP', P .. 'blocked:' .. key)
+    local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
     if not waiting then return 0 end
     local record = call('HGET', TRIED, waiting)
     record = record and cmsgpack.unpack(record)
-    if record and hasFlag(record, BLOCKED) then -- otherwise it was withdrawn meanwhile
+    if record and hasFlag(record, BLOCKED) then -- or somebody has changed something by hand
       unblock(waiting, record)
       put('u', waiting, record[4], key)
       return 1
@@ -210,6 +211,7 @@ local function bury(owner, hasLeft)
     call('ZREM', P .. 'agents', owner)
     call('ZREM', P .. 'idle', owner)
     call('HDEL', P .. 'about', owner)
+    call('HDEL', P .. 'spared', owner)
     call('HDEL', META, 'unlisted') -- what it had may be among them
   end
   return ready
@@ -255,8 +257,7 @@ local function claim(owner, want, out)
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
-      local some = given == 0 and FIRST or math.max(1, math.floor((ANSWER - bytes) * given / bytes))
-      local entries = readGroup(stream, owner, math.min(want - given, some))
+      local entries = readGroup(stream, owner, math.min(want - given, ROUND))
       if entries.err then return entries end
       if #entries == 0 then break end
       read = read + #entries
@@ -278,7 +279,7 @@ local function claim(owner, want, out)
           taken[id] = true
           record[6] = record[6] + BLOCKED
           call('HSET', TRIED, id, cmsgpack.pack(record))
-          call('RPUSH', P .. 'blocked:' .. record[5], id)
+          call('ZADD', P .. 'blocked:' .. record[5], call('HINCRBY', META, 'line', 1), id)
           count('blocked', 1)
         else
           taken[id] = true

@@ -1,6 +1,6 @@
 -- ARGV: owner, id, number of the claim, how many items there are before, items
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-if not hasLease(owner) then return -1 end
+if not hasLease(owner) then return 'gone' end
 local record = call('HGET', RUNNING, id)
 record = record and cmsgpack.unpack(record)
 if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
@@ -10,7 +10,7 @@ for i = 5, #ARGV do
   if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end -- that is one that is there already
 end
 call('EXPIRE', items, 86400)
-if not hasFlag(record, STREAMED) then
+if #ARGV > 4 and not hasFlag(record, STREAMED) then
   record[6] = record[6] + STREAMED
   call('HSET', RUNNING, id, cmsgpack.pack(record))
 end

@@ -5,8 +5,8 @@ for i = 1, number do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
-  if record and unclaimed then
-    -- it goes on
+  if record and unclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
+    -- it goes on, or is over
   elseif record then
     record = cmsgpack.unpack(record)
     if not hasFlag(record, CANCELLED) then
@@ -25,7 +25,7 @@ for i = 1, number do
       call('HDEL', TRIED, id)
       call('ZREM', P .. 'delayed', id)
       if hasFlag(record, BLOCKED) then
-        count('blocked', -1)
+        count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
       elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
         ready = ready + nextOf(record[5]) -- for which this one was the next
       end

@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\Attributes\After;
+use Spindle\Internal\Testing\Program;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\Remote\RunsAgents;
+use Symfony\Component\Process\Process;
+
+/** Other machines as far as the network goes: namespaces, each with a link to this machine that can be cut. Root only. */
+trait OtherMachines
+{
+    use RunsAgents;
+
+    /**
+     * Ends when it is told to, or this process is gone, however it ended, and all that was made before. Of machines, links
+     * and namespaces have the same name.
+     */
+    private const REMOVE = <<<'SH'
+        PATH=$PATH:/usr/sbin:/sbin
+        read -r _
+        for machine in $(ip netns list | grep -o "^$1[^ ]*"); do
+            while pids=$(ip netns pids "$machine") && [ -n "$pids" ]; do
+                kill -KILL $pids
+                sleep 0.01
+            done
+            ip link delete "$machine"
+            ip netns delete "$machine"
+        done
+        ip link delete "$1"
+        ! { ip netns list; ip -oneline link; } | grep -q "$1"
+        SH;
+
+    /** The switch to which all links lead, and what the names of machines begin with; an interface's has 15 characters at most. */
+    private string $bridge = '';
+
+    /** What all addresses begin with, of a network that is for tests of networks (RFC 2544). */
+    private string $network = '';
+
+    private int $machines = 0;
+
+    /** @var array{resource, resource}|null what {@see self::REMOVE} runs in, and the pipe that it reads */
+    private ?array $guardian = null;
+
+    /**
+     * @return string its name
+     *
+     * @throws \RuntimeException where that can't be done
+     */
+    private function connectMachine(TemporaryRedis $redis): string
+    {
+        if ($this->guardian === null) {
+            $this->makeNetwork();
+        }
+        $machine = "{$this->bridge}m" . ++$this->machines;
+        self::command('ip', 'netns', 'add', $machine);
+        self::command('ip', 'link', 'add', $machine, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', $machine);
+        self::command('ip', 'link', 'set', $machine, 'master', $this->bridge, 'up');
+        self::command('ip', '-n', $machine, 'address', 'add', "{$this->network}." . (1 + $this->machines) . '/24', 'dev', 'eth0');
+        self::command('ip', '-n', $machine, 'link', 'set', 'eth0', 'up');
+        $this->listenToMachines($redis);
+
+        return $machine;
+    }
+
+    /** The bridge is there, with its address, whatever the links are: an engine that starts while they are down can listen. */
+    private function makeNetwork(): void
+    {
+        self::need('ip');
+        $this->bridge = 'sp' . bin2hex(random_bytes(5));
+        $this->network = '198.18.' . random_int(0, 255);
+        $this->machines = 0;
+        $this->guardian = Program::startGuardian(['/bin/sh', '-c', self::REMOVE, 'sh', $this->bridge]);
+        self::command('ip', 'link', 'add', $this->bridge, 'type', 'bridge');
+        self::command('ip', 'address', 'add', "{$this->network}.1/24", 'dev', $this->bridge);
+        self::command('ip', 'link', 'set', $this->bridge, 'up');
+    }
+
+    /** To be called again when it was restarted. */
+    private function listenToMachines(TemporaryRedis $redis): void
+    {
+        $redis->command('CONFIG', 'SET', 'bind', "127.0.0.1 {$this->network}.1");
+    }
+
+    private function agentOn(string $machine, TemporaryRedis $redis, string $queue, int $workers, float ...$options): Process
+    {
+        $address = str_replace('@127.0.0.1', "@{$this->network}.1", $redis->address());
+
+        return $this->agentWithin(['ip', 'netns', 'exec', $machine], self::environment(), $address, $queue, $workers, ...$options);
+    }
+
+    /** From now on nothing arrives either way, and nobody is told. */
+    private function cutOff(string $machine): void
+    {
+        self::command('ip', 'link', 'set', $machine, 'down');
+    }
+
+    private function reconnect(string $machine): void
+    {
+        self::command('ip', 'link', 'set', $machine, 'up');
+    }
+
+    private function signalMachine(string $machine, int $signal): void
+    {
+        preg_match_all('/\d+/', self::command('ip', 'netns', 'pids', $machine), $pids);
+        foreach ($pids[0] as $pid) {
+            posix_kill((int) $pid, $signal);
+        }
+    }
+
+    #[After(10)]
+    protected function removeMachines(): void
+    {
+        if ($this->guardian !== null) {
+            [$process, $pipe] = $this->guardian;
+            $this->guardian = null;
+            fwrite($pipe, "\n");
+            fclose($pipe);
+            self::assertSame(0, proc_close($process), 'The network is as it was');
+        }
+    }
+
+    /** @throws \RuntimeException */
+    private static function need(string $program): void
+    {
+        if (posix_geteuid() !== 0) {
+            throw new \RuntimeException('Only root may change the network');
+        }
+        exec("PATH=\$PATH:/usr/sbin command -v {$program}", $path, $status);
+        if ($status !== 0) {
+            throw new \RuntimeException("There is no {$program} here");
+        }
+    }
+
+    /** @throws \RuntimeException */
+    private static function command(string ...$words): string
+    {
+        $process = new Process($words, env: self::environment());
+        $process->run();
+        if (!$process->isSuccessful()) {
+            throw new \RuntimeException("The network can't be changed here: " . trim($process->getErrorOutput()));
+        }
+
+        return $process->getOutput();
+    }
+
+    /** @return array<string, string> */
+    private static function environment(): array
+    {
+        return ['PATH' => getenv('PATH') . ':/usr/sbin:/sbin'];
+    }
+}
