@@ -32,9 +32,9 @@ final class TemporaryRedisTest extends TestCase
 
         foreach ([$redis->address(), $redis->socketAddress()] as $text) {
             $address = Address::parse($text);
-            self::assertSame($redis->password, $address->password);
+            self::assertSame($redis->password, $address->password?->getValue());
             self::assertSame("-NOAUTH Authentication required.\r\n", self::firstAnswer($address->uri, 'PING'));
-            self::assertSame("+OK\r\n", self::firstAnswer($address->uri, "AUTH {$address->password}"));
+            self::assertSame("+OK\r\n", self::firstAnswer($address->uri, "AUTH {$redis->password}"));
             self::assertStringStartsWith('-WRONGPASS ', self::firstAnswer($address->uri, 'AUTH wrong'));
         }
         self::assertSame("redis://:{$redis->password}@127.0.0.1:{$redis->port}", $redis->address());
@@ -140,7 +140,7 @@ final class TemporaryRedisTest extends TestCase
         self::assertTrue($address->tls);
         self::assertNotSame("tcp://127.0.0.1:{$redis->port}", $address->uri);
         $uri = 'tls' . substr($address->uri, 3);
-        self::assertSame("+OK\r\n", self::firstAnswer($uri, "AUTH {$address->password}", ['cafile' => $authority->authority]));
+        self::assertSame("+OK\r\n", self::firstAnswer($uri, "AUTH {$redis->password}", ['cafile' => $authority->authority]));
         $stranger = new Certificates($this->path(), 'A stranger');
         self::assertFalse(@stream_socket_client($uri, context: stream_context_create(['ssl' => ['cafile' => $stranger->authority]])));
         self::assertSame('1', $redis->command('ECHO', '1'));
