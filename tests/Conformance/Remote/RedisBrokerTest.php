@@ -12,6 +12,7 @@ use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\Engine;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobState;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\SettlementKind;
@@ -282,6 +283,16 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(32, $claimed);
         Eventually::holds(static fn(): bool => $post->work > 0, 'it is told to come again');
         self::assertCount(60 - $claimed, [...$this->claim('a', 100), ...$this->claim('a', 100)]);
+    }
+
+    public function testALookHasNoMoreBytesThanAnAnswerMayHave(): void
+    {
+        $this->submit('one', 'two', 'three');
+        foreach ($this->claim($this->join('a')) as $delivery) {
+            $this->end('a', $delivery, frame: str_repeat('x', 3 << 20));
+        }
+
+        self::assertCount(1, array_filter($this->broker()->look($this->queue(), ['one', 'two', 'three'], 'client'), static fn(JobState $state): bool => $state->outcome !== null));
     }
 
     public function testAClaimHasNoMoreBytesAlsoWhenTheFirstJobsAreSmall(): void
