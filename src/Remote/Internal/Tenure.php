@@ -341,9 +341,9 @@ final class Tenure
     /** What it was given by answers that did not come, or came too late, and what was withdrawn; not while an answer may be on its way. */
     private function takeHeld(): void
     {
-        $known = array_map(static fn(Assignment $job): int => $job->delivery->number, $this->jobs);
-        foreach ($this->settlements as $settlement) {
-            $known[$settlement->id] = $settlement->number;
+        $known = array_column($this->settlements, 'number', 'id');
+        foreach ($this->jobs as $id => $job) {
+            $known[$id] = $job->delivery->number; // the later claim, when an earlier one is not settled yet
         }
         $deliveries = [];
         foreach ($this->broker->held($this->queue, $this->owner, $known) as $delivery) {
@@ -459,6 +459,7 @@ final class Tenure
     private function abandon(\Throwable $failure): void
     {
         $this->failure ??= $failure;
+        $this->jobs = array_diff_key($this->jobs, $this->waiting);
         $this->waiting = [];
         foreach ($this->jobs as $job) {
             $job->cancel();

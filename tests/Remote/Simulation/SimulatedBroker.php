@@ -18,7 +18,7 @@ use function Amp\delay;
 final class SimulatedBroker implements Broker
 {
     /** Of the answers. */
-    private const LOST = 0.005;
+    private const LOST = 0.02;
 
     private readonly MemoryBroker $broker;
     private float $pausedUntil = 0.0;
