@@ -62,6 +62,7 @@ final class Link
 
     public function __destruct()
     {
+        $this->waiting = new \SplQueue(); // who waits holds this, but when the process ends: then nobody does
         $this->close('the connection was let go');
     }
 
