@@ -13,6 +13,34 @@ final class Scale
         return self::isFull() ? $full : max(1, intdiv($full, 10));
     }
 
+    /**
+     * Yields round numbers from 1 until the time for one random test is over: one second, or 20 with SPINDLE_TEST_FULL=1.
+     *
+     * Reports the number of rounds on standard error.
+     *
+     * @param float $share  of that time, for a test with several loops
+     * @param int   $atLeast rounds that run whatever time they need
+     *
+     * @return iterable<positive-int>
+     */
+    public static function rounds(float $share = 1.0, int $atLeast = 1): iterable
+    {
+        $caller = debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1] ?? ['function' => 'main'];
+
+        return self::roundsFor(($caller['class'] ?? '') . '::' . $caller['function'], $share * (self::isFull() ? 20.0 : 1.0), $atLeast);
+    }
+
+    /** @return iterable<positive-int> */
+    private static function roundsFor(string $name, float $seconds, int $atLeast): iterable
+    {
+        $start = hrtime(true);
+        $end = $start + (int) ($seconds * 1e9);
+        for ($round = 1; $round <= $atLeast || hrtime(true) < $end; ++$round) {
+            yield $round;
+        }
+        fprintf(\STDERR, "%s: %d rounds in %.1f s\n", $name, $round - 1, (hrtime(true) - $start) / 1e9);
+    }
+
     public static function isFull(): bool
     {
         return getenv('SPINDLE_TEST_FULL') === '1';
