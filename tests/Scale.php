@@ -14,7 +14,7 @@ final class Scale
     }
 
     /**
-     * Yields round numbers from 1 until the time for one random test is over: one second, or 20 with SPINDLE_TEST_FULL=1.
+     * Yields round numbers until the time for one random test is over: one second, or 20 with SPINDLE_TEST_FULL=1.
      *
      * Reports the number of rounds on standard error.
      *
@@ -27,7 +27,9 @@ final class Scale
     {
         $caller = debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 2)[1] ?? ['function' => 'main'];
 
-        return self::roundsFor(($caller['class'] ?? '') . '::' . $caller['function'], $share * (self::isFull() ? 20.0 : 1.0), $atLeast);
+        $name = ($caller['class'] ?? '') . '::' . $caller['function'];
+
+        return self::roundsFor($name, $share * (self::isFull() ? 20.0 : 1.0), $atLeast);
     }
 
     /** @return iterable<positive-int> */
@@ -35,10 +37,11 @@ final class Scale
     {
         $start = hrtime(true);
         $end = $start + (int) ($seconds * 1e9);
-        for ($round = 1; $round <= $atLeast || hrtime(true) < $end; ++$round) {
-            yield $round;
+        $rounds = 0;
+        while ($rounds < $atLeast || hrtime(true) < $end) {
+            yield ++$rounds;
         }
-        fprintf(\STDERR, "%s: %d rounds in %.1f s\n", $name, $round - 1, (hrtime(true) - $start) / 1e9);
+        fprintf(\STDERR, "%s: %d rounds in %.1f s\n", $name, $rounds, (hrtime(true) - $start) / 1e9);
     }
 
     public static function isFull(): bool

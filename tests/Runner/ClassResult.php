@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+/** How the tests of one class ended. */
+final readonly class ClassResult
+{
+    /**
+     * @param string $output  of PHPUnit
+     * @param string $errors  what was written to standard error, without rounds
+     * @param list<string> $rounds what the random loops report
+     * @param float  $seconds from its start to its end
+     * @param float  $cpu     seconds of processor time, of all its processes
+     * @param string $problem why the tests did not pass; '' when they did
+     */
+    public function __construct(
+        public TestClass $class,
+        public Counts $counts,
+        public string $output,
+        public string $errors,
+        public array $rounds,
+        public float $seconds,
+        public float $cpu,
+        public string $problem,
+    ) {}
+
+    public function passed(): bool
+    {
+        return $this->problem === '';
+    }
+
+    /** @return list<string> the reasons for skipped tests, as PHPUnit prints them */
+    public function skipped(): array
+    {
+        if (!isset($this->counts->others['Skipped'])) {
+            return [];
+        }
+        preg_match_all('/^\d+\) (Spindle\\\\Tests\\\\\S+.*)\n(.+)$/m', $this->output, $tests, PREG_SET_ORDER);
+
+        return array_map(static fn(array $test): string => "{$test[2]} ({$test[1]})", $tests);
+    }
+}

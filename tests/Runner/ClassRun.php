@@ -1,0 +1,193 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
+
+/** A PHPUnit process that runs the tests of one class. */
+final class ClassRun
+{
+    /** Begins the lines on standard error by which the process tells which test it runs: see ReportsProgress. */
+    public const PROGRESS = "\x1e";
+
+    /** What Scale::rounds() reports. */
+    private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
+
+    /** Marks all processes of this run where there is no sandbox. */
+    private const MARK = 'SPINDLE_TEST_RUN';
+
+    /** @var resource */
+    private $process;
+
+    /** @var resource */
+    private $output;
+
+    /** @var resource */
+    private $errors;
+
+    private readonly int $start;
+    private readonly string $mark;
+    private readonly string $directory;
+    private bool $late = false;
+
+    /** @param float $deadline in seconds */
+    public function __construct(
+        public readonly TestClass $class,
+        private readonly Sandbox $sandbox,
+        private readonly bool $full,
+        private readonly float $deadline,
+    ) {
+        $this->start = hrtime(true);
+        $this->mark = bin2hex(random_bytes(8));
+        $this->directory = sys_get_temp_dir() . "/spindle-tests-{$this->mark}";
+        $this->output = self::unnamedFile();
+        $this->errors = self::unnamedFile();
+        $environment = [
+            self::MARK => $this->mark,
+            'SPINDLE_TEST_FULL' => $full ? '1' : '0',
+            'SPINDLE_TEST_SEED' => (string) Scale::seed(),
+        ];
+        if (!$sandbox->isAvailable()) {
+            mkdir($this->directory);
+            $environment['TMPDIR'] = $this->directory;
+        }
+        $descriptors = [['file', '/dev/null', 'r'], $this->output, $this->errors];
+        $command = $sandbox->around($this->command());
+        $process = proc_open($command, $descriptors, $pipes, null, [...getenv(), ...$environment]);
+        \assert($process !== false);
+        $this->process = $process;
+    }
+
+    /** @return list<string> */
+    private function command(): array
+    {
+        $excluded = ['none', ...($this->full ? [] : ['full']), ...($this->class->quiet ? [] : ['quiet'])];
+        $groups = array_merge(...array_map(static fn(string $group): array => ['--exclude-group', $group], $excluded));
+
+        return [
+            \PHP_BINARY, 'vendor/bin/phpunit',
+            '--no-progress', '--colors=never', '--do-not-cache-result', '--display-skipped',
+            ...$groups,
+            ...($this->class->quiet ? ['--group', 'quiet'] : []),
+            $this->class->file,
+        ];
+    }
+
+    /** Returns the result once the process has ended. Kills a process that is past its deadline. */
+    public function poll(): ?ClassResult
+    {
+        $before = self::cpuOfChildren();
+        $status = proc_get_status($this->process);
+        if ($status['running']) {
+            if (!$this->late && $this->seconds() > $this->deadline) {
+                $this->late = true;
+                $this->kill();
+            }
+
+            return null;
+        }
+        $cpu = self::cpuOfChildren() - $before;
+        $this->clean();
+
+        return $this->result($status['signaled'] ? 128 + $status['termsig'] : $status['exitcode'], $cpu);
+    }
+
+    public function kill(): void
+    {
+        proc_terminate($this->process, \SIGKILL);
+        $this->clean();
+    }
+
+    /** In seconds. */
+    public function seconds(): float
+    {
+        return (hrtime(true) - $this->start) / 1e9;
+    }
+
+    /** @return array{int, string} how many tests have begun, and the name of the last of these */
+    public function progress(): array
+    {
+        $tests = [];
+        preg_match_all('/^' . self::PROGRESS . '(.*)$/m', self::read($this->errors), $tests);
+
+        return [\count($tests[1]), (string) end($tests[1])];
+    }
+
+    private function result(int $exit, float $cpu): ClassResult
+    {
+        $output = self::read($this->output);
+        $errors = (string) preg_replace('/^' . self::PROGRESS . '.*\n?/m', '', self::read($this->errors));
+        preg_match_all(self::ROUNDS, $errors, $rounds);
+        $errors = trim((string) preg_replace(self::ROUNDS, '', $errors));
+        $counts = Counts::fromOutput($output);
+
+        return new ClassResult(
+            $this->class,
+            $counts,
+            $output,
+            $errors,
+            $rounds[0],
+            $this->seconds(),
+            $cpu,
+            $this->problem($exit, $counts->tests),
+        );
+    }
+
+    private function problem(int $exit, int $tests): string
+    {
+        [$begun, $running] = $this->progress();
+        $all = $this->class->tests;
+
+        return match (true) {
+            $this->late => "It did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
+            $exit !== 0 && $tests === 0 => "PHPUnit ended with status {$exit} in test {$begun} of {$all}, {$running}",
+            $exit !== 0 => "PHPUnit ended with status {$exit}",
+            $tests !== $all => "PHPUnit ran {$tests} of {$all} tests",
+            default => '',
+        };
+    }
+
+    /** Where there is no sandbox, kills what the tests left running and removes their files. */
+    private function clean(): void
+    {
+        if ($this->sandbox->isAvailable()) {
+            return;
+        }
+        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
+            posix_kill($pid, \SIGKILL);
+        }
+        (new Process(['rm', '-rf', '--', $this->directory]))->run();
+    }
+
+    /** @return resource whose writers append, so that reading does not move where they write */
+    private static function unnamedFile()
+    {
+        $path = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
+        $file = fopen($path, 'a+');
+        \assert($file !== false);
+        unlink($path);
+
+        return $file;
+    }
+
+    /** @param resource $file */
+    private static function read($file): string
+    {
+        rewind($file);
+
+        return (string) stream_get_contents($file);
+    }
+
+    private static function cpuOfChildren(): float
+    {
+        /** @var array<string, int> $usage */
+        $usage = getrusage(1);
+
+        return $usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6
+            + $usage['ru_stime.tv_sec'] + $usage['ru_stime.tv_usec'] / 1e6;
+    }
+}

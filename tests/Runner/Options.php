@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+use Fidry\CpuCoreCounter\CpuCoreCounter;
+use Spindle\Tests\Scale;
+
+/** What to run, and how many classes at once. */
+final readonly class Options
+{
+    private const MAX_SHARDS = 64;
+
+    /** @param list<string> $paths test files or folders; none for all suites of phpunit.xml.dist */
+    private function __construct(
+        public array $paths,
+        public bool $full,
+        public int $shards,
+        public bool $slowest,
+    ) {}
+
+    /**
+     * @param list<string> $arguments
+     *
+     * @throws RunnerException
+     */
+    public static function fromArguments(array $arguments): self
+    {
+        $paths = [];
+        $full = Scale::isFull();
+        $shards = (new CpuCoreCounter())->getCountWithFallback(1) + 1; // one waits while the others compute
+        $slowest = false;
+        while (($argument = array_shift($arguments)) !== null) {
+            if ($argument === '--full') {
+                $full = true;
+            } elseif ($argument === '--slowest') {
+                $slowest = true;
+            } elseif ($argument === '--shards' || str_starts_with($argument, '--shards=')) {
+                $value = str_contains($argument, '=') ? substr($argument, 9) : array_shift($arguments);
+                $shards = self::shards($value ?? '');
+            } elseif (str_starts_with($argument, '-')) {
+                throw RunnerException::usage("Unknown option {$argument}");
+            } elseif (!file_exists($argument)) {
+                throw RunnerException::usage("There is no test file or folder {$argument}");
+            } else {
+                $paths[] = $argument;
+            }
+        }
+
+        return new self($paths, $full, $shards, $slowest);
+    }
+
+    private static function shards(string $number): int
+    {
+        if (preg_match('/^[1-9]\d?$/D', $number) !== 1 || (int) $number > self::MAX_SHARDS) {
+            throw RunnerException::usage(\sprintf('--shards needs a number from 1 to %d, not "%s"', self::MAX_SHARDS, $number));
+        }
+
+        return (int) $number;
+    }
+}

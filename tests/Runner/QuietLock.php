@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+/**
+ * Lets the quiet tests of one run wait until no other run is busy on this machine.
+ *
+ * A run holds the lock shared while it runs classes side by side, and alone while it runs quiet ones. The lock is a
+ * flock(2) on the PHP program, which all users can open. The kernel releases it when the run ends, however it ends.
+ */
+final class QuietLock
+{
+    /** For how long one run waits for others before it goes on nevertheless, in seconds. */
+    public const TIMEOUT = 1_200.0;
+
+    private const INTERVAL_US = 100_000;
+
+    /** @var resource|null */
+    private $file;
+
+    public function __construct()
+    {
+        $file = @fopen(\PHP_BINARY, 'r');
+        $this->file = $file === false ? null : $file;
+    }
+
+    public function share(): void
+    {
+        $this->lock(\LOCK_SH, static fn() => null);
+    }
+
+    /** @param \Closure(): void $onWait called once when another run is busy */
+    public function acquireAlone(\Closure $onWait): void
+    {
+        $this->lock(\LOCK_EX, $onWait);
+    }
+
+    /**
+     * @param \LOCK_SH|\LOCK_EX $kind
+     * @param \Closure(): void $onWait
+     */
+    private function lock(int $kind, \Closure $onWait): void
+    {
+        if ($this->file === null) {
+            return;
+        }
+        $file = $this->file;
+        flock($file, \LOCK_UN);
+        $end = hrtime(true) + self::TIMEOUT * 1e9;
+        for ($waits = 0; !flock($file, $kind | \LOCK_NB) && hrtime(true) < $end; ++$waits) {
+            if ($waits === 0) {
+                $onWait();
+            }
+            usleep(self::INTERVAL_US);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+/** The tests of one class that run in one PHPUnit process. */
+final readonly class TestClass
+{
+    /**
+     * @param string       $file  relative to the project's folder
+     * @param positive-int $tests how many tests PHPUnit has to run
+     * @param bool         $quiet whether these are the tests of the group "quiet", or all others
+     */
+    public function __construct(
+        public string $file,
+        public int $tests,
+        public bool $quiet,
+    ) {}
+
+    /** What people read: the file without what all have in common. */
+    public function name(): string
+    {
+        return preg_replace('/^tests\/|\.php$/', '', $this->file) . ($this->quiet ? ' (quiet)' : '');
+    }
+}

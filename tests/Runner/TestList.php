@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+use Symfony\Component\Process\Process;
+
+/** Asks PHPUnit which tests there are, and to which groups they belong. */
+final class TestList
+{
+    private const TIMEOUT = 120.0;
+
+    /**
+     * @param list<string> $paths none for all suites
+     * @param bool         $full  whether tests of the group "full" are included
+     *
+     * @return list<TestClass>
+     *
+     * @throws RunnerException
+     */
+    public static function find(array $paths, bool $full): array
+    {
+        $listed = self::listed($paths);
+        $quiet = self::idsOf($listed, 'quiet');
+        $left = $full ? [] : self::idsOf($listed, 'full');
+
+        $classes = [];
+        foreach ($listed->getElementsByTagName('testClass') as $class) {
+            $counts = ['loud' => 0, 'quiet' => 0];
+            foreach ($class->getElementsByTagName('testMethod') as $test) {
+                $id = $test->getAttribute('id');
+                if (!isset($left[$id])) {
+                    ++$counts[isset($quiet[$id]) ? 'quiet' : 'loud'];
+                }
+            }
+            foreach ($counts as $kind => $tests) {
+                if ($tests > 0) {
+                    $classes[] = new TestClass(self::relative($class->getAttribute('file')), $tests, $kind === 'quiet');
+                }
+            }
+        }
+
+        return $classes;
+    }
+
+    /** @param list<string> $paths */
+    private static function listed(array $paths): \DOMDocument
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
+        try {
+            $phpunit = new Process(
+                [\PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', 'none', ...$paths],
+                timeout: self::TIMEOUT,
+            );
+            $phpunit->run();
+            $document = new \DOMDocument();
+            if (!$phpunit->isSuccessful() || !@$document->load($file)) {
+                throw RunnerException::notListed($phpunit->getOutput() . $phpunit->getErrorOutput());
+            }
+
+            return $document;
+        } finally {
+            unlink($file);
+        }
+    }
+
+    /** @return array<string, true> */
+    private static function idsOf(\DOMDocument $listed, string $group): array
+    {
+        $ids = [];
+        foreach ($listed->getElementsByTagName('group') as $element) {
+            if ($element->getAttribute('name') === $group) {
+                foreach ($element->getElementsByTagName('test') as $test) {
+                    $ids[$test->getAttribute('id')] = true;
+                }
+            }
+        }
+
+        return $ids;
+    }
+
+    private static function relative(string $file): string
+    {
+        return str_starts_with($file, getcwd() . '/') ? substr($file, \strlen((string) getcwd()) + 1) : $file;
+    }
+}
