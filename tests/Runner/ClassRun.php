@@ -17,8 +17,8 @@ final class ClassRun
     /** What Scale::rounds() reports. */
     private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
 
-    /** Marks all processes of this run where there is no sandbox. */
-    private const MARK = 'SPINDLE_TEST_RUN';
+    /** The environment variable by which the processes of a class are known. */
+    public const MARK = 'SPINDLE_TEST_RUN';
 
     /** @var resource */
     private $process;
@@ -124,6 +124,10 @@ final class ClassRun
         preg_match_all(self::ROUNDS, $errors, $rounds);
         $errors = trim((string) preg_replace(self::ROUNDS, '', $errors));
         $counts = Counts::fromOutput($output);
+        $problem = $this->problem($exit, $counts->tests);
+        if ($problem !== '' && $counts->others === []) {
+            $counts->others['Errors'] = 1;
+        }
 
         return new ClassResult(
             $this->class,
@@ -133,7 +137,7 @@ final class ClassRun
             $rounds[0],
             $this->seconds(),
             $cpu,
-            $this->problem($exit, $counts->tests),
+            $problem,
         );
     }
 
@@ -146,7 +150,7 @@ final class ClassRun
             $this->late => "It did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
             $exit !== 0 && $tests === 0 => "PHPUnit ended with status {$exit} in test {$begun} of {$all}, {$running}",
             $exit !== 0 => "PHPUnit ended with status {$exit}",
-            $tests !== $all => "PHPUnit ran {$tests} of {$all} tests",
+            $tests !== $all => "PHPUnit ran {$tests} of {$all} tests; the last one was {$running}",
             default => '',
         };
     }
@@ -167,7 +171,7 @@ final class ClassRun
     private static function unnamedFile()
     {
         $path = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
-        $file = fopen($path, 'a+');
+        $file = fopen($path, 'a+e');
         \assert($file !== false);
         unlink($path);
 

@@ -20,9 +20,9 @@ final class QuietLock
     /** @var resource|null */
     private $file;
 
-    public function __construct()
+    public function __construct(string $path = \PHP_BINARY)
     {
-        $file = @fopen(\PHP_BINARY, 'r');
+        $file = @fopen($path, 're'); // closed on exec: a child that inherited it would share the lock
         $this->file = $file === false ? null : $file;
     }
 

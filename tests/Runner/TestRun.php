@@ -27,14 +27,15 @@ final class TestRun
     private array $results = [];
 
     private int $interrupted = 0;
-    private readonly QuietLock $lock;
+    /** Null in a run that a test of another run started: the other one holds the lock. */
+    private readonly ?QuietLock $lock;
     private readonly int $start;
 
     public function __construct(
         private readonly Options $options,
         private readonly Screen $screen,
     ) {
-        $this->lock = new QuietLock();
+        $this->lock = getenv(ClassRun::MARK) === false ? new QuietLock() : null;
         $this->start = hrtime(true);
     }
 
@@ -57,10 +58,10 @@ final class TestRun
         $quiet = array_values(array_filter($classes, static fn(TestClass $class): bool => $class->quiet));
         $loud = array_values(array_filter($classes, static fn(TestClass $class): bool => !$class->quiet));
 
-        $this->lock->share();
+        $this->lock?->share();
         $this->runAll($loud, $this->options->shards, $sandbox, \count($classes));
         if ($quiet !== [] && $this->interrupted === 0) {
-            $this->lock->acquireAlone(fn() => $this->screen->line('Waiting for other test runs on this machine'));
+            $this->lock?->acquireAlone(fn() => $this->screen->line('Waiting for other test runs on this machine'));
             $this->runAll($quiet, 1, $sandbox, \count($classes));
         }
         $durations->save($this->results);
