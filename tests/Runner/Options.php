@@ -54,7 +54,9 @@ final readonly class Options
     private static function shards(string $number): int
     {
         if (preg_match('/^[1-9]\d?$/D', $number) !== 1 || (int) $number > self::MAX_SHARDS) {
-            throw RunnerException::usage(\sprintf('--shards needs a number from 1 to %d, not "%s"', self::MAX_SHARDS, $number));
+            $maximum = self::MAX_SHARDS;
+
+            throw RunnerException::usage("--shards needs a number from 1 to {$maximum}, not \"{$number}\"");
         }
 
         return (int) $number;

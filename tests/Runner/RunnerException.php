@@ -14,6 +14,11 @@ final class RunnerException extends \RuntimeException
         return new self("{$problem}\nusage: ./test [--full] [--no-checks] [--shards N] [--slowest] [PATH...]");
     }
 
+    public static function noMutation(string $name): self
+    {
+        return new self("There is no tests/mutations/{$name}.patch");
+    }
+
     public static function notListed(string $output): self
     {
         return new self("PHPUnit could not list the tests: {$output}");

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Runner\Mutation;
+use Symfony\Component\Process\Process;
+
+/** The mutations can be run by tools/mutations, which shows that the tests notice them. */
+final class MutationsTest extends TestCase
+{
+    private const CAPABILITIES = ['command', 'worker', 'postgres', 'http', 'remote', 'cli'];
+
+    #[DataProvider('mutations')]
+    public function testAMutationAppliesAndNamesItsTests(Mutation $mutation): void
+    {
+        self::assertNotSame('', $mutation->breaks);
+        self::assertNotSame([], $mutation->tests);
+        foreach ($mutation->tests as $file) {
+            self::assertFileExists($file);
+        }
+        $check = new Process(['git', 'apply', '--check', $mutation->patch()]);
+        $check->run();
+        self::assertTrue($check->isSuccessful(), "The code has changed, write the patch anew: {$check->getErrorOutput()}");
+    }
+
+    public function testEveryCapabilityHasMutations(): void
+    {
+        $mutations = Mutation::all();
+        self::assertGreaterThanOrEqual(40, \count($mutations));
+        $onlyFull = array_filter($mutations, static fn(Mutation $mutation): bool => $mutation->full);
+        self::assertLessThanOrEqual(2, \count($onlyFull));
+        foreach (self::CAPABILITIES as $capability) {
+            $own = preg_grep("/^{$capability}-/", array_keys($mutations));
+            self::assertGreaterThanOrEqual(5, \count((array) $own), $capability);
+        }
+    }
+
+    /** @return iterable<string, array{Mutation}> */
+    public static function mutations(): iterable
+    {
+        foreach (Mutation::all() as $name => $mutation) {
+            yield $name => [$mutation];
+        }
+    }
+}

@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Runner;
+
+/** A patch that breaks a promise of the code, and the tests that have to notice. */
+final readonly class Mutation
+{
+    private const FOLDER = 'tests/mutations';
+
+    /**
+     * @param string       $breaks what no longer holds with the patch
+     * @param list<string> $tests  test files
+     * @param bool         $full   whether only full runs notice it
+     */
+    private function __construct(
+        public string $name,
+        public string $breaks,
+        public array $tests,
+        public bool $full,
+    ) {}
+
+    /** @return array<string, self> all of them, by name */
+    public static function all(): array
+    {
+        $all = [];
+        foreach ((array) glob(self::FOLDER . '/*.patch') as $file) {
+            $name = basename((string) $file, '.patch');
+            $all[$name] = self::read($name);
+        }
+
+        return $all;
+    }
+
+    public function patch(): string
+    {
+        return self::FOLDER . "/{$this->name}.patch";
+    }
+
+    private static function read(string $name): self
+    {
+        $head = explode("\ndiff ", (string) file_get_contents(self::FOLDER . "/{$name}.patch"))[0];
+        preg_match_all('/^(Breaks|Tests|Only): (.+)$/m', $head, $lines);
+        $values = array_combine($lines[1], $lines[2]);
+
+        return new self(
+            $name,
+            $values['Breaks'] ?? '',
+            explode(' ', $values['Tests'] ?? ''),
+            ($values['Only'] ?? '') === 'full',
+        );
+    }
+}
