@@ -94,6 +94,9 @@ final class TestRunTest extends TestCase
     #[TestWith([\SIGTERM, 143])]
     public function testARunThatIsEndedLeavesNothing(int $signal, int $status): void
     {
+        if (!Sandbox::detect()->isAvailable()) {
+            self::markTestSkipped('Without namespaces, an ended run can leave processes and shared memory');
+        }
         $left = self::leavesToken();
         $segments = SharedMemory::segments();
         $run = self::start('Leaves');
