@@ -59,7 +59,7 @@ final class Screen
         $lines = [\sprintf('%d of %d classes, %d failed', $ended, $all, $failed)];
         foreach ($runs as $run) {
             [$begun, $test] = $run->progress();
-            $name = $test === '' ? $run->class->name() : $test;
+            $name = $test === '' ? $run->class->name() : str_replace('Spindle\\Tests\\', '', $test);
             $lines[] = \sprintf('%5.1f s  %d/%d  %s', $run->seconds(), $begun, $run->class->tests, $name);
         }
         foreach ($lines as $line) {
