@@ -39,7 +39,8 @@ final class DatabaseRefusalsTest extends TestCase
         $cluster = Cluster::start(['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0]);
         $first = PostgresConnection::connect($cluster->dsn());
         (new Migrations($first))->run();
-        $this->serve($this->aircraft(['DATABASE_URL' => $cluster->dsn()]), ['--processes', '1']);
+        $environment = ['DATABASE_URL' => $cluster->dsn(), 'AIRCRAFT_WAIT' => '1'];
+        $this->serve($this->aircraft($environment), ['--processes', '1']);
         $others = [$first];
         try {
             while (\count($others) < 10) {

@@ -11,6 +11,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
 
 /** A worker dies while it renders a certificate. */
 #[RequiresPhpExtension('pcntl')]
@@ -44,8 +45,11 @@ final class WorkerTest extends TestCase
         $this->serve($this->aircraft(), ['--processes', '1']);
         $client = $this->client()->get('/aircraft/S-000001/certificate');
         $first = $this->killTheWorker();
+        $second = $this->findTheWorker();
+        self::assertNotSame($first, $second);
+        posix_kill($second, \SIGSTOP);
         self::assertSame(200, $this->get('/aircraft/S-000002')->status);
-        self::assertNotSame($first, $this->killTheWorker());
+        posix_kill($second, \SIGKILL);
 
         $response = $client->response();
         self::assertSame(503, $response->status);
@@ -56,13 +60,22 @@ final class WorkerTest extends TestCase
 
     private function killTheWorker(): int
     {
+        $victim = $this->findTheWorker();
+        posix_kill($victim, \SIGKILL);
+        // Otherwise it may still be taken for one that computes.
+        Eventually::holds(static fn(): bool => !Processes::isAlive($victim), 'it is gone');
+
+        return $victim;
+    }
+
+    private function findTheWorker(): int
+    {
         $computing = [];
         Eventually::holds(function () use (&$computing): bool {
             $computing = ServerSide::computing($this->workers()[0]);
 
             return $computing !== [];
         }, 'a worker computes', 20);
-        posix_kill($computing[0], \SIGKILL);
 
         return $computing[0];
     }

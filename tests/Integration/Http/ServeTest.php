@@ -219,6 +219,7 @@ final class ServeTest extends TestCase
         Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 503, 'it says that it drains');
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
+        $client->close();
         self::assertSame(0, $server->wait());
     }
 
