@@ -25,7 +25,8 @@ final class RequestParserFuzzTest extends TestCase
     {
         mt_srand(Scale::seed());
         [$refused, $rounds] = [0, 0];
-        foreach (Scale::rounds(atLeast: 500) as $rounds) {
+        foreach (Scale::rounds(atLeast: 500) as $_) {
+            ++$rounds;
             [$bytes, $verdict] = Pipeline::random();
             if (self::read($bytes, null)->verdict() !== $verdict) {
                 self::assertSame($verdict, Reading::of([$bytes])->verdict(), self::shown($bytes));
