@@ -10,8 +10,8 @@ use PHPUnit\Framework\Attributes\Before;
 /**
  * Turns a hang into a failure of the test that hangs; needs ext-pcntl to do so.
  *
- * The exception is thrown wherever the test is at that moment, which may be in a fiber that catches it. It is thrown again
- * every few seconds until the test has ended.
+ * The exception is thrown wherever the test is at that moment, which may be in a fiber that catches it. It is thrown
+ * again every few seconds until the test has ended.
  */
 trait EndsInTime
 {

@@ -61,8 +61,8 @@ trait RunsAircraft
     }
 
     /**
-     * PHP code of an app.php, for `spindle serve` and for a front controller, with the test's database unless $environment
-     * has another one.
+     * PHP code of an app.php, for `spindle serve` and for a front controller, with the test's database unless
+     * $environment has another one.
      *
      * @param array<string, string> $environment
      */

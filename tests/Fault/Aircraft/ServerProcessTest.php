@@ -77,7 +77,8 @@ final class ServerProcessTest extends TestCase
         }
         [$follower, $other] = array_values($clients);
         self::assertStringStartsWith('HTTP/1.1 200 ', $follower->get('/aircraft/events')->until("\r\n\r\n"));
-        $listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'";
+        $listening = 'SELECT count(*) FROM pg_stat_activity'
+            . " WHERE datname = current_database() AND query ILIKE 'listen%'";
         $isHeard = fn(): bool => $this->database()->query($listening, [], new TimeoutCancellation(5))->value() === 1;
         Eventually::holds($isHeard, 'it listens');
         $body = '{"number":"D-AIMA","title":"Airbus A380","serial_number":"38"}';

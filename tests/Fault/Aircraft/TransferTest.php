@@ -74,7 +74,7 @@ final class TransferTest extends TestCase
             $client = $this->client()->get('/aircraft/export');
             self::assertStringContainsString('200 OK', $client->until("\r\n\r\n"));
             $client->bytes(10_000);
-            Eventually::holds(fn(): bool => $this->underWay("query LIKE 'COPY%'") === 1, 'PostgreSQL is not done with it');
+            Eventually::holds(fn(): bool => $this->underWay("query LIKE 'COPY%'") === 1, 'rows are still to come');
             $resets ? $client->reset() : $client->close();
 
             self::assertSame(200, $this->get('/aircraft?limit=1')->status, 'by the only connection');

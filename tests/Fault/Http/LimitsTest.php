@@ -130,7 +130,8 @@ final class LimitsTest extends TestCase
             } catch (HttpException $failure) {
             }
         };
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
+        $handler = static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request));
+        $this->serve($handler, new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
 
         $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nab")->response();
         self::assertInstanceOf(HttpException::class, $failure);
@@ -183,7 +184,8 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsAWholeAnswerIsGivenUpToo(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.15));
+        $options = new HttpServerOptions(writeTimeout: 0.15);
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
         $before = memory_get_usage();
         $this->client()->get('/');
 
@@ -219,7 +221,8 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsDoesNotEscapeBySending(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.15));
+        $options = new HttpServerOptions(writeTimeout: 0.15);
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
         $client = $this->client()->get('/');
         $sent = 0;
 

@@ -18,7 +18,8 @@ final class BuiltInServer extends Assert implements Host
     public function __construct(string $dsn)
     {
         $index = var_export(\dirname(__DIR__, 3) . '/examples/aircraft/public/index.php', true);
-        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . "); putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
+        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . ');'
+            . " putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
         $page = $this->file('index.php', "<?php\n{$settings}\nrequire {$index};\n");
         $this->address = str_replace(['http://', '/page'], ['tcp://', ''], $this->startBuiltIn($page));
     }

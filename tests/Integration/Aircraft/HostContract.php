@@ -23,8 +23,8 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 
 /**
- * What a server between the client and the application can break: bodies, headers, methods, paths, the database, fibers,
- * commands and workers.
+ * What a server between the client and the application can break: bodies, headers, methods, paths, the database,
+ * fibers, commands and workers.
  *
  * All tests of a class share a server and a table, in which D-AIMA is the only aircraft when a test begins.
  */
@@ -44,7 +44,7 @@ abstract class HostContract extends TestCase
     private static ?Connection $connection = null;
     private static ?Description $description = null;
 
-    /** Errors that depend on what the server has done to the body, the query or the path, by the key of their example. */
+    /** Errors that depend on what the server does to the body, the query or the path, by the key of their example. */
     private const OF_SERVERS = '/ (?:413|415|501) | (?:syntax|empty|list|unknown)$/D';
 
     abstract protected static function start(string $dsn): Host;
@@ -66,7 +66,8 @@ abstract class HostContract extends TestCase
         (new Migrations($database))->run();
         $database->close();
         $connection = pg_connect(self::dsn(), \PGSQL_CONNECT_FORCE_NEW);
-        self::$connection = $connection === false ? throw new \RuntimeException('The cluster does not answer') : $connection;
+        self::assertNotFalse($connection, 'The cluster does not answer');
+        self::$connection = $connection;
         self::$host = static::start(self::dsn());
     }
 
@@ -81,7 +82,8 @@ abstract class HostContract extends TestCase
     #[Before]
     protected function beginWithOne(): void
     {
-        self::sql("DELETE FROM aircraft; INSERT INTO aircraft VALUES ('D-AIMA', 'Airbus A380-841', 'MSN 038', '2010-04-30')");
+        self::sql('DELETE FROM aircraft');
+        self::sql("INSERT INTO aircraft VALUES ('D-AIMA', 'Airbus A380-841', 'MSN 038', '2010-04-30')");
     }
 
     /** @return \Generator<string, array{string, string, array<string, string>, string, int, mixed}> */
@@ -251,9 +253,12 @@ abstract class HostContract extends TestCase
         self::assertSame(200, $this->ask('GET', '/aircraft')->status);
         $name = self::$databaseName;
         Cluster::ask("ALTER DATABASE {$name} ALLOW_CONNECTIONS false");
-        self::sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()');
+        self::sql(<<<'SQL'
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()
+            SQL);
         try {
-            // One by ext-pgsql only, which is not told why it can't connect, and tries for as long as a request may wait.
+            // ext-pgsql does not learn why it can't connect, and tries for as long as a request may wait.
             foreach (['GET /aircraft', 'GET /aircraft/export', 'POST /aircraft/import', 'POST /reports'] as $what) {
                 [$method, $target] = explode(' ', $what);
                 $body = match ($target) {

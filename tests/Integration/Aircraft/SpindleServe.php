@@ -14,7 +14,8 @@ final class SpindleServe extends Assert implements Host
     public function __construct(string $dsn)
     {
         $app = var_export(\dirname(__DIR__, 3) . '/examples/aircraft/app.php', true);
-        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . "); putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
+        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . ');'
+            . " putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
         $this->serve("{$settings} return require {$app};", ['--processes', '1'])->setTimeout(null);
     }
 

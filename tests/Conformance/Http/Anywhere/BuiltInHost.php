@@ -26,7 +26,8 @@ final class BuiltInHost extends Assert
         $this->log = $this->path('error.log');
         $page = $this->frontController();
         if ($logs) {
-            $settings = "ini_set('display_errors', '1'); ini_set('log_errors', '1'); ini_set('error_log', '{$this->log}');";
+            $settings = "ini_set('display_errors', '1'); ini_set('log_errors', '1');"
+                . " ini_set('error_log', '{$this->log}');";
             file_put_contents($page, str_replace('<?php', "<?php {$settings}", (string) file_get_contents($page)));
         }
         $this->address = substr($this->startBuiltIn($page), \strlen('http://'), -\strlen('/page'));

@@ -29,7 +29,8 @@ final class FpmTest extends AppContract
         } catch (\UnexpectedValueException $broken) {
             self::assertMatchesRegularExpression('/^The answer breaks off after \d+ bytes of its body$/D', $broken->getMessage());
         }
-        Eventually::holds(static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle'), 'the log has it');
+        $isLogged = static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle');
+        Eventually::holds($isLogged, 'the log has it');
         self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
     }
 
