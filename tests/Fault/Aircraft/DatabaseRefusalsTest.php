@@ -36,7 +36,8 @@ final class DatabaseRefusalsTest extends TestCase
 
     public function testWithoutAConnectionLeftRequestsAreToldToComeBackAndThenAreServed(): void
     {
-        $cluster = Cluster::start(['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0]);
+        $settings = ['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0];
+        $cluster = Cluster::start($settings);
         $first = PostgresConnection::connect($cluster->dsn());
         (new Migrations($first))->run();
         $environment = ['DATABASE_URL' => $cluster->dsn(), 'AIRCRAFT_WAIT' => '1'];
