@@ -7,9 +7,16 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 
-/** Turns a hang into a failure of the test that hangs; needs ext-pcntl to do so. */
+/**
+ * Turns a hang into a failure of the test that hangs; needs ext-pcntl to do so.
+ *
+ * The exception is thrown wherever the test is at that moment, which may be in a fiber that catches it. It is thrown
+ * again every few seconds until the test has ended.
+ */
 trait EndsInTime
 {
+    private const THROWN_AGAIN_AFTER = 10;
+
     #[Before]
     protected function startTheClock(): void
     {
@@ -18,7 +25,10 @@ trait EndsInTime
         }
         $seconds = $this->deadline();
         pcntl_async_signals(true);
-        pcntl_signal(\SIGALRM, static fn() => throw new \RuntimeException("The test did not end within {$seconds} s"));
+        pcntl_signal(\SIGALRM, static function () use ($seconds): never {
+            pcntl_alarm(self::THROWN_AGAIN_AFTER);
+            throw new \RuntimeException("The test did not end within {$seconds} s");
+        });
         pcntl_alarm($seconds);
     }
 

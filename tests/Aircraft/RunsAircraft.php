@@ -16,6 +16,9 @@ use Spindle\Tests\Postgres\UsesCluster;
 /** A database of the test's own, with the tables of the aircraft application, and the code that has it served. */
 trait RunsAircraft
 {
+    use AircraftCode {
+        aircraft as private codeOf;
+    }
     use UsesCluster;
 
     private string $databaseName = '';
@@ -58,17 +61,13 @@ trait RunsAircraft
     }
 
     /**
-     * PHP code of an app.php, for `spindle serve` and for a front controller.
+     * PHP code of an app.php, for `spindle serve` and for a front controller, with the test's database unless
+     * $environment has another one.
      *
      * @param array<string, string> $environment
      */
     private function aircraft(array $environment = []): string
     {
-        $settings = '';
-        foreach ($environment + ['DATABASE_URL' => $this->dsn()] as $name => $value) {
-            $settings .= 'putenv(' . var_export("{$name}={$value}", true) . ');';
-        }
-
-        return "{$settings} return require " . var_export(\dirname(__DIR__, 2) . '/examples/aircraft/app.php', true) . ';';
+        return $this->codeOf($environment + ['DATABASE_URL' => $this->dsn()]);
     }
 }

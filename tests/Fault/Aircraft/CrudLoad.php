@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Aircraft;
 
+use Amp\CancelledException;
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use Spindle\Tests\Async;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ReceivedResponse;
@@ -46,12 +48,17 @@ final class CrudLoad
         }
     }
 
-    /** Returns when all requests are answered. */
+    /**
+     * Returns when all requests are answered.
+     *
+     * @throws CancelledException when that takes longer than a minute
+     */
     public function stop(): void
     {
         $this->stopping = true;
+        $deadline = new TimeoutCancellation(60, 'Clients have no answers to their last requests');
         foreach ($this->clients as $client) {
-            $client->await();
+            $client->await($deadline);
         }
     }
 

@@ -8,7 +8,7 @@ use Aircraft\Migrations;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Tests\Aircraft\RunsAircraft;
+use Spindle\Tests\Aircraft\AircraftCode;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -22,10 +22,10 @@ use Symfony\Component\Process\Process;
 /** PostgreSQL is restarted, or killed and started again, while clients write. */
 final class DatabaseOutageTest extends TestCase
 {
+    use AircraftCode;
     use EndsInTime;
     use LeavesNothing;
     use Nginx;
-    use RunsAircraft;
     use RunsServe;
     use WebServer;
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Aircraft;
 
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\RunsAircraft;
@@ -57,7 +58,8 @@ final class ServerProcessTest extends TestCase
 
         self::assertSame([], $load->wrong);
         self::assertSame([], $load->refused);
-        self::assertSame([], $load->contradictions(array_column($this->database()->query('SELECT number, title FROM aircraft')->all(), 'title', 'number')));
+        $rows = $this->database()->query('SELECT number, title FROM aircraft', [], new TimeoutCancellation(20))->all();
+        self::assertSame([], $load->contradictions(array_column($rows, 'title', 'number')));
     }
 
     public function testAChangeByOneProcessIsHeardByAFollowerOfTheOther(): void
@@ -69,11 +71,16 @@ final class ServerProcessTest extends TestCase
             self::assertLessThan(500, $i, 'one process gets all connections');
             $client = $this->client();
             self::assertSame(200, $client->get('/aircraft')->response()->status);
-            $clients[(int) ServerSide::of($client, $workers)] ??= $client;
+            $worker = ServerSide::of($client, $workers);
+            self::assertNotNull($worker);
+            $clients[$worker] ??= $client;
         }
         [$follower, $other] = array_values($clients);
         self::assertStringStartsWith('HTTP/1.1 200 ', $follower->get('/aircraft/events')->until("\r\n\r\n"));
-        Eventually::holds(fn(): bool => $this->database()->query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'")->value() === 1, 'it listens');
+        $listening = 'SELECT count(*) FROM pg_stat_activity'
+            . " WHERE datname = current_database() AND query ILIKE 'listen%'";
+        $isHeard = fn(): bool => $this->database()->query($listening, [], new TimeoutCancellation(5))->value() === 1;
+        Eventually::holds($isHeard, 'it listens');
         $body = '{"number":"D-AIMA","title":"Airbus A380","serial_number":"38"}';
         self::assertSame(201, $other->request('POST', '/aircraft', "Content-Type: application/json\r\n", $body)->response()->status);
         self::assertSame(204, $other->request('DELETE', '/aircraft/D-AIMA')->response('DELETE')->status);

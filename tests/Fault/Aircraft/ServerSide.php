@@ -47,16 +47,16 @@ final class ServerSide
         return (int) ($match[1] ?? 0) * 1024;
     }
 
-    /** @return list<int> the processes of a pool of workers that compute just now */
+    /** @return array<int, int> ticks of CPU used so far by each process of a pool of workers that computes just now */
     public static function computing(int $pid): array
     {
         $found = [];
         foreach (array_keys(Processes::childrenOf($pid)) as $child) {
             $fields = explode(' ', (string) strrchr((string) @file_get_contents("/proc/{$child}/stat"), ')'));
             if (($fields[1] ?? '') === 'R' && (int) ($fields[17] ?? 0) > 0) {
-                $found[] = $child;
+                $found[$child] = (int) ($fields[12] ?? 0) + (int) ($fields[13] ?? 0);
             }
-            array_push($found, ...self::computing($child));
+            $found += self::computing($child);
         }
 
         return $found;

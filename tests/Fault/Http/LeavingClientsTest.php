@@ -288,14 +288,14 @@ final class LeavingClientsTest extends TestCase
         [$certificate, $key] = $secure ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
         $this->serve(function (ServerRequestInterface $request): Response {
             match ($request->getRequestTarget()) {
-                '/wait' => delay(0.2),
+                '/wait' => delay(0.1),
                 '/read' => $request->getBody()->getContents(),
                 default => null,
             };
 
             return match ($request->getRequestTarget()) {
                 '/stream' => Response::stream($this->pieces(0.002)),
-                '/stream-wait' => Response::stream($this->pieces(0.2)),
+                '/stream-wait' => Response::stream($this->pieces(0.1)),
                 '/stream-late' => Response::stream($this->late()),
                 '/large' => Response::text(str_repeat('x', 20 * self::MIB)),
                 default => Response::text('served'),

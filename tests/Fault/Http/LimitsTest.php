@@ -55,7 +55,7 @@ final class LimitsTest extends TestCase
 
     public function testAHeadThatComesAByteAtATimeIsGivenUp(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client();
 
         self::assertLessThan(500, $this->trickle($client, 'GET / HTTP/1.1' . "\r\nX: " . str_repeat('x', 480)));
@@ -67,7 +67,7 @@ final class LimitsTest extends TestCase
     /** Each line is quick; all of them together are not. */
     public function testAHeadThatComesALineAtATimeIsGivenUp(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client()->send("GET / HTTP/1.1\r\n");
 
         self::assertLessThan(540, $this->trickle($client, str_repeat("X: y\r\n", 90), 6));
@@ -77,10 +77,10 @@ final class LimitsTest extends TestCase
 
     public function testTheNextHeadOnAKeptConnectionHasTheSameTime(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.3));
+        $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client()->get('/');
         $client->response();
-        delay(0.5); // which is idle time
+        delay(0.25); // which is idle time
         $client->get('/');
         self::assertSame(200, $client->response()->status);
         $client->send('G');
@@ -107,7 +107,7 @@ final class LimitsTest extends TestCase
 
     public function testABodyThatComesTooSlowlyIsGivenUp(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
 
         self::assertLessThan(999, $this->trickle($client, str_repeat('x', 999)));
@@ -130,7 +130,8 @@ final class LimitsTest extends TestCase
             } catch (HttpException $failure) {
             }
         };
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request)), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $handler = static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request));
+        $this->serve($handler, new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
 
         $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nab")->response();
         self::assertInstanceOf(HttpException::class, $failure);
@@ -148,7 +149,7 @@ final class LimitsTest extends TestCase
 
     public function testTheRestOfABodyThatNobodyReadIsNotWaitedForForEver(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.3));
+        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
         self::assertTrue($client->response()->keepsConnection());
 
@@ -169,7 +170,7 @@ final class LimitsTest extends TestCase
                 $left = true;
             }
         };
-        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(writeTimeout: 0.3));
+        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(writeTimeout: 0.15));
         $before = memory_get_usage();
         $client = $this->client()->get('/');
 
@@ -183,7 +184,8 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsAWholeAnswerIsGivenUpToo(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.3));
+        $options = new HttpServerOptions(writeTimeout: 0.15);
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
         $before = memory_get_usage();
         $this->client()->get('/');
 
@@ -219,7 +221,8 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatNeverReadsDoesNotEscapeBySending(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.3));
+        $options = new HttpServerOptions(writeTimeout: 0.15);
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
         $client = $this->client()->get('/');
         $sent = 0;
 
@@ -296,13 +299,13 @@ final class LimitsTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             for ($i = 0; $i < 20; ++$i) {
                 $request->getBody()->read(1);
-                delay(0.1);
+                delay(0.05);
             }
 
             return Response::text('answer');
-        }, new HttpServerOptions(handlerTimeout: 0.5));
+        }, new HttpServerOptions(handlerTimeout: 0.25));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n");
-        $sent = Async::run(fn() => $this->trickle($client, str_repeat('x', 20), pause: 0.11));
+        $sent = Async::run(fn() => $this->trickle($client, str_repeat('x', 20), pause: 0.055));
 
         self::assertSame(503, $client->response()->status);
         $sent->await();

@@ -16,12 +16,17 @@ final class RequestParserFuzzTest extends TestCase
 {
     use EndsInTime;
 
+    protected function deadline(): int
+    {
+        return 60;
+    }
+
     public function testValidRequestsAreAcceptedAndSpoiledOnesHaveOneVerdict(): void
     {
         mt_srand(Scale::seed());
-        $refused = 0;
-        $rounds = Scale::of(1_000_000);
-        for ($i = $rounds; $i > 0; --$i) {
+        [$refused, $rounds] = [0, 0];
+        foreach (Scale::rounds(atLeast: 500) as $_) {
+            ++$rounds;
             [$bytes, $verdict] = Pipeline::random();
             if (self::read($bytes, null)->verdict() !== $verdict) {
                 self::assertSame($verdict, Reading::of([$bytes])->verdict(), self::shown($bytes));
@@ -38,15 +43,10 @@ final class RequestParserFuzzTest extends TestCase
     {
         mt_srand(Scale::seed());
         $accepted = 0;
-        for ($i = Scale::of(100_000); $i > 0; --$i) {
+        foreach (Scale::rounds(0.5, 500) as $_) {
             $accepted += \count(self::read(Splits::bytes(mt_rand(0, 50)) . "\n", null)->requests);
         }
         self::assertSame(0, $accepted);
-    }
-
-    protected function deadline(): int
-    {
-        return 3600;
     }
 
     /** At once and in pieces, with bodies taken and left. */

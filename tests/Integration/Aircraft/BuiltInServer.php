@@ -18,7 +18,9 @@ final class BuiltInServer extends Assert implements Host
     public function __construct(string $dsn)
     {
         $index = var_export(\dirname(__DIR__, 3) . '/examples/aircraft/public/index.php', true);
-        $page = $this->file('index.php', "<?php\nputenv(" . var_export("DATABASE_URL={$dsn}", true) . ");\nrequire {$index};\n");
+        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . ');'
+            . " putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
+        $page = $this->file('index.php', "<?php\n{$settings}\nrequire {$index};\n");
         $this->address = str_replace(['http://', '/page'], ['tcp://', ''], $this->startBuiltIn($page));
     }
 

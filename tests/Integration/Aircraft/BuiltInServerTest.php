@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Aircraft;
 
-final class BuiltInServerTest extends AircraftContract
+final class BuiltInServerTest extends HostContract
 {
     protected static function start(string $dsn): Host
     {

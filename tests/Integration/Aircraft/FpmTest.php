@@ -6,7 +6,7 @@ namespace Spindle\Tests\Integration\Aircraft;
 
 use Spindle\Tests\Http\RawClient;
 
-final class FpmTest extends AircraftContract
+final class FpmTest extends HostContract
 {
     public function testABodyWhoseLengthIsNotToldIsRefused(): void
     {

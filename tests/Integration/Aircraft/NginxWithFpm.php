@@ -38,7 +38,10 @@ final class NginxWithFpm extends Assert implements Host
         }
         // A master that is root gives its workers to another user, who may not read what the test has written.
         $isRoot = \function_exists('posix_geteuid') && posix_geteuid() === 0;
-        $this->fpm = new Process([$fpm, ...($isRoot ? ['-R'] : []), '-y', $this->path('php-fpm.conf')], null, ['DATABASE_URL' => $dsn]);
+        $this->fpm = new Process([$fpm, ...($isRoot ? ['-R'] : []), '-y', $this->path('php-fpm.conf')], null, [
+            'DATABASE_URL' => $dsn,
+            'AIRCRAFT_WAIT' => (string) self::WAIT,
+        ]);
         $this->nginx = new Process([$nginx, '-p', (string) realpath(self::EXAMPLE), '-c', $this->path('nginx.conf'), ...($isRoot ? ['-g', 'user root;'] : [])]);
         $this->fpm->start();
         $this->nginx->start();

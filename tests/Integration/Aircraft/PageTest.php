@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Aircraft;
 
 use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\AircraftPage;
@@ -19,6 +20,7 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\WebServer;
 
 /** The page at /, as somebody uses it. */
+#[Group('full')]
 #[RequiresPhpExtension('pcntl')]
 final class PageTest extends TestCase
 {

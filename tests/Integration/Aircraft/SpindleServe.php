@@ -14,7 +14,9 @@ final class SpindleServe extends Assert implements Host
     public function __construct(string $dsn)
     {
         $app = var_export(\dirname(__DIR__, 3) . '/examples/aircraft/app.php', true);
-        $this->serve('putenv(' . var_export("DATABASE_URL={$dsn}", true) . "); return require {$app};", ['--processes', '1'])->setTimeout(null);
+        $settings = 'putenv(' . var_export("DATABASE_URL={$dsn}", true) . ');'
+            . " putenv('AIRCRAFT_WAIT=" . self::WAIT . "');";
+        $this->serve("{$settings} return require {$app};", ['--processes', '1'])->setTimeout(null);
     }
 
     public function address(): string

@@ -96,6 +96,7 @@ final class ServeStopTest extends TestCase
 
         foreach ($clients as $client) {
             self::assertSame('done', $client->response()->body);
+            $client->close();
         }
         self::assertSame(0, $server->wait());
     }
@@ -123,6 +124,7 @@ final class ServeStopTest extends TestCase
         foreach ($clients as $client) {
             $response = $client->response();
             self::assertSame(['done', 'close'], [$response->body, $response->header('connection')]);
+            $client->close();
         }
         self::assertSame(0, $server->wait());
     }
@@ -157,6 +159,7 @@ final class ServeStopTest extends TestCase
         $this->file('go', '');
 
         self::assertSame('done', $client->response()->body);
+        $client->close();
         self::assertSame(0, $server->wait());
     }
 
@@ -224,6 +227,7 @@ final class ServeStopTest extends TestCase
         }
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
+        $client->close();
         self::assertSame(0, $server->wait());
         self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
@@ -24,20 +25,40 @@ final class ServeTest extends TestCase
 
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
+    private const HANDLER = <<<'PHP'
+        new class () implements Psr\Http\Server\RequestHandlerInterface {
+            public function handle(Psr\Http\Message\ServerRequestInterface $request): Psr\Http\Message\ResponseInterface
+            {
+                return Spindle\Http\Response::text('here');
+            }
+        }
+        PHP;
+
+    private const CONTAINER = 'new class () implements Psr\Container\ContainerInterface {
+        public function get(string $id) { return ' . self::HANDLER . '; }
+        public function has(string $id): bool { return $id === Psr\Http\Server\RequestHandlerInterface::class; }
+    }';
+
     /** @return iterable<string, array{string}> */
     public static function applications(): iterable
     {
-        $handler = 'new class () implements Psr\Http\Server\RequestHandlerInterface { public function handle(Psr\Http\Message\ServerRequestInterface $request): Psr\Http\Message\ResponseInterface { return Spindle\Http\Response::text("here"); } }';
-        $container = 'new class () implements Psr\Container\ContainerInterface { public function get(string $id) { return ' . $handler . '; } public function has(string $id): bool { return $id === Psr\Http\Server\RequestHandlerInterface::class; } }';
+        [$handler, $container] = [self::HANDLER, self::CONTAINER];
 
         yield 'a closure' => ['return static fn($request) => Spindle\Http\Response::text("here");'];
+        yield 'a factory of a container' => ["return static fn() => {$container};"];
+        yield 'what took the event loop to make' => ["Amp\\delay(0.01); return static function () { Amp\\delay(0.01); return {$handler}; };"];
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function otherApplications(): iterable
+    {
+        [$handler, $container] = [self::HANDLER, self::CONTAINER];
+
         yield 'a handler' => ["return {$handler};"];
         yield 'a factory of a closure' => ['return static fn() => static fn($request) => Spindle\Http\Response::text("here");'];
         yield 'a factory of a handler' => ["return static fn() => {$handler};"];
         yield 'a container' => ["return {$container};"];
-        yield 'a factory of a container' => ["return static fn() => {$container};"];
         yield 'an application' => ["return new Spindle\\Http\\Application({$handler});"];
-        yield 'what took the event loop to make' => ["Amp\\delay(0.01); return static function () { Amp\\delay(0.01); return {$handler}; };"];
     }
 
     #[DataProvider('applications')]
@@ -46,6 +67,14 @@ final class ServeTest extends TestCase
         $this->serve($app, ['--processes', '1']);
 
         self::assertSame('here', $this->get()->body);
+    }
+
+    /** Each is loaded by {@see \Spindle\Tests\Unit\Http\App\AppLoaderTest}, too. */
+    #[DataProvider('otherApplications')]
+    #[Group('full')]
+    public function testAnyOtherApplicationIsServed(string $app): void
+    {
+        $this->testAnApplicationIsServed($app);
     }
 
     public function testSoManyProcessesShareTheSocketAsWereAskedFor(): void
@@ -219,6 +248,7 @@ final class ServeTest extends TestCase
         Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 503, 'it says that it drains');
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
+        $client->close();
         self::assertSame(0, $server->wait());
     }
 

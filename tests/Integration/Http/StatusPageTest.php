@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
@@ -30,6 +31,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
+#[Group('full')]
 #[RequiresPhpExtension('pcntl')]
 final class StatusPageTest extends TestCase implements Statistics
 {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http;
 
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
@@ -12,6 +13,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 
 /** What /healthz says while processes or checks do not answer, and how soon. */
+#[Group('quiet')]
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorHealthTest extends TestCase
 {

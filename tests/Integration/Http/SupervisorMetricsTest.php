@@ -11,6 +11,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Http\Admin\Exposed;
 
 /** What /metrics tells of processes that come and go: counters never fall, and lose nothing of those that end in order. */
@@ -71,7 +72,7 @@ final class SupervisorMetricsTest extends TestCase
         $server = $this->serve(self::COUNTED, ['--processes', '2', '--admin', '127.0.0.1:0']);
         $load = $this->load();
         $before = [0, 0, 0, 0];
-        for ($time = 0; $time < 12; ++$time) {
+        for ($time = 0, $times = Scale::isFull() ? 24 : 6; $time < $times; ++$time) {
             $counts = $this->scrape();
             foreach ($counts as $index => $count) {
                 self::assertGreaterThanOrEqual($before[$index], $count, self::METRICS[$index]);

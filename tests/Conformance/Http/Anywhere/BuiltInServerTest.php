@@ -4,26 +4,38 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\AfterClass;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
-use Spindle\Tests\WebServer;
 
 final class BuiltInServerTest extends AppContract
 {
     use AsksByTcp;
-    use FrontController;
-    use OwnDirectory;
-    use WebServer;
 
-    private string $address = '';
+    private static ?BuiltInHost $shared = null;
+
+    /** One of the test's own, which is asked instead. */
+    private ?BuiltInHost $own = null;
+
+    #[AfterClass]
+    public static function stopShared(): void
+    {
+        self::$shared?->stop();
+        self::$shared = null;
+    }
+
+    #[After]
+    protected function stopOwn(): void
+    {
+        $this->own?->stop();
+        $this->own = null;
+    }
 
     public function testTheErrorThatEndsAnAnswerIsInPhpsLogAndNotInTheBody(): void
     {
-        $this->address();
-        $log = $this->path('error.log');
-        $page = $this->frontController();
-        file_put_contents($page, str_replace('<?php', "<?php ini_set('display_errors', '1'); ini_set('log_errors', '1'); ini_set('error_log', '{$log}');", (string) file_get_contents($page)));
+        $this->own = new BuiltInHost(logs: true);
+        $log = $this->own->log;
         try {
             $this->ask('GET', '/short');
             self::fail('It is taken for whole');
@@ -35,10 +47,6 @@ final class BuiltInServerTest extends AppContract
 
     private function address(): string
     {
-        if ($this->address === '') {
-            $this->address = substr($this->startBuiltIn($this->frontController()), \strlen('http://'), -\strlen('/page'));
-        }
-
-        return $this->address;
+        return ($this->own ?? self::$shared ??= new BuiltInHost())->address;
     }
 }

@@ -4,21 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
+use PHPUnit\Framework\Attributes\AfterClass;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Nginx;
-use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
-use Spindle\Tests\WebServer;
 
 final class FpmTest extends AppContract
 {
     use AsksByTcp;
-    use FrontController;
-    use Nginx;
-    use OwnDirectory;
-    use WebServer;
 
-    private string $address = '';
+    private static ?FpmHost $host = null;
+
+    #[AfterClass]
+    public static function stopHost(): void
+    {
+        self::$host?->stop();
+        self::$host = null;
+    }
 
     public function testAnAnswerThatBreaksOffIsNotTakenForWhole(): void
     {
@@ -28,35 +29,18 @@ final class FpmTest extends AppContract
         } catch (\UnexpectedValueException $broken) {
             self::assertMatchesRegularExpression('/^The answer breaks off after \d+ bytes of its body$/D', $broken->getMessage());
         }
-        Eventually::holds(fn(): bool => str_contains(implode(Text::lines($this->path('error.log'))), 'in the middle'), 'the log has it');
+        $isLogged = static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle');
+        Eventually::holds($isLogged, 'the log has it');
         self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
     }
 
     private function address(): string
     {
-        if ($this->address === '') {
-            $page = $this->frontController();
-            $this->startFpm();
-            $this->address = $this->startNginx($this->directives($page));
-        }
-
-        return $this->address;
+        return self::host()->address;
     }
 
-    private function directives(string $page): string
+    private static function host(): FpmHost
     {
-        $parameters = '';
-        foreach (['QUERY_STRING', 'REQUEST_METHOD', 'CONTENT_TYPE', 'CONTENT_LENGTH', 'REQUEST_URI', 'SERVER_PROTOCOL', 'REMOTE_ADDR', 'REMOTE_PORT', 'SERVER_ADDR', 'SERVER_PORT'] as $name) {
-            $parameters .= "fastcgi_param {$name} \$" . strtolower($name) . ";\n";
-        }
-
-        return <<<NGINX
-            client_max_body_size 10m;
-            location / {
-                fastcgi_pass unix:{$this->path('socket')};
-                fastcgi_param SCRIPT_FILENAME {$page};
-                {$parameters}
-            }
-            NGINX;
+        return self::$host ??= new FpmHost();
     }
 }

@@ -9,8 +9,9 @@ trait FrontController
 {
     private function frontController(): string
     {
-        $root = \dirname(__DIR__, 4);
+        $autoload = \dirname(__DIR__, 4) . '/vendor/autoload.php';
+        $app = __DIR__ . '/app.php';
 
-        return $this->file('index.php', "<?php\nrequire '{$root}/vendor/autoload.php';\nSpindle\\Http\\Sapi::run('" . self::APP . "');\n");
+        return $this->file('index.php', "<?php\nrequire '{$autoload}';\nSpindle\\Http\\Sapi::run('{$app}');\n");
     }
 }

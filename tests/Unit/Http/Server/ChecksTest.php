@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Server;
 
 use Amp\CancelledException;
 use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Server\Checks;
 
@@ -40,6 +41,7 @@ final class ChecksTest extends TestCase
         self::assertSame(['late' => Checks::LATE, 'later' => Checks::LATE, 'works' => null], $results);
     }
 
+    #[Group('quiet')]
     public function testWhoAsksForASecondAtMostIsToldThatACheckIsLate(): void
     {
         $before = hrtime(true);

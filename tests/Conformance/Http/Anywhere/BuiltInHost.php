@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Http\Anywhere;
+
+use PHPUnit\Framework\Assert;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\WebServer;
+
+/** PHP's built-in server, for all tests of a class. */
+final class BuiltInHost extends Assert
+{
+    use FrontController;
+    use OwnDirectory;
+    use WebServer;
+
+    public readonly string $address;
+
+    /** A file for PHP's own error log. */
+    public readonly string $log;
+
+    /** @param bool $logs whether errors go to the log; they are displayed, too, which is not to reach the body */
+    public function __construct(bool $logs = false)
+    {
+        $this->log = $this->path('error.log');
+        $page = $this->frontController();
+        if ($logs) {
+            $settings = "ini_set('display_errors', '1'); ini_set('log_errors', '1');"
+                . " ini_set('error_log', '{$this->log}');";
+            file_put_contents($page, str_replace('<?php', "<?php {$settings}", (string) file_get_contents($page)));
+        }
+        $this->address = substr($this->startBuiltIn($page), \strlen('http://'), -\strlen('/page'));
+    }
+
+    public function stop(): void
+    {
+        $this->stopServer();
+        $this->removeDirectory();
+    }
+}

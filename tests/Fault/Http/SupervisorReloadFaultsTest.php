@@ -1,0 +1,167 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+
+/** New code that does not work, and signals while code is loaded. */
+#[RequiresPhpExtension('pcntl')]
+final class SupervisorReloadFaultsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
+
+    protected function deadline(): int
+    {
+        return 90;
+    }
+
+    /** @return iterable<string, array{string, string, 2?: list<string>}> new code, why the reload fails, options */
+    public static function brokenCode(): iterable
+    {
+        yield 'it does not parse' => ["\$a = 1\nreturn 1;", 'did not come up: %s/app.php does not parse: syntax error, unexpected token "return" on line 3'];
+        yield 'it throws' => ['throw new LogicException("no");', 'did not come up: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)'];
+        yield 'it returns nothing' => ['', 'did not come up: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface'];
+        yield 'it exits' => ['exit(0);', 'called exit()'];
+        yield 'it can not be compiled' => ["\nbreak;", "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php, line 3)"];
+        yield 'it dies' => ['posix_kill(getmypid(), SIGKILL);', 'was killed by signal 9'];
+        yield 'it takes for ever' => ['for (;;);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
+        yield 'it takes for ever, suspended' => ['Amp\delay(1000);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('brokenCode')]
+    public function testWhereTheNewCodeDoesNotComeUpTheOldGoesOn(string $code, string $why, array $options = []): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '2', ...$options]);
+        $workers = $this->workers();
+        $client = $this->client();
+        $worker = $client->get('/')->response()->body;
+
+        $this->app($code);
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
+
+        self::assertStringContainsString(\sprintf(") {$why}", $this->path()), $server->getErrorOutput());
+        Eventually::holds(fn(): bool => $this->workers() === $workers, 'the processes are those from before');
+        self::assertSame($worker, $client->get('/')->response()->body, 'and their connections, too');
+
+        $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded');
+        Eventually::holds(fn(): bool => $this->get()->body === 'new', 'what was put right is loaded');
+    }
+
+    public function testWhatComposerHasHalfWrittenFailsTheReloadAndNothingElse(): void
+    {
+        mkdir($this->path('composer'));
+        $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $prepended = $this->file('prepended.php', "<?php require '{$autoload}'; (new Composer\\Autoload\\ClassLoader(__DIR__))->register();");
+        $server = $this->serve(self::PID, ['--processes', '1', '--listen', "unix://{$this->path('socket')}"], ['-d', "auto_prepend_file={$prepended}"]);
+        [$worker] = $this->workers();
+        $map = $this->file('composer/autoload_classmap.php', "<?php\nreturn [;\n");
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
+
+        self::assertStringContainsString(") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n", $server->getErrorOutput());
+        self::assertSame((string) $worker, $this->get()->body, 'the file of its socket is there');
+        posix_kill($worker, \SIGKILL);
+        $this->awaitLogged('; another takes its place in ');
+        unlink($map);
+        self::assertNotSame((string) $worker, $this->get()->body);
+    }
+
+    public function testASignalDuringTheStartIsAReloadAfterIt(): void
+    {
+        $this->file('wait', '');
+        $server = $this->start('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--listen', '127.0.0.1:0', '--processes', '2']);
+        Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloading');
+        unlink($this->path('wait'));
+
+        $this->awaitLogged('Listening on ');
+        $this->awaitLogged(' Reloaded');
+    }
+
+    public function testASignalDuringAReloadHasAnotherFollow(): void
+    {
+        $server = $this->serve('while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--processes', '2']);
+        $this->file('wait', '');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloading');
+        foreach (range(1, 3) as $_) {
+            $server->signal(\SIGHUP);
+        }
+        $this->awaitLogged(' Reloading once more when this is done');
+        unlink($this->path('wait'));
+
+        $this->awaitLogged(' Reloaded', 2);
+        Eventually::holds(fn(): bool => \count($this->workers()) === 2, 'those before are gone');
+    }
+
+    public function testASignalDuringAReloadThatFailsLoadsWhatWasPutRightMeanwhile(): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '2']);
+        $this->file('wait', '');
+        $this->app('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } throw new LogicException("no");');
+        $server->signal(\SIGHUP);
+        Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'a successor loads the application');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloading once more when this is done');
+        $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
+        unlink($this->path('wait'));
+
+        $this->awaitLogged('The reload failed');
+        $this->awaitLogged(' Reloaded');
+        Eventually::holds(fn(): bool => $this->get()->body === 'new', 'the new code answers');
+    }
+
+    public function testAProcessThatDiesWhileTheCodeIsBrokenIsTriedAgainUntilTheCodeIsRight(): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $this->app('throw new LogicException("no");');
+        posix_kill($worker, \SIGKILL);
+        $this->awaitLogged('did not come up: ', 2);
+        $waiting = $this->client()->get('/');
+        $this->app(self::PID);
+
+        self::assertSame(200, $waiting->response()->status, 'who connects meanwhile waits');
+        self::assertTrue($server->isRunning());
+    }
+
+    public function testToldToStopWhileItStartsItStops(): void
+    {
+        $server = $this->start('touch(__DIR__ . "/loading"); sleep(1000);', ['--listen', '127.0.0.1:0', '--processes', '2']);
+        Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+    }
+
+    public function testToldToStopDuringAReloadItStops(): void
+    {
+        $server = $this->serve(self::PID, ['--processes', '2']);
+        $this->app('touch(__DIR__ . "/loading"); sleep(1000);');
+        $server->signal(\SIGHUP);
+        Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
+        $client = $this->client()->get('/');
+        self::assertSame(200, $client->response()->status);
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertStringNotContainsString(' error ', $server->getErrorOutput());
+    }
+}
