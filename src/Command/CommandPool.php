@@ -50,6 +50,9 @@ final class CommandPool implements Statistics
         $this->dispatcher->close();
     }
 
+    /** A copy would end what the original owns. */
+    private function __clone() {}
+
     /**
      * Runs the commands and yields each one's result under its key as soon as it is there.
      *

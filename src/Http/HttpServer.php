@@ -63,6 +63,9 @@ final class HttpServer
         $this->begunToStop = new DeferredFuture();
     }
 
+    /** A copy would share what the original owns. */
+    private function __clone() {}
+
     /**
      * Serves until SIGINT or SIGTERM, or until something calls {@see stop()} or {@see kill()}, then answers what has come and
      * returns; a second signal ends it at once. Without ext-pcntl these signals end the process.

@@ -49,6 +49,9 @@ final readonly class Supervisor
         $this->logger = new SafeLogger($logger);
     }
 
+    /** A copy would share what the original owns. */
+    private function __clone() {}
+
     /**
      * Serves until it is told to stop. Without ext-pcntl this is the one process.
      *

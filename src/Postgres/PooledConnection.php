@@ -53,6 +53,9 @@ final class PooledConnection implements PostgresLink
         }
     }
 
+    /** A copy would end what the original owns. */
+    private function __clone() {}
+
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
         return $this->held()->query($sql, $parameters, $cancellation);

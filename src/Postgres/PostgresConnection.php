@@ -28,6 +28,9 @@ final class PostgresConnection implements PostgresLink
         }
     }
 
+    /** A copy would end what the original owns. */
+    private function __clone() {}
+
     /**
      * Suspends until the connection stands.
      *

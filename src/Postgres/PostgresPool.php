@@ -75,6 +75,9 @@ final class PostgresPool implements PostgresLink, Statistics
         }
     }
 
+    /** A copy would end what the original owns. */
+    private function __clone() {}
+
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
         if (!$this->pipelines || !$this->paces->isShort($sql)) {

@@ -54,6 +54,9 @@ final class Agent implements Statistics
         );
     }
 
+    /** A copy would share what the original owns. */
+    private function __clone() {}
+
     /**
      * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
      * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.

@@ -40,6 +40,9 @@ final class RemoteExecutor implements Executor
         $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
+    /** A copy would share what the original owns. */
+    private function __clone() {}
+
     /**
      * As {@see Executor::submit()}, and returns when the engine has confirmed the task: see {@see Broker::tier()} for what that means.
      *

@@ -74,6 +74,9 @@ final class WorkerPool implements Executor, Statistics
         }
     }
 
+    /** A copy would end what the original owns. */
+    private function __clone() {}
+
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
         $this->mustBeUsable();

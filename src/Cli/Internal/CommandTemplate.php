@@ -16,6 +16,9 @@ use Spindle\Command\Command;
 final class CommandTemplate
 {
     private const REPLACEMENT = '~\{(//|/\.|/|\.|#|%|)\}~';
+
+    /** GNU parallel's other replacement strings, with its option --plus as well: see parallel(1). */
+    private const UNSUPPORTED = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
     private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
@@ -50,10 +53,16 @@ final class CommandTemplate
     /**
      * @param non-empty-list<string> $words
      *
-     * @throws UsageException when a shell would not take a value for data where its replacement string stands
+     * @throws UsageException when a shell would not take a value for data where its replacement string stands, or when
+     *                        a replacement string is one of GNU parallel that would stay as it is
      */
     public static function fromWords(array $words): self
     {
+        foreach ($words as $word) {
+            if (preg_match(self::UNSUPPORTED, $word, $match) === 1) {
+                throw self::unsupported($match[0]);
+            }
+        }
         $isShellLine = \count($words) === 1
             && preg_match(self::OF_THE_SHELL, (string) preg_replace(self::REPLACEMENT, '', $words[0])) === 1;
         if (preg_match(self::REPLACEMENT, implode(' ', $words)) !== 1) {
@@ -137,6 +146,15 @@ final class CommandTemplate
         }
 
         return $line->hasHereDocument() ? array_map(static fn(): Quoting => Quoting::Refused, $quoting) : $quoting;
+    }
+
+    private static function unsupported(string $replacement): UsageException
+    {
+        return new UsageException(
+            "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not support;"
+            . ' it supports {} {.} {/} {//} {/.} {#} and {%}. A program that needs these very characters can get them from a'
+            . ' variable of the environment',
+        );
     }
 
     private static function refusal(string $replacement, string $place): UsageException

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
 /** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
@@ -64,7 +65,7 @@ final class ItemStream
                         throw $gone;
                     }
                     ++$this->taken;
-                    yield $key => $item;
+                    OneWayGenerator::refuse(yield $key => $item);
                 }
             } elseif ($this->failure !== null) {
                 $this->over = true;

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\OneWayGenerator;
 
 /** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
 final class Stream
@@ -71,7 +72,7 @@ final class Stream
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);
-                yield $item[0] => $item[1];
+                OneWayGenerator::refuse(yield $item[0] => $item[1]);
             }
             if ($this->failure !== null) {
                 throw $this->failure;

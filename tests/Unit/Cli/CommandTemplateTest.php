@@ -46,6 +46,38 @@ final class CommandTemplateTest extends TestCase
         self::assertSame(['cp', 'a.b', 'out/a-7.3a.b', '{a.b}', '{x}'], $command->arguments);
     }
 
+    /** @return iterable<string, array{string}> */
+    public static function unsupportedReplacements(): iterable
+    {
+        $supportedBelow = ['{1}', '{1.}', '{1/}', '{1//}', '{1/.}', '{-1}', '{-1/.}', '{12}'];
+        $withPlus = ['{..}', '{...}', '{/..}', '{/...}', '{+/}', '{+.}', '{+..}', '{0#}', '{0%}', '{##}'];
+        foreach ([...$supportedBelow, ...$withPlus, '{= s/a/b/ =}'] as $replacement) {
+            yield $replacement => [$replacement];
+        }
+    }
+
+    #[DataProvider('unsupportedReplacements')]
+    public function testAnUnsupportedReplacementStringOfGnuParallelIsRefused(string $replacement): void
+    {
+        foreach ([['rm', '-r', "{$replacement}/cache"], ["cd {$replacement} && rm -r cache"], ['cp', '{}', "x{$replacement}"]] as $words) {
+            try {
+                CommandTemplate::fromWords($words);
+                self::fail('It was accepted');
+            } catch (UsageException $refused) {
+                self::assertStringStartsWith("the command template has {$replacement}, a replacement string", $refused->getMessage());
+            }
+        }
+    }
+
+    public function testBracesThatAreNoReplacementStringStay(): void
+    {
+        foreach (['{x}', '{1..5}', '{a,b}', '{print $1}', '{3,}', '{"a":1}', '{ 1 }', '{+}', '{-}'] as $braces) {
+            $command = CommandTemplate::fromWords(['echo', $braces, '{}'])->command('input', 1, 1);
+
+            self::assertSame(['echo', $braces, 'input'], $command->arguments);
+        }
+    }
+
     public function testAReplacementStringInTheInputIsNotReplaced(): void
     {
         self::assertSame(['echo', '{#}{}'], CommandTemplate::fromWords(['echo', '{}'])->command('{#}{}', 1, 1)->arguments);

@@ -46,6 +46,16 @@ trait StreamsItems
         self::assertSame('the end', $items->getReturn());
     }
 
+    public function testAValueThatIsSentToAResultIsRefused(): void
+    {
+        $items = self::items($this->executor(), static fn(): \Generator => yield from [1, 2, 3]);
+        self::assertSame(1, $items->current());
+
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('A value was sent to the result of a generator task');
+        $items->send('a value');
+    }
+
     public function testAGeneratorMayHaveNoItems(): void
     {
         $items = self::items($this->executor(), static function (): \Generator {

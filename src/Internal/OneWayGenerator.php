@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** A generator whose items come from another process: nothing can be sent back into it. */
+final class OneWayGenerator
+{
+    /**
+     * @param mixed $sent what a `yield` returned: null unless the reader called {@see \Generator::send()}
+     *
+     * @throws \LogicException when the reader sent something
+     */
+    public static function refuse(mixed $sent): void
+    {
+        if ($sent !== null) {
+            throw new \LogicException(
+                'A value was sent to the result of a generator task: the task runs in another process and cannot receive it.'
+                . ' Read the result with foreach',
+            );
+        }
+    }
+}

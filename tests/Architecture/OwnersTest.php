@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Supervisor;
+use Spindle\Remote\Agent;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+
+/** PHP lets every object be copied, and calls the destructor of each copy. */
+final class OwnersTest extends TestCase
+{
+    /** They own processes, sockets or registrations as well, and have no destructor. */
+    private const WITHOUT_DESTRUCTOR = [HttpServer::class, Supervisor::class, Agent::class, RedisBroker::class, RemoteExecutor::class];
+
+    /** @param class-string $class */
+    #[DataProvider('owners')]
+    public function testAnObjectThatOwnsSomethingCannotBeCloned(string $class): void
+    {
+        self::assertFalse((new \ReflectionClass($class))->isCloneable());
+    }
+
+    /** @return iterable<string, array{class-string}> */
+    public static function owners(): iterable
+    {
+        $source = \dirname(__DIR__, 2) . '/src';
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($source)) as $file) {
+            \assert($file instanceof \SplFileInfo);
+            $path = substr($file->getPathname(), \strlen($source) + 1);
+            $class = 'Spindle\\' . strtr(substr($path, 0, -4), '/', '\\');
+            if (!str_contains($path, 'Internal/') && class_exists($class) && method_exists($class, '__destruct')) {
+                yield $class => [$class];
+            }
+        }
+        foreach (self::WITHOUT_DESTRUCTOR as $class) {
+            yield $class => [$class];
+        }
+    }
+}
