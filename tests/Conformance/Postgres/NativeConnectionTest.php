@@ -10,7 +10,6 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\Async;
-use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
@@ -65,7 +64,7 @@ final class NativeConnectionTest extends ConnectionContract
         });
         $this->awaitListener('flood');
         $growth = self::growth(function (): void {
-            Cluster::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
+            Observer::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
             $this->connect()->query('SELECT pg_sleep(0.2)');
         });
         $goOn->complete();

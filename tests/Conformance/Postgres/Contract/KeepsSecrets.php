@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\Secrets;
 use Spindle\Tests\Host;
 use Spindle\Tests\Postgres\Cluster;
@@ -51,8 +52,8 @@ trait KeepsSecrets
     {
         $connection = $this->connect();
         $table = self::table('a int, b text');
-        Cluster::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$");
-        Cluster::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
+        Observer::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$");
+        Observer::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
         foreach (['secret', "sec\tret", str_repeat('secret', 100)] as $value) {
             $thrown = self::thrown(QueryException::class, static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1, $value]]));
             self::assertMatchesRegularExpression('/^row of …( is bad)? \(SQLSTATE P0001\)$/D', $thrown->getMessage());

@@ -13,9 +13,9 @@ use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PostgresContract;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Postgres\Cluster;
 
 /**
  * LISTEN and NOTIFY.
@@ -32,7 +32,7 @@ trait Listens
         $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
         $pid = $this->awaitListener('news');
         $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
-        Cluster::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
+        Observer::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
         $told = $future->await();
 
         self::assertContainsOnlyInstancesOf(Notification::class, $told);
@@ -77,7 +77,7 @@ trait Listens
         });
         $this->awaitListener('flood');
         foreach ([0, 1, 2, 3, 4] as $thousand) {
-            Cluster::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
+            Observer::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
         }
 
         self::assertSame(range(0, 4_999), $future->await());
@@ -91,7 +91,7 @@ trait Listens
         $future = Async::run(static fn(): array => self::take(1, $link->listen('news')));
         $this->awaitListener('news');
         self::assertCount(\count($before) + 1, $this->backends());
-        Cluster::ask("NOTIFY news, 'x'");
+        Observer::ask("NOTIFY news, 'x'");
         $future->await();
 
         Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
@@ -135,7 +135,7 @@ trait Listens
             self::assertGreaterThanOrEqual($before, $gap->since);
             self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
             // It listens when the gap is shown.
-            Cluster::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
+            Observer::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
             Eventually::holds(static function () use (&$told, $round): bool {
                 return \count($told) === 2 * $round + 2;
             }, 'what is told then arrives');
@@ -151,7 +151,7 @@ trait Listens
         $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen(['a', 'b'])))];
         $this->awaitListener('a');
         $this->awaitListener('b');
-        Cluster::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
+        Observer::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
 
         self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column($future->await(), 'payload'), $futures));
     }
@@ -161,7 +161,7 @@ trait Listens
         $link = $this->listener();
         EventLoop::queue(function (): void {
             $this->awaitListener('main');
-            Cluster::ask("NOTIFY main, 'x'");
+            Observer::ask("NOTIFY main, 'x'");
         });
         $told = self::take(1, $link->listen('main'));
 
@@ -183,7 +183,7 @@ trait Listens
             $future = Async::run(static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())));
             $this->awaitListener('news');
             if ($told) {
-                Cluster::ask("NOTIFY news, 'x'");
+                Observer::ask("NOTIFY news, 'x'");
                 self::meanwhile();
             }
             $source->cancel(new \DomainException($when));
@@ -206,7 +206,7 @@ trait Listens
         $pid = 0;
         Eventually::holds(function () use ($channel, &$pid): bool {
             foreach ($this->backends() as $candidate => $state) {
-                $query = Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
+                $query = Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
                 if ($state === 'idle' && str_contains($query, 'LISTEN') && str_contains($query, $channel)) {
                     $pid = $candidate;
                 }
