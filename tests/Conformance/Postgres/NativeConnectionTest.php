@@ -17,6 +17,7 @@ use Spindle\Tests\Postgres\Message;
 final class NativeConnectionTest extends ConnectionContract
 {
     use NativeDriver;
+    use Contract\CopiesOut;
 
     public function testStatementsOfFibersAreSentWithoutWaitingForEachOthersAnswers(): void
     {

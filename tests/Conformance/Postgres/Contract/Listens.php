@@ -10,8 +10,6 @@ use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
-use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PostgresContract;
@@ -24,23 +22,7 @@ use Spindle\Tests\Eventually;
  */
 trait Listens
 {
-    abstract protected function listener(): PostgresConnection|PostgresPool;
-
-    public function testWhatIsToldArrivesInOrder(): void
-    {
-        $link = $this->listener();
-        $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
-        $pid = $this->awaitListener('news');
-        $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
-        Observer::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
-        $told = $future->await();
-
-        self::assertContainsOnlyInstancesOf(Notification::class, $told);
-        self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
-        self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
-        self::assertNotContains($pid, array_column($told, 'pid'), 'who told');
-        self::assertGreaterThan(0, min([1, ...array_column($told, 'pid')]));
-    }
+    use HearsNotifications;
 
     public function testSeveralChannelsOfAnyNameAreListenedTo(): void
     {
@@ -81,21 +63,6 @@ trait Listens
         }
 
         self::assertSame(range(0, 4_999), $future->await());
-    }
-
-    public function testLeavingTheLoopClosesItsConnection(): void
-    {
-        $link = $this->listener();
-        self::assertUsable($link);
-        $before = $this->backends();
-        $future = Async::run(static fn(): array => self::take(1, $link->listen('news')));
-        $this->awaitListener('news');
-        self::assertCount(\count($before) + 1, $this->backends());
-        Observer::ask("NOTIFY news, 'x'");
-        $future->await();
-
-        Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
-        self::assertUsable($link);
     }
 
     public function testALoopThatIsNotBegunHasNoConnection(): void
@@ -198,41 +165,5 @@ trait Listens
         self::thrown(\ValueError::class, static fn() => iterator_to_array($link->listen([])));
         self::thrown(\LogicException::class, static fn() => iterator_to_array($link->listen("a\0b")));
         self::assertUsable($link);
-    }
-
-    /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
-    protected function awaitListener(string $channel): int
-    {
-        $pid = 0;
-        Eventually::holds(function () use ($channel, &$pid): bool {
-            foreach ($this->backends() as $candidate => $state) {
-                $query = Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
-                if ($state === 'idle' && str_contains($query, 'LISTEN') && str_contains($query, $channel)) {
-                    $pid = $candidate;
-                }
-            }
-
-            return $pid !== 0;
-        }, "somebody listens to {$channel}");
-
-        return $pid;
-    }
-
-    /**
-     * @param \Generator<int, Notification|NotificationGap> $loop
-     *
-     * @return list<Notification|NotificationGap>
-     */
-    private static function take(int $number, \Generator $loop): array
-    {
-        $told = [];
-        foreach ($loop as $one) {
-            $told[] = $one;
-            if (\count($told) === $number) {
-                break;
-            }
-        }
-
-        return $told;
     }
 }
