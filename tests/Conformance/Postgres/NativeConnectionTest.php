@@ -9,9 +9,13 @@ use Amp\Future;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\QueryCancelledException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 
 final class NativeConnectionTest extends ConnectionContract
@@ -43,6 +47,22 @@ final class NativeConnectionTest extends ConnectionContract
         self::assertSame(array_map(static fn(int $i): string => "answer {$i}", range(0, 9)), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         unset($connection);
         $server->stop();
+    }
+
+    /** On the wire: a server ignores further messages to this effect. */
+    public function testACopyInAScriptIsRefusedOnce(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $connection = PostgresConnection::connect($this->throughProxy($proxy));
+        $table = self::table('i int');
+        self::assertUsable($connection);
+        $before = $proxy->passed(Direction::ToServer);
+        $script = "COPY {$table} FROM STDIN";
+
+        self::thrown(QueryCancelledException::class, static fn() => $connection->executeScript($script));
+        self::assertSame(\strlen("Q____{$script}\0f____a script has no data\0"), $proxy->passed(Direction::ToServer) - $before);
+        $connection->close();
+        $proxy->stop();
     }
 
     /** libpq reads whatever there is. */
