@@ -94,10 +94,11 @@ final class ServerFuzzTest extends TestCase
         memory_reset_peak_usage();
         $rounds = 0;
         $outcomes = [];
-        foreach (Scale::rounds(0.9, 1_000) as $rounds) {
-            $kind = $this->round($rounds);
+        foreach (Scale::rounds(0.9, 1_000) as $round) {
+            $rounds = $round;
+            $kind = $this->round($round);
             $outcomes[$kind] = ($outcomes[$kind] ?? 0) + 1;
-            if ($rounds % 1_000 === 0) {
+            if ($round % 1_000 === 0) {
                 // Otherwise what is measured is when PHP collects by itself.
                 gc_collect_cycles();
             }
