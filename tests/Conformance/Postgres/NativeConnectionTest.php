@@ -11,6 +11,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Fault\Postgres\FakeSession;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
@@ -63,6 +64,41 @@ final class NativeConnectionTest extends ConnectionContract
         self::assertSame(\strlen("Q____{$script}\0f____a script has no data\0"), $proxy->passed(Direction::ToServer) - $before);
         $connection->close();
         $proxy->stop();
+    }
+
+    /** A server sends notifications ahead of the end of a statement. */
+    public function testManyNotificationsMayComeBeforeListenIsAnswered(): void
+    {
+        // More than is read at a time.
+        $padding = str_repeat('x', 100);
+        $notifications = array_map(
+            static fn(int $i): string => Message::notification(1, 'news', $i . $padding),
+            range(1, 3_000),
+        );
+        $server = FakeServer::start(static function (FakeConnection $client) use ($notifications): void {
+            $client->welcome();
+            for ($session = new FakeSession($client);;) {
+                $command = (string) strtok($session->next(), ' ');
+                $client->write($command === 'LISTEN' ? implode('', $notifications) : '');
+                $session->complete($command);
+            }
+        });
+        $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
+        $future = Async::run(static function () use ($connection): array {
+            $payloads = [];
+            foreach ($connection->listen('news') as $told) {
+                $payloads[] = $told instanceof Notification ? (int) $told->payload : -1;
+                if (\count($payloads) === 3_000) {
+                    break;
+                }
+            }
+
+            return $payloads;
+        });
+
+        self::assertSame(range(1, 3_000), $future->await());
+        unset($connection);
+        $server->stop();
     }
 
     /** libpq reads whatever there is. */
