@@ -155,7 +155,7 @@ final class NativeSession implements Session
             // A COPY among them.
             if ($exchange->copy === 'G') {
                 $this->pipeline->write(Frontend::copyFail('a script has no data'));
-                // A COPY that is still open would wake this loop as soon as the message is sent, and another would be sent.
+                // Otherwise sending the message would wake this loop, which would send another.
                 $exchange->copy = '';
             }
             $this->pipeline->await($exchange, $cancellation);
