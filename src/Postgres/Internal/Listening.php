@@ -29,7 +29,7 @@ final class Listening
     /** @var list<Notification> */
     private array $arrived = [];
 
-    /** Whether the LISTEN statements are answered. Before, reading must not pause: answers may be behind notifications. */
+    /** Whether the LISTEN statements are answered. Before, reading must not pause: answers may follow notifications. */
     private bool $isAnswered = false;
 
     /** Since the connection was lost. */
