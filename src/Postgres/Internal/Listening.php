@@ -29,6 +29,9 @@ final class Listening
     /** @var list<Notification> */
     private array $arrived = [];
 
+    /** Whether the LISTEN statements are answered. Before, reading must not pause: answers may follow notifications. */
+    private bool $isAnswered = false;
+
     /** Since the connection was lost. */
     private ?NotificationGap $gap = null;
 
@@ -73,9 +76,11 @@ final class Listening
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->arrive($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->lose($session, $reason));
         $this->gap = null;
+        $this->isAnswered = false;
         foreach ($channels as $channel) {
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
+        $this->isAnswered = true;
     }
 
     /** @param list<string> $channels */
@@ -129,7 +134,7 @@ final class Listening
     private function arrive(Notification $notification): void
     {
         $this->arrived[] = $notification;
-        if (\count($this->arrived) >= self::MOST) {
+        if ($this->isAnswered && \count($this->arrived) >= self::MOST) {
             $this->session?->pause(true);
         }
         $this->wake();

@@ -8,9 +8,11 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 
-/** What a connection promises. */
+/** What a connection promises: all that a link does, and more. */
 abstract class ConnectionContract extends LinkContract
 {
+    use Contract\RunsOnEveryLink;
+    use Contract\RunsOnEveryDriver;
     use Contract\CarriesTypes;
     use Contract\PreparesStatements;
     use Contract\SharesRoundTrips;

@@ -11,8 +11,6 @@ use Spindle\Postgres\PostgresDriver;
 /** @phpstan-require-extends PostgresContract */
 trait ExtPgsqlDriver
 {
-    use Contract\RefusesToCopyOut;
-
     #[Before(20)]
     protected function needsTheDriver(): void
     {

@@ -6,20 +6,14 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use Spindle\Postgres\PostgresLink;
 
-/** What everything promises that statements are sent through: a connection, a borrowed one, a pool, a transaction. */
+/**
+ * Tests of one kind of link that statements are sent through: a connection, a borrowed one, a pool or a transaction.
+ *
+ * Full runs check the whole contract on each link of each driver. Other runs check it on the connections of both drivers, and on the
+ * other links what these may break: {@see Contract\RunsOnEveryLink}.
+ */
 abstract class LinkContract extends PostgresContract
 {
-    use Contract\GivesRows;
-    use Contract\MakesObjects;
-    use Contract\TakesOneStatement;
-    use Contract\TakesParameters;
-    use Contract\StreamsRows;
-    use Contract\CopiesIn;
-    use Contract\RunsScripts;
-    use Contract\TellsErrors;
-    use Contract\RunsTransactions;
-    use Contract\IsCancelled;
-
     /** A new one, which is held until the test ends. */
     abstract protected function link(): PostgresLink;
 }

@@ -9,15 +9,20 @@ use Amp\Future;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\QueryCancelledException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Fault\Postgres\FakeSession;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 
 final class NativeConnectionTest extends ConnectionContract
 {
     use NativeDriver;
+    use Contract\CopiesOut;
 
     public function testStatementsOfFibersAreSentWithoutWaitingForEachOthersAnswers(): void
     {
@@ -45,6 +50,57 @@ final class NativeConnectionTest extends ConnectionContract
         $server->stop();
     }
 
+    /** On the wire: a server ignores further messages to this effect. */
+    public function testACopyInAScriptIsRefusedOnce(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $connection = PostgresConnection::connect($this->throughProxy($proxy));
+        $table = self::table('i int');
+        self::assertUsable($connection);
+        $before = $proxy->passed(Direction::ToServer);
+        $script = "COPY {$table} FROM STDIN";
+
+        self::thrown(QueryCancelledException::class, static fn() => $connection->executeScript($script));
+        self::assertSame(\strlen("Q____{$script}\0f____a script has no data\0"), $proxy->passed(Direction::ToServer) - $before);
+        $connection->close();
+        $proxy->stop();
+    }
+
+    /** A server sends notifications ahead of the end of a statement. */
+    public function testManyNotificationsMayComeBeforeListenIsAnswered(): void
+    {
+        // More than is read at a time.
+        $padding = str_repeat('x', 100);
+        $notifications = array_map(
+            static fn(int $i): string => Message::notification(1, 'news', $i . $padding),
+            range(1, 3_000),
+        );
+        $server = FakeServer::start(static function (FakeConnection $client) use ($notifications): void {
+            $client->welcome();
+            for ($session = new FakeSession($client);;) {
+                $command = (string) strtok($session->next(), ' ');
+                $client->write($command === 'LISTEN' ? implode('', $notifications) : '');
+                $session->complete($command);
+            }
+        });
+        $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
+        $future = Async::run(static function () use ($connection): array {
+            $payloads = [];
+            foreach ($connection->listen('news') as $told) {
+                $payloads[] = $told instanceof Notification ? (int) $told->payload : -1;
+                if (\count($payloads) === 3_000) {
+                    break;
+                }
+            }
+
+            return $payloads;
+        });
+
+        self::assertSame(range(1, 3_000), $future->await());
+        unset($connection);
+        $server->stop();
+    }
+
     /** libpq reads whatever there is. */
     public function testWhatIsToldToAReaderWhoDoesNotReadIsNotHeld(): void
     {
@@ -65,7 +121,7 @@ final class NativeConnectionTest extends ConnectionContract
         });
         $this->awaitListener('flood');
         $growth = self::growth(function (): void {
-            Cluster::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
+            Observer::ask("SELECT pg_notify('flood', i::text || repeat('x', 5000)) FROM generate_series(1, 4000) AS i");
             $this->connect()->query('SELECT pg_sleep(0.2)');
         });
         $goOn->complete();

@@ -9,8 +9,6 @@ use Spindle\Postgres\PostgresDriver;
 /** @phpstan-require-extends PostgresContract */
 trait NativeDriver
 {
-    use Contract\CopiesOut;
-
     protected function driver(): PostgresDriver
     {
         return PostgresDriver::Native;

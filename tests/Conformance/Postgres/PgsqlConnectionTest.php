@@ -7,4 +7,5 @@ namespace Spindle\Tests\Conformance\Postgres;
 final class PgsqlConnectionTest extends ConnectionContract
 {
     use ExtPgsqlDriver;
+    use Contract\RefusesToCopyOut;
 }

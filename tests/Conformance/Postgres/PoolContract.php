@@ -10,18 +10,9 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 
-/** What a pool promises. */
+/** Tests of a pool, and of a pool as a link. */
 abstract class PoolContract extends LinkContract
 {
-    use Contract\LendsConnections;
-    use Contract\KeepsConnections;
-    use Contract\UndoesChanges;
-    use Contract\ReportsLeaks;
-    use Contract\ReplacesConnections;
-    use Contract\RunsSideBySide;
-    use Contract\ClosesThePool;
-    use Contract\Listens;
-
     /** @var list<string> of the pools of this test */
     private array $warnings = [];
 
@@ -56,5 +47,20 @@ abstract class PoolContract extends LinkContract
     protected function warnings(): array
     {
         return $this->warnings;
+    }
+
+    /** @return list<\Closure(): mixed> everything that a pool can be asked for */
+    protected static function verbs(PostgresPool $pool): array
+    {
+        return [
+            static fn() => $pool->query('SELECT 1'),
+            static fn() => $pool->execute('SELECT 1'),
+            static fn() => iterator_to_array($pool->stream('SELECT 1')),
+            static fn() => $pool->copyFrom('COPY nowhere FROM STDIN', []),
+            static fn() => iterator_to_array($pool->copyTo('COPY (SELECT 1) TO STDOUT')),
+            static fn() => $pool->executeScript('SELECT 1'),
+            static fn() => $pool->transaction(static fn(): bool => true),
+            static fn() => $pool->acquire(),
+        ];
     }
 }

@@ -9,7 +9,7 @@ use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 
-/** What a connection that is borrowed from a pool promises as a link. */
+/** Tests of a connection that is borrowed from a pool, as a link. */
 abstract class PooledConnectionContract extends LinkContract
 {
     /** @var list<PooledConnection> */

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
@@ -37,6 +39,18 @@ abstract class PostgresContract extends TestCase
 
     /** Whether the driver can do COPY … TO STDOUT. */
     abstract protected function copiesOut(): bool;
+
+    #[BeforeClass(-1)]
+    public static function startObserver(): void
+    {
+        Observer::start();
+    }
+
+    #[AfterClass]
+    public static function stopObserver(): void
+    {
+        Observer::stop();
+    }
 
     #[Before]
     protected function chooseName(): void
@@ -98,7 +112,7 @@ abstract class PostgresContract extends TestCase
     protected static function table(string $definition): string
     {
         $name = 't_' . bin2hex(random_bytes(6));
-        Cluster::ask("CREATE TABLE {$name} ({$definition})");
+        Observer::ask("CREATE TABLE {$name} ({$definition})");
 
         return $name;
     }
@@ -106,7 +120,7 @@ abstract class PostgresContract extends TestCase
     /** What is in a table, as others see it. */
     protected static function committed(string $table, string $columns = '*'): string
     {
-        return (string) Cluster::ask("SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r")[0]['all'];
+        return (string) Observer::ask("SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r")[0]['all'];
     }
 
     /**
@@ -116,19 +130,19 @@ abstract class PostgresContract extends TestCase
      */
     protected function backends(): array
     {
-        $rows = Cluster::ask("SELECT pid, state FROM pg_stat_activity WHERE application_name = '{$this->application}'");
+        $rows = Observer::ask("SELECT pid, state FROM pg_stat_activity WHERE application_name = '{$this->application}'");
 
         return array_combine(array_map(intval(...), array_column($rows, 'pid')), array_map(strval(...), array_column($rows, 'state')));
     }
 
     protected static function stateOf(int $pid): ?string
     {
-        return Cluster::ask("SELECT state FROM pg_stat_activity WHERE pid = {$pid}")[0]['state'] ?? null;
+        return Observer::ask("SELECT state FROM pg_stat_activity WHERE pid = {$pid}")[0]['state'] ?? null;
     }
 
     protected static function terminate(int $pid): void
     {
-        Cluster::ask("SELECT pg_terminate_backend({$pid})");
+        Observer::ask("SELECT pg_terminate_backend({$pid})");
         Eventually::holdsByItself(static fn(): bool => self::stateOf($pid) === null, "process {$pid} has ended");
     }
 

@@ -27,21 +27,24 @@ final class Secrets
     private static ?PostgresLink $link = null;
 
     /**
-     * @param string $dsn without the password, which is in the environment
+     * @param string       $dsn   without the password, which is in the environment
+     * @param list<string> $kinds of links: 'a connection', 'a pool', 'a borrowed connection'
      *
      * @return string what shows it, which is to be nothing
      */
-    public static function shown(string $dsn, string $driver, string $table): string
+    public static function shown(string $dsn, string $driver, string $table, array $kinds): string
     {
         \assert(\ini_get('zend.exception_ignore_args') === '0');
         $options = PostgresOptions::of($dsn)->with(['driver' => \constant(PostgresDriver::class . "::{$driver}")]);
         $password = (string) $options->password();
         $shown = [];
-        foreach ([
+        $links = [
             'a connection' => static fn(): PostgresLink => PostgresConnection::connect($options),
             'a pool' => static fn(): PostgresLink => new PostgresPool($options, 1),
             'a borrowed connection' => static fn(): PostgresLink => (new PostgresPool($options, 1, new PostgresPoolOptions(onWarning: static fn() => null)))->acquire(),
-        ] as $name => $open) {
+        ];
+        foreach ($kinds as $name) {
+            $open = $links[$name];
             foreach (self::failing($table) as $index => $verb) {
                 self::$link = $open();
                 $thrown = self::thrown($verb);

@@ -12,7 +12,7 @@ use Spindle\Postgres\Transaction;
 use Spindle\Postgres\TransactionAbortedException;
 use Spindle\Tests\Async;
 
-/** What a transaction promises as a link. */
+/** Tests of a transaction as a link. */
 abstract class TransactionContract extends LinkContract
 {
     /** @var list<DeferredFuture<null>> what their functions wait for */

@@ -443,9 +443,9 @@ final class PgsqlSessionTest extends TestCase
     {
         $session = self::open();
         foreach (['int', 'text'] as $type) {
+            $table = self::table("id {$type}");
             foreach (['', '(FORMAT csv)', '(FORMAT csv, HEADER)'] as $format) {
                 foreach (['', '1', "1\n", "a\n1\n", '"', "\"a\"\n\"1", str_repeat("1\n", 50_000)] as $data) {
-                    $table = self::table("id {$type}");
                     try {
                         $session->copyFrom("COPY {$table} FROM STDIN {$format}", (static function () use ($data): \Generator {
                             yield $data;

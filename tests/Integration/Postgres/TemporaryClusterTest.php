@@ -107,7 +107,7 @@ final class TemporaryClusterTest extends TestCase
     {
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('127.0.0.1');
-        $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(
+        $cluster = Cluster::start([], new TemporaryClusterOptions(
             hba: ['hostssl all postgres 127.0.0.1/32 cert'],
             certificate: $certificate,
             key: $key,
@@ -126,7 +126,7 @@ final class TemporaryClusterTest extends TestCase
 
     public function testARestartKeepsDataAndAddressesAndDisconnectsClients(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = self::startOne();
         Cluster::ask('CREATE TABLE kept AS SELECT 1 AS number', $cluster->dsn());
         $client = pg_connect($cluster->dsn(), \PGSQL_CONNECT_FORCE_NEW);
         self::assertNotFalse($client);
@@ -142,7 +142,7 @@ final class TemporaryClusterTest extends TestCase
 
     public function testAKilledServerKeepsWhatWasCommittedAndStartsAgain(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = self::startOne();
         Cluster::ask('CREATE TABLE kept AS SELECT 1 AS number', $cluster->dsn());
         $pid = (int) $cluster->postmasterPid();
         self::assertTrue(Processes::isAlive($pid));
@@ -161,7 +161,7 @@ final class TemporaryClusterTest extends TestCase
 
     public function testAServerThatWasKilledStartsAgainAlsoWhileOneOfItsChildrenIsBusy(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = self::startOne();
         $client = pg_connect($cluster->dsn(), \PGSQL_CONNECT_FORCE_NEW);
         self::assertNotFalse($client);
         $pid = pg_get_pid($client);
@@ -201,7 +201,7 @@ final class TemporaryClusterTest extends TestCase
     public function testTheLogOfAServerThatDoesNotStartIsTold(): void
     {
         try {
-            TemporaryCluster::start(['nonsense' => true]);
+            Cluster::start(['nonsense' => true]);
             self::fail('It started');
         } catch (ClusterException $failure) {
             self::assertStringStartsWith('The PostgreSQL server ended before it was ready; the end of its log:', $failure->getMessage());
@@ -214,8 +214,14 @@ final class TemporaryClusterTest extends TestCase
         return 'cluster';
     }
 
+    /** With data that initdb made once: what becomes of the cluster does not depend on where its data come from. */
     private static function startOne(?float $timeout = null): TemporaryCluster
     {
-        return TemporaryCluster::start([], $timeout === null ? null : new TemporaryClusterOptions(timeout: $timeout));
+        return Cluster::start([], $timeout === null ? null : new TemporaryClusterOptions(timeout: $timeout));
+    }
+
+    private static function startFromNothing(): TemporaryCluster
+    {
+        return TemporaryCluster::start();
     }
 }

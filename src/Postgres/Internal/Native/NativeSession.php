@@ -155,6 +155,8 @@ final class NativeSession implements Session
             // A COPY among them.
             if ($exchange->copy === 'G') {
                 $this->pipeline->write(Frontend::copyFail('a script has no data'));
+                // Otherwise sending the message would wake this loop, which would send another.
+                $exchange->copy = '';
             }
             $this->pipeline->await($exchange, $cancellation);
         }

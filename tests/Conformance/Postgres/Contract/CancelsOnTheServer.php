@@ -15,6 +15,7 @@ use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -138,7 +139,7 @@ trait CancelsOnTheServer
     {
         $table = self::table('i int');
         $procedure = 'p_' . bin2hex(random_bytes(6));
-        Cluster::ask("CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$");
+        Observer::ask("CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$");
         foreach ([
             static fn(PostgresConnection $connection): mixed => $connection->query('SELECT pg_sleep(0.05)'),
             static fn(PostgresConnection $connection): mixed => $connection->execute("CALL {$procedure}()"),
@@ -198,10 +199,10 @@ trait CancelsOnTheServer
         $table = self::table('i int');
         $gate = new Gate();
         $name = 'p_' . bin2hex(random_bytes(6));
-        Cluster::ask("CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$");
-        Cluster::ask("CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$");
+        Observer::ask("CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$");
+        Observer::ask("CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$");
         $deferred = self::table('i int');
-        Cluster::ask("CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()");
+        Observer::ask("CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()");
         foreach (["CALL {$name}()", 'COMMIT'] as $statement) {
             $connection = $this->connect();
             if ($statement === 'COMMIT') {
@@ -216,7 +217,7 @@ trait CancelsOnTheServer
             $source->cancel();
             $cancelled->await();
             $gate->awaitStatements(1);
-            Cluster::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
+            Observer::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
 
             self::thrown(QueryCancelledException::class, $behind->await(...));
             $connection->close();
@@ -230,7 +231,7 @@ trait CancelsOnTheServer
         $gate = new Gate();
         $future = Async::run(static fn(): mixed => $connection->query($gate->statement()));
         $gate->awaitStatements(1);
-        Cluster::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
+        Observer::ask("SELECT pg_cancel_backend({$connection->backendPid()})");
 
         self::assertSame('57014', self::thrown(QueryCancelledException::class, $future->await(...))->sqlState);
         self::assertUsable($connection);

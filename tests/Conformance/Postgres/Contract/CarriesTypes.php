@@ -9,6 +9,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\TypeDatabase;
 use Spindle\Tests\Postgres\TypeCases;
+use Spindle\Tests\Scale;
 
 /**
  * Values of every type, as parameters and in rows.
@@ -106,10 +107,10 @@ trait CarriesTypes
     public function testLargeValuesGoBothWays(): void
     {
         $connection = $this->connect();
-        $bytes = str_repeat(random_bytes(1 << 20), 32);
+        $bytes = str_repeat(random_bytes(1 << 20), Scale::of(40));
 
         self::assertTrue($connection->query('SELECT $1::bytea', [$bytes])->value() === $bytes);
-        $text = bin2hex(substr($bytes, 0, 1 << 22));
+        $text = bin2hex(substr($bytes, 0, Scale::of(10 << 20)));
         self::assertTrue($connection->query('SELECT $1::text', [$text])->value() === $text);
         self::assertSame(\strlen($bytes), $connection->query('SELECT length($1::bytea)', [$bytes])->value());
     }

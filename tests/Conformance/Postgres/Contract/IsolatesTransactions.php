@@ -18,8 +18,8 @@ use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Postgres\Cluster;
 
 /**
  * Transactions among others.
@@ -97,7 +97,7 @@ trait IsolatesTransactions
     public function testADeadlockIsToldAndTriedAgain(): void
     {
         $table = self::table('i int PRIMARY KEY, n int');
-        Cluster::ask("INSERT INTO {$table} VALUES (1, 0), (2, 0)");
+        Observer::ask("INSERT INTO {$table} VALUES (1, 0), (2, 0)");
         foreach ([0, 5] as $retries) {
             $both = new DeferredFuture();
             $ready = 0;
@@ -161,8 +161,8 @@ trait IsolatesTransactions
         $gate = new Gate();
         $table = self::table('i int');
         $function = "f_{$table}";
-        Cluster::ask("CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
-        Cluster::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$function}()");
+        Observer::ask("CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
+        Observer::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$function}()");
         $future = Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)")));
         $gate->awaitStatements(1);
         self::terminate($connection->backendPid());
@@ -178,8 +178,8 @@ trait IsolatesTransactions
         $connection = $this->connect();
         $gate = new Gate();
         $table = self::table('i int');
-        Cluster::ask("CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
-        Cluster::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f_{$table}()");
+        Observer::ask("CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
+        Observer::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f_{$table}()");
         $source = new DeferredCancellation();
         $future = Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"), cancellation: $source->getCancellation()));
         $gate->awaitStatements(1);
@@ -246,13 +246,13 @@ trait IsolatesTransactions
     private function conflicting(string $table, int &$attempts, int $conflicts): \Closure
     {
         $counter = self::table('n int');
-        Cluster::ask("INSERT INTO {$counter} VALUES (0)");
+        Observer::ask("INSERT INTO {$counter} VALUES (0)");
 
         return static function (Transaction $transaction) use ($table, $counter, &$attempts, $conflicts): string {
             $transaction->execute("INSERT INTO {$table} VALUES (\$1)", [++$attempts]);
             $transaction->query("SELECT * FROM {$counter}");
             if ($attempts <= $conflicts) {
-                Cluster::ask("UPDATE {$counter} SET n = n + 1");
+                Observer::ask("UPDATE {$counter} SET n = n + 1");
             }
             $transaction->execute("UPDATE {$counter} SET n = n + 1");
 

@@ -13,6 +13,8 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 
+use function Amp\delay;
+
 /**
  * How many connections there are.
  *
@@ -153,7 +155,8 @@ trait KeepsConnections
         $both = [$pool->acquire(), $pool->acquire()];
         self::thrown(\Spindle\Postgres\PoolTimeoutException::class, static fn() => $pool->acquire());
         $waiting = Async::run(static fn(): mixed => $pool->query('SELECT 1'));
-        self::meanwhile();
+        delay(0);
+        self::assertSame(1, $pool->stats()->waiting);
         $both[0]->release();
         $waiting->await();
         self::terminate($both[1]->backendPid());

@@ -10,7 +10,6 @@ use Amp\Future;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
-use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
@@ -288,20 +287,5 @@ trait LendsConnections
 
         self::assertCount(1, array_unique($pids));
         self::assertNotContains($pids[0], $others);
-    }
-
-    /** @return list<\Closure(): mixed> */
-    private static function verbs(PostgresPool $pool): array
-    {
-        return [
-            static fn() => $pool->query('SELECT 1'),
-            static fn() => $pool->execute('SELECT 1'),
-            static fn() => iterator_to_array($pool->stream('SELECT 1')),
-            static fn() => $pool->copyFrom('COPY nowhere FROM STDIN', []),
-            static fn() => iterator_to_array($pool->copyTo('COPY (SELECT 1) TO STDOUT')),
-            static fn() => $pool->executeScript('SELECT 1'),
-            static fn() => $pool->transaction(static fn(): bool => true),
-            static fn() => $pool->acquire(),
-        ];
     }
 }

@@ -10,12 +10,10 @@ use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
-use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PostgresContract;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Postgres\Cluster;
 
 /**
  * LISTEN and NOTIFY.
@@ -24,23 +22,7 @@ use Spindle\Tests\Postgres\Cluster;
  */
 trait Listens
 {
-    abstract protected function listener(): PostgresConnection|PostgresPool;
-
-    public function testWhatIsToldArrivesInOrder(): void
-    {
-        $link = $this->listener();
-        $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
-        $pid = $this->awaitListener('news');
-        $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
-        Cluster::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
-        $told = $future->await();
-
-        self::assertContainsOnlyInstancesOf(Notification::class, $told);
-        self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
-        self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
-        self::assertNotContains($pid, array_column($told, 'pid'), 'who told');
-        self::assertGreaterThan(0, min([1, ...array_column($told, 'pid')]));
-    }
+    use HearsNotifications;
 
     public function testSeveralChannelsOfAnyNameAreListenedTo(): void
     {
@@ -77,25 +59,10 @@ trait Listens
         });
         $this->awaitListener('flood');
         foreach ([0, 1, 2, 3, 4] as $thousand) {
-            Cluster::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
+            Observer::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
         }
 
         self::assertSame(range(0, 4_999), $future->await());
-    }
-
-    public function testLeavingTheLoopClosesItsConnection(): void
-    {
-        $link = $this->listener();
-        self::assertUsable($link);
-        $before = $this->backends();
-        $future = Async::run(static fn(): array => self::take(1, $link->listen('news')));
-        $this->awaitListener('news');
-        self::assertCount(\count($before) + 1, $this->backends());
-        Cluster::ask("NOTIFY news, 'x'");
-        $future->await();
-
-        Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
-        self::assertUsable($link);
     }
 
     public function testALoopThatIsNotBegunHasNoConnection(): void
@@ -135,7 +102,7 @@ trait Listens
             self::assertGreaterThanOrEqual($before, $gap->since);
             self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
             // It listens when the gap is shown.
-            Cluster::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
+            Observer::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
             Eventually::holds(static function () use (&$told, $round): bool {
                 return \count($told) === 2 * $round + 2;
             }, 'what is told then arrives');
@@ -151,7 +118,7 @@ trait Listens
         $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen(['a', 'b'])))];
         $this->awaitListener('a');
         $this->awaitListener('b');
-        Cluster::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
+        Observer::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
 
         self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column($future->await(), 'payload'), $futures));
     }
@@ -161,7 +128,7 @@ trait Listens
         $link = $this->listener();
         EventLoop::queue(function (): void {
             $this->awaitListener('main');
-            Cluster::ask("NOTIFY main, 'x'");
+            Observer::ask("NOTIFY main, 'x'");
         });
         $told = self::take(1, $link->listen('main'));
 
@@ -183,7 +150,7 @@ trait Listens
             $future = Async::run(static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())));
             $this->awaitListener('news');
             if ($told) {
-                Cluster::ask("NOTIFY news, 'x'");
+                Observer::ask("NOTIFY news, 'x'");
                 self::meanwhile();
             }
             $source->cancel(new \DomainException($when));
@@ -198,41 +165,5 @@ trait Listens
         self::thrown(\ValueError::class, static fn() => iterator_to_array($link->listen([])));
         self::thrown(\LogicException::class, static fn() => iterator_to_array($link->listen("a\0b")));
         self::assertUsable($link);
-    }
-
-    /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
-    protected function awaitListener(string $channel): int
-    {
-        $pid = 0;
-        Eventually::holds(function () use ($channel, &$pid): bool {
-            foreach ($this->backends() as $candidate => $state) {
-                $query = Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
-                if ($state === 'idle' && str_contains($query, 'LISTEN') && str_contains($query, $channel)) {
-                    $pid = $candidate;
-                }
-            }
-
-            return $pid !== 0;
-        }, "somebody listens to {$channel}");
-
-        return $pid;
-    }
-
-    /**
-     * @param \Generator<int, Notification|NotificationGap> $loop
-     *
-     * @return list<Notification|NotificationGap>
-     */
-    private static function take(int $number, \Generator $loop): array
-    {
-        $told = [];
-        foreach ($loop as $one) {
-            $told[] = $one;
-            if (\count($told) === $number) {
-                break;
-            }
-        }
-
-        return $told;
     }
 }

@@ -13,7 +13,7 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
-use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Conformance\Postgres\Observer;
 
 use function Amp\delay;
 
@@ -181,14 +181,14 @@ trait PreparesStatements
         $table = self::table('i int');
         $procedure = 'p_' . bin2hex(random_bytes(6));
         foreach (['26000', '42P05', 'XX000', '0A000'] as $state) {
-            Cluster::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$");
+            Observer::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$");
             foreach (['at first', 'once it is known'] as $when) {
-                Cluster::ask("TRUNCATE {$table}");
+                Observer::ask("TRUNCATE {$table}");
                 self::assertSame($state, self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
                 self::assertSame('(1)', self::committed($table), "{$state} {$when}");
             }
         }
-        Cluster::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$");
+        Observer::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$");
         self::assertSame('26000', self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
         self::assertSame('(1) (2)', self::committed($table));
     }
@@ -244,7 +244,7 @@ trait PreparesStatements
     public function testWhatWasDoneIsNotToldToHaveFailedBecauseItsTypesAreNotLearnt(): void
     {
         $type = 'e_' . bin2hex(random_bytes(6));
-        Cluster::ask("CREATE TYPE {$type} AS ENUM ('a')");
+        Observer::ask("CREATE TYPE {$type} AS ENUM ('a')");
         $table = self::table("a {$type}, b {$type}[]");
         $done = 0;
         for ($i = 0; $i < 20; ++$i) {
@@ -261,7 +261,7 @@ trait PreparesStatements
             $connection->close();
         }
 
-        self::assertSame($done, (int) Cluster::ask("SELECT count(*) FROM {$table}")[0]['count']);
+        self::assertSame($done, (int) Observer::ask("SELECT count(*) FROM {$table}")[0]['count']);
     }
 
     public function testStatementsAreForgottenWithinATransactionWithoutHarm(): void

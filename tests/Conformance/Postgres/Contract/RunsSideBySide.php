@@ -8,6 +8,7 @@ use Amp\Future;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 
 /**
@@ -64,7 +65,7 @@ trait RunsSideBySide
             self::assertSame('short', $pool->query($sql)->value());
             $pool->query('SELECT 1');
         }
-        \Spindle\Tests\Postgres\Cluster::ask("INSERT INTO {$key} VALUES (true)");
+        Observer::ask("INSERT INTO {$key} VALUES (true)");
         $slow = Async::run(static fn(): mixed => $pool->query($sql)->value());
         $gate->awaitStatements(1);
         $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), range(1, 50));

@@ -9,8 +9,8 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
-use Spindle\Tests\Postgres\Cluster;
 
 /**
  * What a borrower changed of a session is undone when it comes back.
@@ -164,11 +164,11 @@ trait UndoesChanges
         $pool->query('SELECT 42');
         $pool->query('SELECT 43');
         $pid = (int) array_key_first($this->backends());
-        self::assertSame('SELECT 43', Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
+        self::assertSame('SELECT 43', Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
         $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 44'));
         self::meanwhile();
 
-        self::assertSame('COMMIT', Cluster::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
+        self::assertSame('COMMIT', Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
     }
 
     public function testStatementsStayPreparedForTheNextBorrower(): void

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Observer;
+use Spindle\Tests\Conformance\Postgres\PostgresContract;
+use Spindle\Tests\Eventually;
+
+/**
+ * LISTEN and NOTIFY in short. Whatever listens does so over a connection of its own.
+ *
+ * @phpstan-require-extends PostgresContract
+ */
+trait HearsNotifications
+{
+    abstract protected function listener(): PostgresConnection|PostgresPool;
+
+    public function testWhatIsToldArrivesInOrder(): void
+    {
+        $link = $this->listener();
+        $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
+        $pid = $this->awaitListener('news');
+        $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
+        Observer::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
+        $told = $future->await();
+
+        self::assertContainsOnlyInstancesOf(Notification::class, $told);
+        self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
+        self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
+        self::assertNotContains($pid, array_column($told, 'pid'), 'who told');
+        self::assertGreaterThan(0, min([1, ...array_column($told, 'pid')]));
+    }
+
+    public function testLeavingTheLoopClosesItsConnection(): void
+    {
+        $link = $this->listener();
+        self::assertUsable($link);
+        $before = $this->backends();
+        $future = Async::run(static fn(): array => self::take(1, $link->listen('news')));
+        $this->awaitListener('news');
+        self::assertCount(\count($before) + 1, $this->backends());
+        Observer::ask("NOTIFY news, 'x'");
+        $future->await();
+
+        Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
+        self::assertUsable($link);
+    }
+
+    /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
+    protected function awaitListener(string $channel): int
+    {
+        $pid = 0;
+        Eventually::holds(function () use ($channel, &$pid): bool {
+            foreach ($this->backends() as $candidate => $state) {
+                $query = Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$candidate}")[0]['query'] ?? '';
+                if ($state === 'idle' && str_contains($query, 'LISTEN') && str_contains($query, $channel)) {
+                    $pid = $candidate;
+                }
+            }
+
+            return $pid !== 0;
+        }, "somebody listens to {$channel}");
+
+        return $pid;
+    }
+
+    /**
+     * @param \Generator<int, Notification|NotificationGap> $loop
+     *
+     * @return list<Notification|NotificationGap>
+     */
+    private static function take(int $number, \Generator $loop): array
+    {
+        $told = [];
+        foreach ($loop as $one) {
+            $told[] = $one;
+            if (\count($told) === $number) {
+                break;
+            }
+        }
+
+        return $told;
+    }
+}

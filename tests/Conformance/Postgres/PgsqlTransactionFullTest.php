@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres;
+
+use PHPUnit\Framework\Attributes\Group;
+
+/** What a transaction leaves to its session. */
+#[Group('full')]
+final class PgsqlTransactionFullTest extends TransactionContract
+{
+    use ExtPgsqlDriver;
+    use Contract\RunsOnEveryDriver;
+}
