@@ -157,10 +157,9 @@ final class TemporaryCluster
         $binaries = Binaries::find($options->version, $options->binaries);
         $user = ServerUser::find();
         $directory = new PrivateDirectory('postgres');
-        $password = bin2hex(random_bytes(16));
         $guardian = new GuardianProcess(Leftovers::class, $directory->path);
         try {
-            (new DataDirectory($directory, $user))->make($binaries, $password, $settings, $options);
+            $password = (new DataDirectory($directory, $user))->make($binaries, $settings, $options);
             [$server, $port] = FreePort::take(static fn(int $port): array => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port]);
         } catch (\Throwable $failure) {
             $guardian->dismiss();

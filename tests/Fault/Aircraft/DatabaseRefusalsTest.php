@@ -10,13 +10,13 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Tests\Aircraft\RunsAircraft;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
 
 /** PostgreSQL is there, and would not. */
 #[RequiresPhpExtension('pcntl')]
@@ -36,7 +36,7 @@ final class DatabaseRefusalsTest extends TestCase
 
     public function testWithoutAConnectionLeftRequestsAreToldToComeBackAndThenAreServed(): void
     {
-        $cluster = TemporaryCluster::start(['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0]);
+        $cluster = Cluster::start(['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0]);
         $first = PostgresConnection::connect($cluster->dsn());
         (new Migrations($first))->run();
         $this->serve($this->aircraft(['DATABASE_URL' => $cluster->dsn()]), ['--processes', '1']);

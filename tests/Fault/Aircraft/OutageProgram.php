@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Aircraft;
 
 use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
 /** A cluster that goes down and comes back, in a process of its own so that its clients see all of it; see {@see \Spindle\Tests\Host}. */
@@ -13,7 +14,7 @@ final class OutageProgram
     /** Starts it, has it go down so many times, each time that it is told to by a file, and stops it then. */
     public static function run(string $directory, int $outages): int
     {
-        $cluster = TemporaryCluster::start(['max_connections' => 40]);
+        $cluster = Cluster::start(['max_connections' => 40]);
         self::tell("{$directory}/dsn", $cluster->dsn());
         for ($i = 1; $i <= $outages; ++$i) {
             self::await("{$directory}/go{$i}");

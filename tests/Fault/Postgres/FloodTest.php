@@ -18,6 +18,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -51,7 +52,7 @@ final class FloodTest extends TestCase
         $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
         mkdir($directory);
         [$certificate, $key] = (new Certificates($directory))->forServer('127.0.0.1');
-        self::$cluster = TemporaryCluster::start(['max_connections' => 20, 'fsync' => false], new TemporaryClusterOptions(certificate: $certificate, key: $key));
+        self::$cluster = Cluster::start(['max_connections' => 20, 'fsync' => false], new TemporaryClusterOptions(certificate: $certificate, key: $key));
         $files = glob("{$directory}/*");
         array_map(unlink(...), $files === false ? [] : $files);
         rmdir($directory);

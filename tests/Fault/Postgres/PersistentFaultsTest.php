@@ -11,10 +11,10 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
 /** What PHP keeps for the next request, and the server that ends meanwhile. */
@@ -33,7 +33,7 @@ final class PersistentFaultsTest extends TestCase
     /** @return array<string, mixed> */
     public static function findItAgain(): array
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = Cluster::start();
         $options = PostgresOptions::of($cluster->dsn())->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]);
         $open = static fn(): Session => (new Sessions($options))->open(null);
         $open()->close();

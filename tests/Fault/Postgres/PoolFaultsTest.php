@@ -46,7 +46,7 @@ final class PoolFaultsTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        self::$cluster = TemporaryCluster::start(['max_connections' => 5, 'superuser_reserved_connections' => 0, 'fsync' => false]);
+        self::$cluster = Cluster::start(['max_connections' => 5, 'superuser_reserved_connections' => 0, 'fsync' => false]);
     }
 
     public static function tearDownAfterClass(): void

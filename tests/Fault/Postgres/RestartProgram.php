@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
 /** A server that goes down and comes back, in a process of its own so that its clients see all of it; see {@see \Spindle\Tests\Host}. */
@@ -14,7 +15,7 @@ final class RestartProgram
     public static function run(string $directory, int $restarts, int $seed): int
     {
         mt_srand($seed);
-        $cluster = TemporaryCluster::start(['max_connections' => 20, 'fsync' => false]);
+        $cluster = Cluster::start(['max_connections' => 20, 'fsync' => false]);
         self::tell("{$directory}/dsn", $cluster->dsn());
         for ($i = 1; $i <= $restarts; ++$i) {
             self::await("{$directory}/go{$i}");

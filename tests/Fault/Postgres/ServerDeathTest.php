@@ -33,7 +33,7 @@ final class ServerDeathTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        self::$cluster = TemporaryCluster::start(['max_connections' => 30, 'fsync' => false]);
+        self::$cluster = Cluster::start(['max_connections' => 30, 'fsync' => false]);
     }
 
     public static function tearDownAfterClass(): void

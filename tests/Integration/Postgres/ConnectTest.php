@@ -183,7 +183,7 @@ final class ConnectTest extends TestCase
     public function testSessionsAreTakenByTheirKind(): void
     {
         $primary = Cluster::shared();
-        $standby = TemporaryCluster::start();
+        $standby = Cluster::start();
         $standby->restart(); // so that what follows is the start of a server that was shut down in an orderly way
         touch("{$standby->host}/data/standby.signal");
         $standby->restart();
@@ -224,7 +224,7 @@ final class ConnectTest extends TestCase
         $certificates = new Certificates($this->path());
         [$certificate, $key] = $certificates->forServer('localhost');
         [$clientCertificate, $clientKey] = $certificates->forClient('bycert');
-        $cluster = TemporaryCluster::start(options: new TemporaryClusterOptions(
+        $cluster = Cluster::start(options: new TemporaryClusterOptions(
             hba: ['hostssl all bycert 127.0.0.1/32 cert', 'host all bymd5 127.0.0.1/32 md5', 'host all bypassword 127.0.0.1/32 password'],
             certificate: $certificate,
             key: $key,

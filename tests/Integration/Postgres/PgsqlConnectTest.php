@@ -21,7 +21,6 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
-use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
@@ -228,7 +227,7 @@ final class PgsqlConnectTest extends TestCase
     {
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('localhost');
-        $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(certificate: $certificate, key: $key, authority: $authority->authority));
+        $cluster = Cluster::start([], new TemporaryClusterOptions(certificate: $certificate, key: $key, authority: $authority->authority));
         $other = new Certificates($this->path(), 'another authority');
         $encrypted = 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
         $name = [new PostgresHost('localhost', $cluster->port, '127.0.0.1')];
@@ -278,7 +277,7 @@ final class PgsqlConnectTest extends TestCase
 
     public function testAPasswordIsNotGivenToWhoeverAsksForItInTheClear(): void
     {
-        $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(hba: ['host all all 127.0.0.1/32 password']));
+        $cluster = Cluster::start([], new TemporaryClusterOptions(hba: ['host all all 127.0.0.1/32 password']));
         if (Conninfo::version() >= 16) {
             try {
                 self::open($cluster->tcpDsn());

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\PrivateDirectory;
-use Spindle\Internal\Testing\Program;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
@@ -27,34 +26,49 @@ final class DataDirectory
 
     private const HBA = ['local all all trust', 'local replication all trust', 'host all all 127.0.0.1/32 scram-sha-256'];
 
+    private static ?DataSource $source = null;
+
     public function __construct(private readonly PrivateDirectory $directory, private readonly ServerUser $user) {}
+
+    /**
+     * Takes the data of the clusters that $work starts from $source instead of initdb.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $work
+     *
+     * @return T
+     */
+    public static function from(DataSource $source, \Closure $work): mixed
+    {
+        $before = self::$source;
+        self::$source = $source;
+        try {
+            return $work();
+        } finally {
+            self::$source = $before;
+        }
+    }
 
     /**
      * @param array<string, string|int|float|bool> $settings
      *
+     * @return string the password of the superuser
+     *
      * @throws ClusterException
      * @throws ServerException
      */
-    public function make(string $binaries, #[\SensitiveParameter] string $password, array $settings, TemporaryClusterOptions $options): void
+    public function make(string $binaries, array $settings, TemporaryClusterOptions $options): string
     {
         $this->directory->make();
         $this->user->own($this->directory->path);
-        $this->runInitdb($binaries, $password, $options);
-        $this->write('data/postgresql.conf', self::configuration([...self::SETTINGS, ...$this->tls($options), ...$settings]), \FILE_APPEND);
+        $source = self::$source ?? new Initdb();
+        $password = $source->make($this->directory, $this->user, $binaries, $options);
+        $settings = [...self::SETTINGS, ...$this->tls($options), ...$settings];
+        $this->write('data/postgresql.conf', self::configuration($settings), \FILE_APPEND);
         $this->write('data/pg_hba.conf', implode("\n", [...$options->hba, ...self::HBA]) . "\n");
-    }
 
-    private function runInitdb(string $binaries, string $password, TemporaryClusterOptions $options): void
-    {
-        $password = $this->write('password', $password);
-        [$exitCode, $output] = Program::run($this->user->command([
-            "{$binaries}/initdb", '--pgdata', "{$this->directory->path}/data", '--no-sync', '--no-instructions', '--encoding', 'UTF8',
-            '--locale', 'C', '--auth', 'trust', '--username', $options->user, '--pwfile', $password, ...$options->initdb,
-        ]));
-        unlink($password);
-        if ($exitCode !== 0) {
-            throw ClusterException::initdbFailed($exitCode, $output);
-        }
+        return $password;
     }
 
     /** @return array<string, string|bool> */
@@ -81,7 +95,7 @@ final class DataDirectory
         return $lines;
     }
 
-    private function write(string $name, #[\SensitiveParameter] string $content, int $flags = 0): string
+    private function write(string $name, string $content, int $flags = 0): string
     {
         return $this->owned($this->directory->write($name, $content, $flags));
     }

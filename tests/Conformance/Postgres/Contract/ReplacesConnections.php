@@ -12,12 +12,12 @@ use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Cluster;
 
 /**
  * Connections that are lost, and servers that come back.
@@ -93,7 +93,7 @@ trait ReplacesConnections
 
     public function testAServerThatIsRestartedNeedsNoHelp(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = Cluster::start();
         try {
             $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3);
             $pids = [];
@@ -113,7 +113,7 @@ trait ReplacesConnections
 
     public function testWhoComesWhileTheServerIsAwayIsServedWhenItIsBack(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = Cluster::start();
         try {
             $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3, new PostgresPoolOptions(acquireTimeout: 10.0));
             self::assertUsable($pool);
@@ -147,7 +147,7 @@ trait ReplacesConnections
         foreach ($futures as $future) {
             self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
         }
-        $options = PostgresOptions::of(\Spindle\Tests\Postgres\Cluster::shared()->tcpDsn())->with(['driver' => $this->driver(), 'password' => 'wrong']);
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['driver' => $this->driver(), 'password' => 'wrong']);
         $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());
 
         self::assertSame('28P01', $thrown->sqlState);

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Testing\Internal;
+
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\ServerException;
+use Spindle\Postgres\Testing\ClusterException;
+use Spindle\Postgres\Testing\TemporaryClusterOptions;
+
+/** Where the data of a new server come from. */
+interface DataSource
+{
+    /**
+     * Makes the folder "data" in the directory of a server.
+     *
+     * @param ServerUser $user     owns the directory, and has to own the data
+     * @param string     $binaries the directory that holds initdb and postgres
+     *
+     * @return string the password of the superuser
+     *
+     * @throws ClusterException
+     * @throws ServerException
+     */
+    public function make(
+        PrivateDirectory $directory,
+        ServerUser $user,
+        string $binaries,
+        TemporaryClusterOptions $options,
+    ): string;
+}

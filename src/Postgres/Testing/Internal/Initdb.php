@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Testing\Internal;
+
+use Spindle\Internal\Testing\PrivateDirectory;
+use Spindle\Internal\Testing\Program;
+use Spindle\Postgres\Testing\ClusterException;
+use Spindle\Postgres\Testing\TemporaryClusterOptions;
+
+/** Makes new data with PostgreSQL's initdb, and a random password. */
+final class Initdb implements DataSource
+{
+    public function make(
+        PrivateDirectory $directory,
+        ServerUser $user,
+        string $binaries,
+        TemporaryClusterOptions $options,
+    ): string {
+        $password = bin2hex(random_bytes(16));
+        $file = $directory->write('password', $password);
+        $user->own($file);
+        [$exitCode, $output] = Program::run($user->command([
+            "{$binaries}/initdb", '--pgdata', "{$directory->path}/data", '--pwfile', $file,
+            ...self::arguments($options),
+        ]));
+        unlink($file);
+        if ($exitCode !== 0) {
+            throw ClusterException::initdbFailed($exitCode, $output);
+        }
+
+        return $password;
+    }
+
+    /** @return list<string> the arguments that the data depend on */
+    public static function arguments(TemporaryClusterOptions $options): array
+    {
+        return [
+            '--no-sync', '--no-instructions', '--encoding', 'UTF8', '--locale', 'C', '--auth', 'trust',
+            '--username', $options->user, ...$options->initdb,
+        ];
+    }
+}
