@@ -96,21 +96,22 @@ final class PoolSharingTest extends TestCase
 
     public function testNobodyJoinsAConnectionThatIsTriedAndTurnsOutToBeDead(): void
     {
-        /** @var \ArrayObject<string, bool> $is */
-        $is = new \ArrayObject();
-        $server = FakeServer::start(self::serving(static function () use ($is): void {
-            if (isset($is['dead'])) {
-                delay(3);
-            }
+        /** @var \ArrayObject<int, DeferredFuture<null>> $held */
+        $held = new \ArrayObject();
+        $server = FakeServer::start(self::serving(static function () use ($held): void {
+            ($held[0] ?? null)?->getFuture()->await();
         }), self::serving(static fn() => null));
         $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(validateAfter: 0.05));
         $pool->query('SELECT');
         $pool->query('SELECT');
-        $is['dead'] = true;
+        /** @var DeferredFuture<null> $deferred */
+        $deferred = new DeferredFuture();
+        $held[0] = $deferred;
         delay(0.06); // idle
 
         self::assertSame(array_fill(0, 10, 'here'), Outcome::ofAll(array_fill(0, 10, static fn(): mixed => $pool->query('SELECT')->value())));
         self::assertSame([2, 0], [$pool->stats()->opened, $pool->stats()->waiting]);
+        $deferred->complete();
         $pool->close();
         unset($pool);
         $server->stop();
