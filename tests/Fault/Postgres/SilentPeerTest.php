@@ -303,7 +303,7 @@ final class SilentPeerTest extends TestCase
         $timeout = 1.0;
         $link = PostgresConnection::connect($this->options()->with(['readTimeout' => $timeout]));
         $link->query('SELECT length($1::text)', ['x']);
-        $this->proxy->delay(0.0005); // for 8 KiB
+        $this->proxy->delay(0.004); // for 64 KiB
         $at = hrtime(true);
         self::assertSame(20 << 20, $link->query('SELECT length($1::text)', [str_repeat('x', 20 << 20)])->value());
         self::assertGreaterThan($timeout, (hrtime(true) - $at) / 1e9, 'it took its time');
