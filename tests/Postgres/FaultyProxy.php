@@ -30,6 +30,8 @@ final class FaultyProxy
     /** @var array<string, int> bytes that were passed on, by direction, of all connections */
     private array $passed = ['to server' => 0, 'to client' => 0];
 
+    private int $lastPassed = 0;
+
     /** @var array<int, ProxiedConnection> those that are open, on one side at least */
     private array $open = [];
 
@@ -88,6 +90,12 @@ final class FaultyProxy
     public function passed(Direction $direction): int
     {
         return $this->passed[$direction->value];
+    }
+
+    /** When the last bytes were passed on, of any connection, as hrtime() tells it; 0 before the first ones. */
+    public function lastPassed(): int
+    {
+        return $this->lastPassed;
     }
 
     /** At most so many bytes are passed on at once, and the loop turns before the next ones. */
@@ -246,6 +254,7 @@ final class FaultyProxy
         $most -= $connection->passed($direction);
         $piece = substr($piece, 0, max(0, $most));
         $this->passed[$direction->value] += \strlen($piece);
+        $this->lastPassed = hrtime(true);
         $connection->write($direction, $piece);
         if (\strlen($piece) >= $most) {
             $byReset ? $connection->reset() : $connection->close();

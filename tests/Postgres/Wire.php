@@ -21,6 +21,7 @@ final class Wire
         \assert($socket !== null);
         stream_set_blocking($socket, false);
         stream_set_write_buffer($socket, 0);
+        stream_set_chunk_size($socket, self::READ_SIZE);
     }
 
     public function __destruct()

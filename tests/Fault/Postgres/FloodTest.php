@@ -16,6 +16,7 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
@@ -97,8 +98,8 @@ final class FloodTest extends TestCase
         $heard = $connection->listen('flood');
         $telling = Async::run(function () use ($count): void {
             $other = $this->connect(null);
-            // It listens by now: {main} waits for the first.
-            delay(0.1);
+            $listening = "SELECT FROM pg_stat_activity WHERE state = 'idle' AND query ILIKE 'LISTEN %flood%'";
+            Eventually::holds(static fn(): bool => self::ask($listening) !== [], 'it listens');
             $other->query("SELECT count(pg_notify('flood', i || ' ' || repeat('x', 500))) FROM generate_series(1, {$count}) AS i");
         });
         $this->lookAtMemory();
@@ -134,7 +135,7 @@ final class FloodTest extends TestCase
             for (; $number < 50; ++$number, $transfer->next()) {
                 self::assertTrue($transfer->valid());
             }
-            delay(0.3);
+            self::awaitStandstill($connection->backendPid());
             $this->assertLittleMemory();
             for (; $number < Scale::of(300_000); ++$number, $transfer->next()) {
                 $transfer->current();
@@ -277,6 +278,27 @@ final class FloodTest extends TestCase
         $cluster = self::$cluster ?? throw new \LogicException('There is no cluster');
 
         return PostgresConnection::connect($way === null ? $cluster->dsn() : PostgresOptions::of($cluster->tcpDsn())->with(['tls' => $way]));
+    }
+
+    /** Waits until the backend has no room for more rows, or waits to be asked for them, and stays so. */
+    private static function awaitStandstill(int $pid): void
+    {
+        $looks = 0;
+        $stands = "SELECT FROM pg_stat_activity WHERE pid = {$pid}"
+            . " AND (wait_event = 'ClientWrite' OR state LIKE 'idle in %')";
+        Eventually::holds(static function () use (&$looks, $stands): bool {
+            $looks = self::ask($stands) === [] ? 0 : $looks + 1;
+
+            return $looks === 10;
+        }, 'nothing more comes');
+    }
+
+    /** @return list<array<array-key, string|null>> */
+    private static function ask(string $sql): array
+    {
+        $cluster = self::$cluster ?? throw new \LogicException('There is no cluster');
+
+        return Cluster::ask($sql, $cluster->dsn());
     }
 
     private function lookAtMemory(): void

@@ -41,17 +41,17 @@ final class LetGoTest extends TestCase
     /** @return iterable<string, array{\Closure(PostgresLink): mixed, mixed}> */
     public static function work(): iterable
     {
-        $slow = 'SELECT pg_sleep(0.01), i FROM generate_series(1, 20) AS i';
-        yield 'a query' => [static fn(PostgresLink $link): mixed => $link->query('SELECT 7 AS a, pg_sleep(0.2)')->one(), ['a' => 7, 'pg_sleep' => '']];
-        yield 'a parameter of a type that is to be asked for' => [static fn(PostgresLink $link): mixed => $link->query('SELECT $1::text, pg_sleep(0.2)', ['x'])->lists(), [['x', '']]];
-        yield 'a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.2)')->lists()), [[7, '']]];
-        yield 'a transaction in a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $outer): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.2)')->lists())), [[7, '']]];
+        $slow = 'SELECT pg_sleep(0.005), i FROM generate_series(1, 20) AS i';
+        yield 'a query' => [static fn(PostgresLink $link): mixed => $link->query('SELECT 7 AS a, pg_sleep(0.1)')->one(), ['a' => 7, 'pg_sleep' => '']];
+        yield 'a parameter of a type that is to be asked for' => [static fn(PostgresLink $link): mixed => $link->query('SELECT $1::text, pg_sleep(0.1)', ['x'])->lists(), [['x', '']]];
+        yield 'a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists()), [[7, '']]];
+        yield 'a transaction in a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $outer): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists())), [[7, '']]];
         yield 'a stream' => [static fn(PostgresLink $link): mixed => \count(iterator_to_array($link->stream($slow), false)), 20];
         yield 'copied out' => [static fn(PostgresLink $link): mixed => implode('', iterator_to_array($link->copyTo("COPY ({$slow}) TO STDOUT"), false)), "\t" . implode("\n\t", range(1, 20)) . "\n"];
         yield 'copied in' => [static function (PostgresLink $link): int {
             $rows = static function (): \Generator {
                 for ($i = 0; $i < 20; ++$i) {
-                    delay(0.01);
+                    delay(0.005);
                     yield "{$i}\n";
                 }
             };
@@ -63,7 +63,7 @@ final class LetGoTest extends TestCase
             });
         }, 20];
         yield 'a script' => [static function (PostgresLink $link): void {
-            $link->executeScript('SELECT pg_sleep(0.1); SELECT pg_sleep(0.1)');
+            $link->executeScript('SELECT pg_sleep(0.05); SELECT pg_sleep(0.05)');
         }, null];
     }
 
@@ -73,7 +73,7 @@ final class LetGoTest extends TestCase
     {
         $dsn = $this->dsn();
         $collected = 0;
-        $collector = EventLoop::repeat(0.02, static function () use (&$collected): void {
+        $collector = EventLoop::repeat(0.01, static function () use (&$collected): void {
             gc_collect_cycles();
             ++$collected;
         });
@@ -205,13 +205,17 @@ final class LetGoTest extends TestCase
         $dsn = $this->dsn();
         $fiber = null;
         // A fiber of somebody who has a scheduler of his own, and then loses it.
-        Async::run(static function () use (&$fiber, $make, $dsn): void {
+        $holds = false;
+        Async::run(static function () use (&$fiber, &$holds, $make, $dsn): void {
             $fiber = \Fiber::getCurrent();
             $held = $make($dsn);
+            $holds = true;
             $held = [$held, \Fiber::suspend()];
         });
-        Eventually::holds(fn(): bool => $this->backends() > 0, 'it holds it');
-        delay(0.1);
+        Eventually::holds(static function () use (&$holds): bool {
+            return $holds;
+        }, 'it holds it');
+        self::assertGreaterThan(0, $this->backends());
         unset($fiber);
         gc_collect_cycles();
 

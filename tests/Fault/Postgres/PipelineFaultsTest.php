@@ -90,7 +90,7 @@ final class PipelineFaultsTest extends TestCase
             [static fn(PostgresConnection $connection) => $connection->executeScript('SELECT 1; SELECT 1 / 0; SELECT 2'), QueryException::class, '22012'],
             [static fn(PostgresConnection $connection): mixed => $connection->query("DO $$ BEGIN RAISE EXCEPTION 'told' USING ERRCODE = 'ZZZZZ'; END $$"), QueryException::class, 'ZZZZZ'],
         ];
-        for ($round = Scale::of(300); $round > 0; --$round) {
+        foreach (Scale::rounds(0.5, 10) as $_) {
             $works = $expected = [];
             for ($i = 0; $i < 100; ++$i) {
                 if (mt_rand(0, 4) === 0) {
@@ -167,7 +167,7 @@ final class PipelineFaultsTest extends TestCase
             throw new \DomainException('to roll back');
         }));
         $fail = static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1 / 0')));
-        for ($round = Scale::of(100); $round > 0; --$round) {
+        foreach (Scale::rounds(0.25, 3) as $_) {
             $works = [];
             foreach (range(2, 40) as $i) {
                 $statement = $statements[mt_rand(0, \count($statements) - 1)];
@@ -240,7 +240,7 @@ final class PipelineFaultsTest extends TestCase
             },
             static fn(int $i): int => \count([Outcome::of(static fn(): mixed => $link->query('SELECT 1 / 0'))]) + $i - 1,
         ];
-        for ($round = Scale::of(30); $round > 0; --$round) {
+        foreach (Scale::rounds(0.25, 2) as $_) {
             $works = [];
             for ($i = 0; $i < 60; ++$i) {
                 $kind = $kinds[mt_rand(0, \count($kinds) - 1)];

@@ -19,6 +19,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Processes;
 
 use function Amp\delay;
 
@@ -358,6 +359,7 @@ final class ServerDeathTest extends TestCase
             }
             // Blocks, so that this side can notice nothing where it is not to.
             $end($pid);
+            Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'the backend has ended', 20);
             if ($when === 'between queries') {
                 Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $transaction->query('SELECT 1')) instanceof ConnectionLostException, 'the loss is noticed');
             }

@@ -56,7 +56,7 @@ final class SlicedConversationTest extends TestCase
     public function testAConversationInPiecesOfAnySizesIsUnderstoodAsOneThatIsWhole(): void
     {
         mt_srand(Scale::seed());
-        for ($i = Scale::of(100); $i > 0; --$i) {
+        foreach (Scale::rounds(0.5, 5) as $_) {
             $longest = mt_rand(1, 300);
             $conversation = new Conversation(static function (FakeConnection $client, string $bytes) use ($longest): void {
                 foreach (Splits::random($bytes, $longest) as $piece) {
