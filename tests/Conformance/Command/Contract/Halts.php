@@ -7,14 +7,14 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Amp\DeferredCancellation;
 use Spindle\Command\Command;
 use Spindle\Command\HaltPolicy;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 use function Amp\delay;
 
 /**
  * Runs that end before their input does.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait Halts
 {

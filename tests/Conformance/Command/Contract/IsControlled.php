@@ -14,7 +14,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
@@ -24,7 +24,7 @@ use function Amp\delay;
 /**
  * Resizing, killing, closing, cancelling; and the pool afterwards.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait IsControlled
 {

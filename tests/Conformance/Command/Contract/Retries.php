@@ -11,14 +11,14 @@ use Spindle\Command\Command;
 use Spindle\Command\RetryPolicy;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 /**
  * Further attempts.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait Retries
 {

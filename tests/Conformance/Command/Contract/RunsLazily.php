@@ -8,7 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use Spindle\Command\Command;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
@@ -18,7 +18,7 @@ use function Amp\delay;
 /**
  * How the input is pulled.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait RunsLazily
 {

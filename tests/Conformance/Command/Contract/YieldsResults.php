@@ -4,13 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command\Contract;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
  * Keys and order.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait YieldsResults
 {
@@ -102,5 +103,22 @@ trait YieldsResults
         $command = Command::of('echo', 'again')->withInput('x');
 
         self::assertSame(['again', 'again', 'again'], self::outputs($this->pool(2)->run([$command, $command, $command])));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function keys(): iterable
+    {
+        yield 'binary' => ["\0\xFF\xC3\x28"];
+        yield 'empty' => [''];
+        yield 'long' => [str_repeat('k', 100_000)];
+    }
+
+    #[DataProvider('keys')]
+    public function testAnyStringIsAKey(string $key): void
+    {
+        foreach ($this->pool(1)->run([$key => Command::of('true')]) as $found => $result) {
+            self::assertSame($key, $found);
+            self::assertSame($key, $result->key);
+        }
     }
 }
