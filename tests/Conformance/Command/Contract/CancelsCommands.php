@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Command\Command;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
@@ -23,13 +24,19 @@ trait CancelsCommands
     {
         $host = $this->file('host.php', '<?php require $argv[1]; use Spindle\Command\{Command, CommandPool};
             foreach ((new CommandPool(3))->run(array_fill(0, 3, Command::shell("echo \$\$ >> $argv[2]; sleep 100"))) as $_) {}');
-        $this->pool(1, grace: 0.5)->execute(
-            Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.0),
-        );
-        $pids = Text::numbersIn($this->path('pids'));
-
-        self::assertCount(3, $pids);
-        self::assertSame([], array_filter($pids, Processes::isAlive(...)));
+        $command = Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'));
+        $cancellation = new DeferredCancellation();
+        $running = Async::run(fn() => $this->pool(1, grace: 0.5)->execute($command, $cancellation->getCancellation()));
+        $pids = fn(): array => Text::numbersIn($this->path('pids'));
+        Eventually::holds(static fn(): bool => \count($pids()) === 3, 'its commands run');
+        $cancellation->cancel();
+        try {
+            $running->await();
+            self::fail('Not cancelled');
+        } catch (CancelledException) {
+            self::assertCount(3, $pids());
+            self::assertSame([], array_filter($pids(), Processes::isAlive(...)));
+        }
     }
 
     public function testLeavingTheLoopEndsWhatRunsSoonAfter(): void

@@ -56,12 +56,17 @@ trait EndsTrees
 
     public function testOnlyTheTreeOfTheCommandThatIsOverItsTimeIsEnded(): void
     {
-        $results = $this->pool(2)->run([
+        $go = $this->path('go');
+        $outputs = [];
+        foreach ($this->pool(2)->run([
             'ended' => Command::shell('sleep 20 & sleep 20')->withTimeout(0.2),
-            'other' => Command::shell('sleep 0.6 & wait $!; echo $?'),
-        ]);
+            'other' => Command::shell("(until test -e {$go}; do sleep 0.02; done) & wait \$!; echo \$?"),
+        ]) as $key => $result) {
+            $outputs[$key] = $result->stdout();
+            touch($go);
+        }
 
-        self::assertSame(['ended' => '', 'other' => "0\n"], array_map(static fn($result) => $result->stdout(), iterator_to_array($results)));
+        self::assertSame(['ended' => '', 'other' => "0\n"], $outputs);
     }
 
     public function testWhatACommandHasLeftRunningEndsWithThePool(): void

@@ -17,9 +17,14 @@ trait YieldsResults
 {
     public function testResultsComeAsCommandsEnd(): void
     {
-        $input = ['slow' => Command::of('sleep', '0.6'), 'fast' => Command::of('true'), 'medium' => Command::of('sleep', '0.2')];
+        $after = fn(string $other): Command => Command::shell("until test -e {$this->path($other)}; do sleep 0.02; done");
+        $order = [];
+        foreach ($this->pool(3)->run(['last' => $after('second'), 'first' => Command::of('true'), 'second' => $after('first')]) as $key => $_) {
+            $order[] = $key;
+            touch($this->path($key));
+        }
 
-        self::assertSame(['fast', 'medium', 'slow'], array_keys(iterator_to_array($this->pool(3)->run($input))));
+        self::assertSame(['first', 'second', 'last'], $order);
     }
 
     public function testInOrderResultsComeAsCommandsWereGiven(): void
@@ -40,7 +45,7 @@ trait YieldsResults
 
     public function testInOrderAFirstOneThatIsSlowHoldsUpNoOther(): void
     {
-        $commands = [Command::of('sleep', '0.6')];
+        $commands = [Command::of('sleep', '0.2')];
         for ($i = 1; $i < 10; ++$i) {
             $commands[] = Command::of('true');
         }
