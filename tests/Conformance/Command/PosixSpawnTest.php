@@ -9,6 +9,7 @@ use Spindle\Command\Command;
 final class PosixSpawnTest extends CommandPoolTestCase
 {
     use Contract\DependsOnTheLauncher;
+    use SharesAPool;
     use WithPosixSpawn;
 
     public function testACommandHasAProcessGroupOfItsOwn(): void

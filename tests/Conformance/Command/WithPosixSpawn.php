@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
+use PHPUnit\Framework\Attributes\Before;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\LauncherPhp;
 
@@ -14,7 +15,8 @@ use Spindle\Tests\LauncherPhp;
  */
 trait WithPosixSpawn
 {
-    protected function setUp(): void
+    #[Before(30)]
+    protected function needFfi(): void
     {
         if (!LauncherPhp::hasFfi()) {
             self::markTestSkipped("The launcher can't load FFI here");
