@@ -236,6 +236,51 @@ final class DescriptorExhaustionTest extends TestCase
         return $summary->succeeded;
     }
 
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testARunningPoolServesAProcessThatHasUsedUpItsDescriptors(StartMethod $start): void
+    {
+        $answer = Host::call(self::class . '::useWithoutDescriptors', [$start->value], ['prlimit', '--nofile=200']);
+        self::assertIsArray($answer);
+        $death = array_pop($answer);
+
+        self::assertSame([500_000, false, 0, false, 4, false, 0, true, "to a closure\n"], $answer);
+        self::assertIsString($death);
+        self::assertStringContainsString('signal 9', $death);
+    }
+
+    /** @return list<int|bool|string> length of output and whether it timed out, of each; output of the closure; death */
+    public static function useWithoutDescriptors(string $start): array
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool->run([Command::of('true')])->current();
+        $commands = [
+            Command::of('cat')->withInput(str_repeat('x', 500_000)), // more than the launcher's pipe holds
+            Command::of('echo', 'to a closure')->withStdout(static function (string $bytes) use (&$closure): void {
+                $closure .= $bytes;
+            }),
+            Command::shell('/bin/echo a b'),
+            Command::of('sleep', '20')->withTimeout(0.1),
+            Command::shell('kill -9 $PPID; exit'),
+        ];
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        $seen = [];
+        $death = $closure = '';
+        try {
+            foreach ($commands as $command) {
+                $result = $pool->execute($command);
+                array_push($seen, \strlen($result->stdout()), $result->timedOut);
+            }
+        } catch (LauncherException $exception) {
+            $death = $exception->getMessage();
+        }
+        array_map(fclose(...), $files);
+
+        return [...$seen, $closure, $death];
+    }
+
     /** @return list<string> */
     private static function withDescriptors(int $limit): array
     {
