@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
+use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
@@ -21,6 +23,9 @@ trait SharesAPool
 {
     private static ?CommandPool $shared = null;
 
+    /** How many watchers the loop has while the pool is idle. */
+    private static int $watchers = 0;
+
     /** Before LeavesNothing looks around. */
     #[Before(20)]
     protected function startSharedPool(): void
@@ -28,6 +33,16 @@ trait SharesAPool
         if (self::$shared === null) {
             self::$shared = $this->pool(1);
             self::$shared->execute(Command::of('true'));
+        }
+        self::$watchers = \count(EventLoop::getIdentifiers());
+    }
+
+    /** Input that a command left unread is still on its way to the launcher. The next command comes after it. */
+    #[After]
+    protected function emptySharedPool(): void
+    {
+        if (\count(EventLoop::getIdentifiers()) > self::$watchers) {
+            self::$shared?->execute(Command::of('true'));
         }
     }
 
