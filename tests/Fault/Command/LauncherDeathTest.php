@@ -33,8 +33,10 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
     {
-        self::killLauncherOnceItRuns(2, 'sleep 20');
-        $run = new Drained($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
+        $pool = $this->pool($start);
+        $aIsOver = static fn(): bool => $pool->statistics()['finished_total'] === 1;
+        self::killLauncherOnce(static fn(): bool => $aIsOver() && \count(self::running('sleep 20')) === 2);
+        $run = new Drained($pool->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
 
         self::assertSame(['a'], $run->keys);
         self::assertInstanceOf(LauncherException::class, $run->thrown);
@@ -210,10 +212,11 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchAnInputThatCannotBeRepeatedFailsItsCommand(StartMethod $start): void
     {
-        self::killLauncherOnceItRuns(1, 'sleep 20');
+        $read = $this->path('read');
+        self::killLauncherOnce(static fn(): bool => is_file($read));
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
-        $this->pool($start, redispatch: true)->execute(Command::of('sleep', '20')->withInput(['a']));
+        $this->pool($start, redispatch: true)->execute(Command::shell("cat; touch {$read}; sleep 20")->withInput(['a']));
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
