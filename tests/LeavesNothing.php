@@ -14,16 +14,29 @@ use function Amp\delay;
  * After each test there is no child, zombie, orphan, temporary file, shared memory, open descriptor or watcher that was
  * not there before.
  *
- * Processes are found by a variable in their environment that commands inherit from this process.
+ * Processes are found by a variable in their environment that commands inherit from this process. Shared memory belongs
+ * to another test if its creator still runs, has no such variable and does not descend from this process.
  */
 trait LeavesNothing
 {
     private const MARK = 'SPINDLE_TEST_OF';
 
+    /** How long something may take to go after the test, in seconds. */
+    private const SECONDS = 2.0;
+
+    /** The same for shared memory whose creator has ended: another test may have made it, and removes it in this time. */
+    private const SECONDS_FOR_MEMORY_OF_THE_DEAD = 10.0;
+
     private string $mark = '';
 
     /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
     private array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
+
+    /** @var list<int> the processes that ran before the test: none of them has its variable */
+    private array $older = [];
+
+    /** @var array<true> shared memory of other tests, by id */
+    private array $foreign = [];
 
     #[Before(10)]
     protected function lookAround(): void
@@ -31,6 +44,8 @@ trait LeavesNothing
         $this->mark = getmypid() . '.' . bin2hex(random_bytes(6));
         putenv(self::MARK . "={$this->mark}");
         gc_collect_cycles();
+        $this->foreign = [];
+        $this->older = Processes::all();
         $this->before = $this->surroundings();
     }
 
@@ -43,15 +58,48 @@ trait LeavesNothing
         }
         delay(0.005); // what is to be resumed at the loop's next turns is, such as what was cancelled
         gc_collect_cycles();
-        $left = fn(): array => array_filter([
-            ...array_map(array_diff(...), $this->surroundings(), $this->before),
-            Processes::withVariable(self::MARK, $this->mark),
-        ]);
-        $rest = $left();
-        for ($end = hrtime(true) + 2_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
+        $start = hrtime(true);
+        $left = $this->left();
+        while ($left !== [] && hrtime(true) < $start + 1e9 * self::secondsFor($left)) {
             usleep(10_000);
+            $left = $this->left();
         }
-        self::assertSame([], $rest, 'The test left something behind');
+        self::assertSame([], $left, 'The test left something behind');
+    }
+
+    /** @return array<string, array<string>> by kind */
+    private function left(): array
+    {
+        $left = ['processes' => Processes::withVariable(self::MARK, $this->mark, $this->older)];
+        foreach ($this->surroundings() as $kind => $things) {
+            $left[$kind] = array_diff($things, $this->before[$kind]);
+        }
+        foreach (array_diff_key($left['memory'], $this->foreign) as $segment => $_) {
+            if ($this->isForeign((int) $segment)) {
+                $this->foreign[$segment] = true;
+            }
+        }
+        $left['memory'] = array_diff_key($left['memory'], $this->foreign);
+
+        return array_filter($left);
+    }
+
+    private function isForeign(int $segment): bool
+    {
+        $creator = SharedMemory::creators()[$segment] ?? 0;
+
+        return Processes::isAlive($creator)
+            && !Processes::descendsFrom($creator, (int) getmypid())
+            && !Processes::hasVariable($creator, self::MARK, $this->mark);
+    }
+
+    /** @param array<string, array<string>> $left */
+    private static function secondsFor(array $left): float
+    {
+        $creators = array_intersect_key(SharedMemory::creators(), $left['memory'] ?? []);
+        $mayBeForeign = array_keys($left) === ['memory'] && array_filter($creators, Processes::isAlive(...)) === [];
+
+        return $mayBeForeign ? self::SECONDS_FOR_MEMORY_OF_THE_DEAD : self::SECONDS;
     }
 
     /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
@@ -68,7 +116,10 @@ trait LeavesNothing
         return [
             'descriptors' => $descriptors,
             'children' => Processes::childrenOf((int) getmypid()),
-            'files' => array_filter(Text::names(sys_get_temp_dir()), static fn(string $name): bool => preg_match('/^spindle-[0-9a-f]{24}$/D', $name) === 1),
+            'files' => array_filter(
+                Text::names(sys_get_temp_dir()),
+                static fn(string $name): bool => preg_match('/^spindle-[0-9a-f]{24}$/D', $name) === 1,
+            ),
             'watchers' => EventLoop::getIdentifiers(),
             'memory' => SharedMemory::segments(),
         ];

@@ -23,7 +23,7 @@ final class Processes
     public static function childrenOf(int $parent): array
     {
         $children = [];
-        foreach (self::all() as $pid) {
+        foreach (self::listedChildren($parent) ?? self::all() as $pid) {
             $stat = self::stat($pid);
             if ($stat !== null && $stat[1] === $parent) {
                 $children[$pid] = $stat[0] === 'Z' ? '(zombie)' : self::commandLine($pid);
@@ -33,18 +33,41 @@ final class Processes
         return $children;
     }
 
-    /** @return array<int, string> command lines by pid of those with the variable in their environment, zombies left out */
-    public static function withVariable(string $name, string $value): array
+    /** Whether it is that process or a child of it, or a child of such a child, and so on. */
+    public static function descendsFrom(int $pid, int $ancestor): bool
+    {
+        while ($pid > 1 && $pid !== $ancestor) {
+            $pid = self::stat($pid)[1] ?? 0;
+        }
+
+        return $pid === $ancestor;
+    }
+
+    /**
+     * Finds processes that have a variable in their environment; zombies have none.
+     *
+     * @param list<int> $except ids of processes that are not looked at
+     *
+     * @return array<int, string> command lines by pid
+     */
+    public static function withVariable(string $name, string $value, array $except = []): array
     {
         $found = [];
-        foreach (self::all() as $pid) {
-            $environment = @file_get_contents("/proc/{$pid}/environ");
-            if ($environment !== false && str_contains("\0{$environment}", "\0{$name}={$value}") && self::isAlive($pid)) {
+        foreach (array_diff(self::all(), $except) as $pid) {
+            if (self::hasVariable($pid, $name, $value) && self::isAlive($pid)) {
                 $found[$pid] = self::commandLine($pid);
             }
         }
 
         return $found;
+    }
+
+    /** Whether it was started with a variable whose value begins like this. */
+    public static function hasVariable(int $pid, string $name, string $value): bool
+    {
+        $environment = @file_get_contents("/proc/{$pid}/environ");
+
+        return $environment !== false && str_contains("\0{$environment}", "\0{$name}={$value}");
     }
 
     /** @return list<int> the children of a process, of this one unless told otherwise, that run a pool's launcher */
@@ -61,10 +84,35 @@ final class Processes
         return trim(str_replace("\0", ' ', (string) @file_get_contents("/proc/{$pid}/cmdline")));
     }
 
-    /** @return list<int> */
-    private static function all(): array
+    /** @return list<int> the ids of all processes */
+    public static function all(): array
     {
         return array_values(array_filter(array_map(intval(...), Text::names('/proc')), static fn(int $pid): bool => $pid > 0));
+    }
+
+    /**
+     * Reads the kernel's own list, which spares a look at every process.
+     *
+     * The list may lack a child when another one ends meanwhile: two equal answers in a row lack none.
+     *
+     * @return list<int>|null null where the kernel has no such list, or none of that process
+     */
+    private static function listedChildren(int $parent): ?array
+    {
+        $before = null;
+        do {
+            $last = $before;
+            $before = '';
+            foreach (Text::names("/proc/{$parent}/task") as $thread) {
+                $children = @file_get_contents("/proc/{$parent}/task/{$thread}/children");
+                if ($children === false) {
+                    return null;
+                }
+                $before .= $children;
+            }
+        } while ($before !== $last);
+
+        return Text::numbers($before);
     }
 
     /** @return array{string, int}|null state and parent */

@@ -10,13 +10,28 @@ final class SharedMemory
     /** @return array<int, string> the segments that this user has made, by id, but for those that go with the last process that uses them */
     public static function segments(): array
     {
+        return array_map(
+            static fn(array $fields): string => "shared memory {$fields[1]} of {$fields[3]} bytes, made by {$fields[4]}",
+            self::ofThisUser(),
+        );
+    }
+
+    /** @return array<int, int> the ids of the processes that made these segments, by the id of the segment */
+    public static function creators(): array
+    {
+        return array_map(static fn(array $fields): int => $fields[4], self::ofThisUser());
+    }
+
+    /** @return array<int, array<int, int>> the fields of each segment, by its id */
+    private static function ofThisUser(): array
+    {
         $segments = [];
         $user = \function_exists('posix_geteuid') ? posix_geteuid() : getmyuid();
         foreach (\array_slice(Text::lines('/proc/sysvipc/shm'), 1) as $line) {
             // key, id, mode, size, pid of the creator, pid of the last user, attached, uid, gid, uid of the creator
             $fields = Text::numbers($line);
             if (($fields[9] ?? null) === $user && $fields[0] !== 0) {
-                $segments[$fields[1]] = "shared memory {$fields[1]} of {$fields[3]} bytes, made by {$fields[4]}";
+                $segments[$fields[1]] = $fields;
             }
         }
 

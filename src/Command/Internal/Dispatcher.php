@@ -71,7 +71,9 @@ final class Dispatcher
         // What tells of exhausted descriptors can't be loaded when they are, and nor can the loop's own classes.
         array_map(class_exists(...), [
             SpoolException::class, LauncherException::class, CommandFailedException::class,
-            CaptureStream::class, Outcome::class, RunSummary::class, EventLoop\UncaughtThrowable::class,
+            CaptureStream::class, Outcome::class, RunSummary::class, Execution::class, Feeder::class, Sink::class,
+            Request::class, ShellLine::class, Ticket::class,
+            EventLoop\UncaughtThrowable::class, EventLoop\Internal\ClosureHelper::class,
         ]);
         EventLoop::cancel(EventLoop::defer(static fn() => null));
         EventLoop::cancel(EventLoop::delay(0, static fn() => null));

@@ -72,6 +72,9 @@ final class LauncherProcess
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
         $this->frames = new FrameReader($frame, self::LONGEST);
+        // A process without descriptors can load no class: what a full pipe or the launcher's death needs is loaded now.
+        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null));
+        array_map(class_exists(...), [MalformedFrameException::class, ProcessTree::class, Signals::class]);
         // The callback holds no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {

@@ -5,27 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command;
 
 use Spindle\Command\Command;
-use Spindle\Command\StartMethod;
-use Spindle\Tests\LauncherPhp;
 
-final class PosixSpawnTest extends CommandPoolContract
+final class PosixSpawnTest extends CommandPoolTestCase
 {
-    protected function setUp(): void
-    {
-        if (!LauncherPhp::hasFfi()) {
-            self::markTestSkipped("The launcher can't load FFI here");
-        }
-    }
+    use Contract\DependsOnTheLauncher;
+    use SharesAPool;
+    use WithPosixSpawn;
 
     public function testACommandHasAProcessGroupOfItsOwn(): void
     {
         $stat = explode(' ', $this->execute(Command::of('cat', '/proc/self/stat'))->stdout());
 
         self::assertSame($stat[0], $stat[4]);
-    }
-
-    protected function start(): StartMethod
-    {
-        return StartMethod::PosixSpawn;
     }
 }

@@ -76,7 +76,10 @@ final class RemoteCommandsTest extends CommandPoolContract
     ];
 
     /** What the agent's launcher does as one here does, or the pool itself: all of it only with SPINDLE_TEST_FULL=1, else what crosses the engine. */
-    private const AS_HERE = ['EndsCommands', 'EndsTrees', 'StartsCommands', 'KeepsOutput', 'ReportsEndings', 'TakesInput', 'Retries', 'YieldsResults'];
+    private const AS_HERE = [
+        'EndsCommands', 'EndsTrees', 'CancelsCommands', 'StartsCommands', 'KeepsOutput', 'KeepsLargeOutput',
+        'ReportsEndings', 'TakesInput', 'ReadsInput', 'Retries', 'YieldsResults',
+    ];
     private const ALWAYS = [
         'testATimeoutEndsTheCommand',
         'testLeavingTheLoopEndsWhatRunsSoonAfter',

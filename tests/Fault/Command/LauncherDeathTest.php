@@ -24,8 +24,6 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
-use function Amp\delay;
-
 final class LauncherDeathTest extends TestCase
 {
     use EndsInTime;
@@ -35,8 +33,10 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
     {
-        EventLoop::delay(0.3, self::killLauncher(...));
-        $run = new Drained($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
+        $pool = $this->pool($start);
+        $aIsOver = static fn(): bool => $pool->statistics()['finished_total'] === 1;
+        self::killLauncherOnce(static fn(): bool => $aIsOver() && \count(self::running('sleep 20')) === 2);
+        $run = new Drained($pool->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
 
         self::assertSame(['a'], $run->keys);
         self::assertInstanceOf(LauncherException::class, $run->thrown);
@@ -48,7 +48,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsAnExecution(StartMethod $start): void
     {
-        EventLoop::delay(0.2, self::killLauncher(...));
+        self::killLauncherOnceItRuns(1, 'sleep 20');
         $this->expectException(LauncherException::class);
         $this->pool($start)->execute(Command::of('sleep', '20'));
     }
@@ -57,8 +57,9 @@ final class LauncherDeathTest extends TestCase
     public function testInOrderTheResultsThatWereThereComeFirst(StartMethod $start): void
     {
         $input = ['a' => Command::of('true'), 'slow' => Command::of('sleep', '20'), 'b' => Command::of('true'), 'c' => Command::of('true')];
-        EventLoop::delay(0.5, self::killLauncher(...));
-        $run = new Drained($this->pool($start, 2)->runInOrder($input));
+        $pool = $this->pool($start, 2);
+        self::killLauncherOnce(static fn(): bool => $pool->statistics()['finished_total'] === 3);
+        $run = new Drained($pool->runInOrder($input));
 
         self::assertSame(['a', 'b', 'c'], $run->keys);
         self::assertInstanceOf(LauncherException::class, $run->thrown);
@@ -72,7 +73,7 @@ final class LauncherDeathTest extends TestCase
         for ($i = 0; $i < 16; ++$i) {
             $commands[] = Command::of('sleep', (string) (20 - $i));
         }
-        EventLoop::delay(0.3, self::killOneLauncher(...));
+        self::killLauncherOnceItRuns(8, 'sleep ', self::killOneLauncher(...));
         $run = new Drained($this->pool($start, 8)->runInOrder($commands));
         $keys = $run->keys;
         sort($keys);
@@ -103,7 +104,7 @@ final class LauncherDeathTest extends TestCase
         $pool = $this->pool($start, 4);
         $run = static fn(string $key): \Closure => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
         [$one, $other] = [Async::run($run('one')), Async::run($run('other'))];
-        delay(0.2);
+        Eventually::holds(static fn(): bool => \count(self::running('sleep 20')) === 2, 'both run');
         self::killLauncher();
         $unfinished = [];
         foreach ([$one, $other] as $future) {
@@ -138,7 +139,7 @@ final class LauncherDeathTest extends TestCase
     public function testAtAnyMomentEachCommandEitherHasItsResultOrIsNamed(StartMethod $start): void
     {
         mt_srand(Scale::seed());
-        for ($i = Scale::of(200); $i > 0; --$i) {
+        foreach (Scale::rounds(0.5) as $_) {
             // Of a pool with one launcher, and of one that has several, where there are the CPUs.
             $this->killAtARandomMoment($start, 4 * mt_rand(1, 3), mt_rand(0, 60) / 1000);
         }
@@ -174,7 +175,7 @@ final class LauncherDeathTest extends TestCase
     public function testWithRedispatchEveryCommandHasExactlyOneResult(StartMethod $start): void
     {
         mt_srand(Scale::seed());
-        for ($round = Scale::of(50); $round > 0; --$round) {
+        foreach (Scale::rounds(0.5) as $_) {
             $input = static function (): \Generator {
                 for ($i = 0; $i < 150; ++$i) {
                     yield $i => Command::of('echo', (string) $i);
@@ -198,9 +199,11 @@ final class LauncherDeathTest extends TestCase
     public function testWithRedispatchAnExecutionAndItsInputAreRepeated(StartMethod $start): void
     {
         $pool = $this->pool($start, redispatch: true);
-        EventLoop::delay(0.2, self::killLauncher(...));
+        $ran = $this->path('ran');
+        self::killLauncherOnce(static fn(): bool => is_file($ran));
         $input = str_repeat('x', 500_000);
-        $result = $pool->execute(Command::shell('cat; sleep 0.5')->withInput($input));
+        $line = "cat; if test -e {$ran}; then exit; fi; touch {$ran}; sleep 20";
+        $result = $pool->execute(Command::shell($line)->withInput($input));
 
         self::assertTrue($result->stdout() === $input);
         self::assertSame(1, $result->attempts);
@@ -209,10 +212,11 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchAnInputThatCannotBeRepeatedFailsItsCommand(StartMethod $start): void
     {
-        EventLoop::delay(0.2, self::killLauncher(...));
+        $read = $this->path('read');
+        self::killLauncherOnce(static fn(): bool => is_file($read));
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
-        $this->pool($start, redispatch: true)->execute(Command::of('sleep', '20')->withInput(['a']));
+        $this->pool($start, redispatch: true)->execute(Command::shell("cat; touch {$read}; sleep 20")->withInput(['a']));
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -220,9 +224,11 @@ final class LauncherDeathTest extends TestCase
     {
         foreach ([false, true] as $redispatch) {
             $received = '';
-            EventLoop::delay(0.3, self::killLauncher(...));
-            $result = $this->pool($start, redispatch: $redispatch)->execute(Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received): void {
-                delay(0.6);
+            $pool = $this->pool($start, redispatch: $redispatch);
+            $result = $pool->execute(Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received, $pool): void {
+                Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'the command is over');
+                self::killLauncher();
+                Eventually::holds(static fn(): bool => Processes::launchers() === [], 'the pool knows of it');
                 $received .= $bytes;
             }));
 
@@ -234,8 +240,8 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchACommandBetweenTwoAttemptsIsTriedAgain(StartMethod $start): void
     {
-        $pool = $this->pool($start, redispatch: true, retries: new RetryPolicy(1, delay: 0.4, jitter: 0.0));
-        EventLoop::delay(0.2, self::killLauncher(...));
+        $pool = $this->pool($start, redispatch: true, retries: new RetryPolicy(1, delay: 0.2, jitter: 0.0));
+        self::killLauncherOnce(static fn(): bool => $pool->statistics()['retried_total'] === 1);
         $result = $pool->execute(Command::of('false'));
 
         self::assertSame([1, 2], [$result->exitCode, $result->attempts]);
@@ -253,7 +259,7 @@ final class LauncherDeathTest extends TestCase
     {
         $php = LauncherPhp::wrapper($this->path(), '');
         $pool = new CommandPool(2, 0, new CommandPoolOptions(redispatch: true, php: $php));
-        EventLoop::delay(0.3, static function () use ($php): void {
+        self::killLauncherOnceItRuns(2, 'sleep 20', static function () use ($php): void {
             unlink($php);
             self::killLauncher();
         });
@@ -265,7 +271,7 @@ final class LauncherDeathTest extends TestCase
     public function testThePoolStartsAnotherOneForItsNextUse(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        EventLoop::delay(0.2, self::killLauncher(...));
+        self::killLauncherOnceItRuns(1, 'sleep 20');
         try {
             $pool->execute(Command::of('sleep', '20'));
             self::fail('Nothing is thrown');
@@ -319,6 +325,38 @@ final class LauncherDeathTest extends TestCase
     private function pool(StartMethod $start, int $concurrency = 4, bool $redispatch = false, int|RetryPolicy $retries = 0): CommandPool
     {
         return new CommandPool($concurrency, $retries, new CommandPoolOptions(redispatch: $redispatch, start: $start));
+    }
+
+    /**
+     * @param string               $program what the command lines begin with
+     * @param callable(): mixed|null $kill    null to kill all launchers
+     */
+    private static function killLauncherOnceItRuns(int $count, string $program, ?callable $kill = null): void
+    {
+        self::killLauncherOnce(static fn(): bool => \count(self::running($program)) === $count, $kill);
+    }
+
+    /**
+     * @param callable(): bool     $condition
+     * @param callable(): mixed|null $kill
+     */
+    private static function killLauncherOnce(callable $condition, ?callable $kill = null): void
+    {
+        EventLoop::queue(static function () use ($condition, $kill): void {
+            Eventually::holds($condition, 'the launcher is to be killed');
+            ($kill ?? self::killLauncher(...))();
+        });
+    }
+
+    /** @return array<int, string> the commands of all launchers whose lines begin so */
+    private static function running(string $program): array
+    {
+        $commands = [];
+        foreach (Processes::launchers() as $launcher) {
+            $commands += Processes::childrenOf($launcher);
+        }
+
+        return array_filter($commands, static fn(string $line): bool => str_starts_with($line, $program));
     }
 
     private static function killLauncher(): void

@@ -32,7 +32,7 @@ final class ParentDeathTest extends TestCase
 
     protected function deadline(): int
     {
-        return 30 + Scale::of(200) * 3;
+        return 60;
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -40,7 +40,7 @@ final class ParentDeathTest extends TestCase
     {
         mt_srand(Scale::seed());
         mkdir($this->path('temporary'));
-        for ($i = Scale::of(200); $i > 0; --$i) {
+        foreach (Scale::rounds(atLeast: 5) as $_) {
             $this->killAtARandomMoment($start, mt_rand(0, 250_000), 'work');
         }
     }
@@ -50,7 +50,7 @@ final class ParentDeathTest extends TestCase
     {
         mt_srand(Scale::seed());
         mkdir($this->path('temporary'));
-        for ($i = Scale::of(50); $i > 0; --$i) {
+        foreach (Scale::rounds(atLeast: 3) as $_) {
             $this->killAtARandomMoment($start, mt_rand(200_000, 300_000), 'startChains', 4);
         }
     }

@@ -18,7 +18,7 @@ final class SupervisorFuzzTest extends TestCase
     public function testAnySplitOfTheBytesHasTheSameEffect(): void
     {
         mt_srand(Scale::seed());
-        for ($i = Scale::of(200); $i > 0; --$i) {
+        foreach (Scale::rounds() as $_) {
             $frames = self::frames();
             $whole = self::transcript([$frames]);
             foreach ([1, 3, 40, 1000, 70_000] as $longest) {

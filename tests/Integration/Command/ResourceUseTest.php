@@ -28,17 +28,20 @@ final class ResourceUseTest extends TestCase
 
     protected function deadline(): int
     {
-        return 30 + intdiv(Scale::of(30_000), 100);
+        return Scale::isFull() ? 330 : 60;
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testMemoryIsTheSameAfterManyCommandsAsAfterAFew(StartMethod $start): void
     {
-        $growth = Host::call(self::class . '::runMany', [$start->value, Scale::of(30_000)]);
+        // The pool is the same with each launcher: with one of them it is enough to see what the launcher itself needs.
+        $isUsual = $start === StartMethod::PosixSpawn || !LauncherPhp::hasFfi();
+        $share = $isUsual || Scale::isFull() ? 1.0 : 0.5;
+        $growth = Host::call(self::class . '::runMany', [$start->value, (int) ($share * Scale::of(30_000))]);
         self::assertIsArray($growth);
 
         self::assertLessThan(200_000, $growth[0], 'bytes, of this process');
-        self::assertLessThan(1000, $growth[1], 'kilobytes, of the launcher');
+        self::assertLessThan($share * 1000, $growth[1], 'kilobytes, of the launcher');
     }
 
     /** @return array{int, int} */
@@ -67,7 +70,7 @@ final class ResourceUseTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testOutputOfAnyLengthPassesThroughLittleMemory(StartMethod $start): void
     {
-        $megabytes = Scale::of(3000);
+        $megabytes = Scale::isFull() ? 3000 : 100;
         $answer = Host::call(self::class . '::streamMuch', [$start->value, $megabytes]);
         self::assertIsArray($answer);
         [$sum, $expected, $own, $launcher] = $answer;
@@ -87,7 +90,7 @@ final class ResourceUseTest extends TestCase
         $launcher = self::residentMemory($pid);
         memory_reset_peak_usage();
         $most = 0;
-        $hash = hash_init('sha256');
+        $hash = hash_init('xxh128');
         $line = 'i=0; while test $i -lt ' . $megabytes . '; do cat; i=$((i+1)); done';
         $block = tempnam(sys_get_temp_dir(), 'test');
         \assert($block !== false);
@@ -96,7 +99,7 @@ final class ResourceUseTest extends TestCase
             hash_update($hash, $bytes);
             $most = max($most, self::residentMemory($pid));
         }));
-        $expected = hash_init('sha256');
+        $expected = hash_init('xxh128');
         for ($i = 0; $i < $megabytes; ++$i) {
             hash_update_file($expected, $block);
         }

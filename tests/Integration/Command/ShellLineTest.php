@@ -65,11 +65,12 @@ final class ShellLineTest extends TestCase
     {
         $this->furnish();
         $lines = ['/bin/echo a', 'cat data', 'found', 'no-such', 'own-script', './own-script', 'printenv PWD', 'printenv PATH', 'ls'];
+        $pool = $this->pool($start);
         foreach ([['PATH' => null], ['PATH' => ''], ['PATH' => ':/bin'], ['PATH' => '/no/such'], ['PWD' => '/'], ['PWD' => null], ['IFS' => 'a'], ['ENV' => './sourced'], ['LC_ALL' => 'C.UTF-8']] as $environment) {
-            ShellComparison::assertSame($this->pool($start), $lines, $this->path(), $environment);
+            ShellComparison::assertSame($pool, $lines, $this->path(), $environment);
         }
         symlink($this->path(), $this->path('here'));
-        ShellComparison::assertSame($this->pool($start), $lines, $this->path('here'));
+        ShellComparison::assertSame($pool, $lines, $this->path('here'));
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 
@@ -16,7 +16,7 @@ use function Amp\delay;
 /**
  * Time limits.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait EndsCommands
 {

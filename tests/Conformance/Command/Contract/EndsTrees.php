@@ -10,15 +10,14 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
-use Spindle\Tests\Eventually;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 
 /**
  * A command is ended with all its descendants.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait EndsTrees
 {
@@ -57,12 +56,17 @@ trait EndsTrees
 
     public function testOnlyTheTreeOfTheCommandThatIsOverItsTimeIsEnded(): void
     {
-        $results = $this->pool(2)->run([
+        $go = $this->path('go');
+        $outputs = [];
+        foreach ($this->pool(2)->run([
             'ended' => Command::shell('sleep 20 & sleep 20')->withTimeout(0.2),
-            'other' => Command::shell('sleep 0.6 & wait $!; echo $?'),
-        ]);
+            'other' => Command::shell("(until test -e {$go}; do sleep 0.02; done) & wait \$!; echo \$?"),
+        ]) as $key => $result) {
+            $outputs[$key] = $result->stdout();
+            touch($go);
+        }
 
-        self::assertSame(['ended' => '', 'other' => "0\n"], array_map(static fn($result) => $result->stdout(), iterator_to_array($results)));
+        self::assertSame(['ended' => '', 'other' => "0\n"], $outputs);
     }
 
     public function testWhatACommandHasLeftRunningEndsWithThePool(): void
@@ -74,59 +78,6 @@ trait EndsTrees
         $pool->close();
 
         self::assertFalse(Processes::isAlive($first) || Processes::isAlive($second));
-    }
-
-    public function testACommandThatIsItselfAPoolEndsWithAllItsCommands(): void
-    {
-        $host = $this->file('host.php', '<?php require $argv[1]; use Spindle\Command\{Command, CommandPool};
-            foreach ((new CommandPool(3))->run(array_fill(0, 3, Command::shell("echo \$\$ >> $argv[2]; sleep 100"))) as $_) {}');
-        $this->pool(1, grace: 0.5)->execute(
-            Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'))->withTimeout(1.0),
-        );
-        $pids = Text::numbersIn($this->path('pids'));
-
-        self::assertCount(3, $pids);
-        self::assertSame([], array_filter($pids, Processes::isAlive(...)));
-    }
-
-    public function testLeavingTheLoopEndsWhatRunsSoonAfter(): void
-    {
-        $pool = $this->pool(4);
-        $pids = $this->path('pids');
-        foreach ($pool->run(array_fill(0, 8, Command::shell("sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait"))) as $_) {
-            break;
-        }
-        $running = static fn(): array => array_filter(Text::numbersIn($pids), Processes::isAlive(...));
-        // The descendant of the command that has ended lives as long as the pool.
-        Eventually::holds(static fn(): bool => \count($running()) <= 1, 'what ran has ended', 3.0);
-        self::assertLessThanOrEqual(10, 2 * \count(Text::lines($pids)), 'nothing more was started');
-    }
-
-    public function testCancellingARunEndsWhatRunsAndYieldsItAsCancelled(): void
-    {
-        $cancellation = new DeferredCancellation();
-        $pids = [];
-        $started = 0;
-        $command = Command::shell('echo $$; sleep 100')->withStdout(static function (string $pid) use (&$pids, &$started, $cancellation): void {
-            $pids[] = (int) $pid;
-            if (++$started === 3) {
-                $cancellation->cancel();
-            }
-        });
-        $attempts = [];
-        $thrown = null;
-        try {
-            foreach ($this->pool(3)->run(array_fill(0, 5, $command), $cancellation->getCancellation()) as $key => $result) {
-                self::assertTrue($result->cancelled);
-                $attempts[$key] = $result->attempts;
-            }
-        } catch (CancelledException $thrown) {
-            self::assertSame([], array_filter($pids, Processes::isAlive(...)));
-        }
-        ksort($attempts);
-
-        self::assertSame([1, 1, 1, 0, 0], $attempts);
-        self::assertInstanceOf(CancelledException::class, $thrown);
     }
 
     public function testCancellingOneExecutionEndsItAlone(): void

@@ -7,24 +7,28 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Amp\DeferredCancellation;
 use Spindle\Command\Command;
 use Spindle\Command\HaltPolicy;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 use function Amp\delay;
 
 /**
  * Runs that end before their input does.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait Halts
 {
     public function testSoonLetsWhatRunsFinishAndStartsNothingMore(): void
     {
         $run = $this->pool(2, halt: HaltPolicy::soonAfterFailures(1))->run($this->endless([
-            0 => Command::shell('sleep 0.5; echo finished'),
+            0 => Command::shell("until test -e {$this->path('failed')}; do sleep 0.02; done; sleep 0.1; echo finished"),
             1 => Command::of('false'),
         ]));
-        $results = iterator_to_array($run);
+        $results = [];
+        foreach ($run as $key => $result) {
+            $results[$key] = $result;
+            touch($this->path('failed'));
+        }
 
         self::assertSame([1, 0], array_keys($results));
         self::assertSame("finished\n", $results[0]->stdout());

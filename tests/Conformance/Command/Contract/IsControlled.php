@@ -14,17 +14,15 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
-use function Amp\delay;
-
 /**
  * Resizing, killing, closing, cancelling; and the pool afterwards.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait IsControlled
 {
@@ -102,8 +100,10 @@ trait IsControlled
     public function testKillEndsWhatRunsAndWaits(): void
     {
         $pool = $this->pool(2);
-        $run = Async::run(static fn(): array => iterator_to_array($pool->run(array_fill(0, 4, Command::of('sleep', '20')))));
-        delay(0.2);
+        $log = $this->path('log');
+        $command = Command::shell("echo x >> {$log}; exec sleep 20");
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(array_fill(0, 4, $command))));
+        Eventually::holds(static fn(): bool => \count(Text::lines($log)) === 2, 'two run');
         $pool->kill();
         $results = $run->await();
         ksort($results);
@@ -116,8 +116,10 @@ trait IsControlled
     public function testCloseFailsWhatIsUnderWayNamingItsKeys(): void
     {
         $pool = $this->pool(2);
-        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => Command::of('sleep', '20'), 'b' => Command::of('sleep', '20')])));
-        delay(0.2);
+        $log = $this->path('log');
+        $command = Command::shell("echo x >> {$log}; exec sleep 20");
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command, 'b' => $command])));
+        Eventually::holds(static fn(): bool => \count(Text::lines($log)) === 2, 'both run');
         $pool->close();
         try {
             $run->await();

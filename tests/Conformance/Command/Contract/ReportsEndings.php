@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
  * How a command ended, and what can't be started.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait ReportsEndings
 {

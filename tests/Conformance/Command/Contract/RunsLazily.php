@@ -7,8 +7,9 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\Group;
 use Spindle\Command\Command;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
@@ -18,7 +19,7 @@ use function Amp\delay;
 /**
  * How the input is pulled.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait RunsLazily
 {
@@ -56,6 +57,7 @@ trait RunsLazily
         }
     }
 
+    #[Group('quiet')]
     public function testAnInputThatBlocksDoesNotDelayWhatIsReady(): void
     {
         $start = hrtime(true);
@@ -73,6 +75,7 @@ trait RunsLazily
         self::assertLessThan(0.4, $first, 'the whole input takes 0.6 s');
     }
 
+    #[Group('quiet')]
     public function testAnInputThatSuspendsDoesNotDelayWhatIsReady(): void
     {
         $start = hrtime(true);

@@ -8,14 +8,14 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 use function Amp\Future\await;
 
 /**
  * Fibers, pools and runs beside one another.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait RunsTogether
 {

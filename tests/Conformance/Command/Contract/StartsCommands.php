@@ -4,16 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command\Contract;
 
-use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Internal\Launcher\Protocol;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Streams;
 
 /**
  * What a command starts with: environment, working directory, name, descriptors, signals.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait StartsCommands
 {
@@ -177,22 +176,5 @@ trait StartsCommands
 
         self::assertSame("y\n", $result->stdout());
         self::assertSame('', str_replace("141\n", '', $result->stderr()));
-    }
-
-    /** @return iterable<string, array{string}> */
-    public static function keys(): iterable
-    {
-        yield 'binary' => ["\0\xFF\xC3\x28"];
-        yield 'empty' => [''];
-        yield 'long' => [str_repeat('k', 100_000)];
-    }
-
-    #[DataProvider('keys')]
-    public function testAnyStringIsAKey(string $key): void
-    {
-        foreach ($this->pool(1)->run([$key => Command::of('true')]) as $found => $result) {
-            self::assertSame($key, $found);
-            self::assertSame($key, $result->key);
-        }
     }
 }

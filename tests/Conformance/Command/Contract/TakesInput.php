@@ -6,18 +6,13 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
-use Spindle\Command\CommandResult;
 use Spindle\Internal\Launcher\Protocol;
-use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
-use Spindle\Tests\Streams;
-
-use function Amp\delay;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
  * Standard input from a string, a stream or an iterable.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait TakesInput
 {
@@ -51,78 +46,6 @@ trait TakesInput
         self::assertTrue($result->stderr() === $input, 'standard error differs');
     }
 
-    public function testAFileIsReadFromWhereItStands(): void
-    {
-        $file = Streams::open($this->file('input', str_repeat('0123456789', 100_000)), 'r');
-        fread($file, 5);
-
-        self::assertSame(999_995, \strlen($this->execute(Command::of('cat')->withInput($file))->stdout()));
-        self::assertIsResource($file, 'the stream is left open');
-    }
-
-    public function testAStreamWithoutADescriptorIsRead(): void
-    {
-        $memory = Streams::open('php://memory', 'w+');
-        fwrite($memory, str_repeat('m', 300_000));
-        rewind($memory);
-
-        self::assertSame(300_000, \strlen($this->execute(Command::of('cat')->withInput($memory))->stdout()));
-    }
-
-    public function testASocketIsReadAsItFillsAndBlocksNobody(): void
-    {
-        [$near, $far] = Streams::pair();
-        $pool = $this->pool(2);
-        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::of('cat')->withInput($near)));
-        fwrite($far, 'one ');
-        self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
-        delay(0.02);
-        fwrite($far, 'two');
-        fclose($far);
-
-        self::assertSame('one two', $running->await()->stdout());
-    }
-
-    public function testANamedPipeIsReadAsItFillsAndBlocksNobody(): void
-    {
-        posix_mkfifo($this->path('fifo'), 0o600);
-        $fifo = Streams::open($this->path('fifo'), 'r+');
-        $pool = $this->pool(2);
-        fwrite($fifo, "a line\n");
-        $line = '';
-        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)));
-        self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
-        fwrite($fifo, "another\nand more\n");
-
-        self::assertSame("a line\nanother\n", $running->await()->stdout());
-    }
-
-    public function testAnIterableIsReadToItsEnd(): void
-    {
-        $input = static function (): \Generator {
-            yield '';
-            for ($i = 0; $i < 100_000; ++$i) {
-                yield "{$i}\n";
-            }
-            yield str_repeat('x', 400_000);
-        };
-
-        self::assertTrue($this->execute(Command::of('cat')->withInput($input()))->stdout() === implode("\n", range(0, 99_999)) . "\n" . str_repeat('x', 400_000));
-        self::assertSame('ab', $this->execute(Command::of('cat')->withInput(['a', 'b']))->stdout());
-    }
-
-    public function testAnIterableMaySuspend(): void
-    {
-        $input = static function (): \Generator {
-            for ($i = 0; $i < 5; ++$i) {
-                delay(0.01);
-                yield "{$i}";
-            }
-        };
-
-        self::assertSame('01234', $this->execute(Command::of('cat')->withInput($input()))->stdout());
-    }
-
     public function testAnIterableIsPulledOnlyAsTheCommandReads(): void
     {
         $pulled = 0;
@@ -150,38 +73,5 @@ trait TakesInput
         $result = $this->execute(Command::shell('head -c 3; exec <&-; sleep 0.2; echo end')->withInput(str_repeat('x', 8 << 20)));
 
         self::assertSame("xxxend\n", $result->stdout());
-    }
-
-    public function testAnInputThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller(): void
-    {
-        $input = static function (): \Generator {
-            yield 'some';
-
-            throw new \DomainException('no more');
-        };
-        $start = hrtime(true);
-        try {
-            $this->execute(Command::shell('cat; sleep 20')->withInput($input()));
-            self::fail('The exception is lost');
-        } catch (\DomainException) {
-            self::assertLessThan(10.0, (hrtime(true) - $start) / 1e9);
-        }
-    }
-
-    public function testAnInputOfOtherThingsThanStringsIsRefused(): void
-    {
-        $this->expectException(\ValueError::class);
-        $this->expectExceptionMessageMatches('/must yield strings, not int/');
-        // @phpstan-ignore argument.type (which is the point)
-        $this->execute(Command::of('cat')->withInput(['a', 1]));
-    }
-
-    public function testAnInputThatWasClosedIsRefused(): void
-    {
-        $file = Streams::open('/dev/null', 'r');
-        $command = Command::of('cat')->withInput($file);
-        fclose($file);
-        $this->expectException(\ValueError::class);
-        $this->execute($command);
     }
 }

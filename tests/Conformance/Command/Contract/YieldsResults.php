@@ -4,21 +4,27 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command\Contract;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
-use Spindle\Tests\Conformance\Command\CommandPoolContract;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
  * Keys and order.
  *
- * @phpstan-require-extends CommandPoolContract
+ * @phpstan-require-extends CommandPoolTestCase
  */
 trait YieldsResults
 {
     public function testResultsComeAsCommandsEnd(): void
     {
-        $input = ['slow' => Command::of('sleep', '0.6'), 'fast' => Command::of('true'), 'medium' => Command::of('sleep', '0.2')];
+        $after = fn(string $other): Command => Command::shell("until test -e {$this->path($other)}; do sleep 0.02; done");
+        $order = [];
+        foreach ($this->pool(3)->run(['last' => $after('second'), 'first' => Command::of('true'), 'second' => $after('first')]) as $key => $_) {
+            $order[] = $key;
+            touch($this->path($key));
+        }
 
-        self::assertSame(['fast', 'medium', 'slow'], array_keys(iterator_to_array($this->pool(3)->run($input))));
+        self::assertSame(['first', 'second', 'last'], $order);
     }
 
     public function testInOrderResultsComeAsCommandsWereGiven(): void
@@ -39,7 +45,7 @@ trait YieldsResults
 
     public function testInOrderAFirstOneThatIsSlowHoldsUpNoOther(): void
     {
-        $commands = [Command::of('sleep', '0.6')];
+        $commands = [Command::of('sleep', '0.2')];
         for ($i = 1; $i < 10; ++$i) {
             $commands[] = Command::of('true');
         }
@@ -102,5 +108,22 @@ trait YieldsResults
         $command = Command::of('echo', 'again')->withInput('x');
 
         self::assertSame(['again', 'again', 'again'], self::outputs($this->pool(2)->run([$command, $command, $command])));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function keys(): iterable
+    {
+        yield 'binary' => ["\0\xFF\xC3\x28"];
+        yield 'empty' => [''];
+        yield 'long' => [str_repeat('k', 100_000)];
+    }
+
+    #[DataProvider('keys')]
+    public function testAnyStringIsAKey(string $key): void
+    {
+        foreach ($this->pool(1)->run([$key => Command::of('true')]) as $found => $result) {
+            self::assertSame($key, $found);
+            self::assertSame($key, $result->key);
+        }
     }
 }

@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Log\LoggerInterface;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\HaltPolicy;
+use Spindle\Command\RetryPolicy;
+use Spindle\Command\StartMethod;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+
+/** What the tests of all contracts of pools need. */
+abstract class CommandPoolTestCase extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    abstract protected function start(): StartMethod;
+
+    /** The PHP for the launcher, null for the usual one. */
+    protected function launcherPhp(): ?string
+    {
+        return null;
+    }
+
+    /** Whether the launcher has what it takes to reset an ignored SIGPIPE, and to be told of each exit. */
+    protected function launcherHandlesSignals(): bool
+    {
+        return true;
+    }
+
+    protected function pool(
+        int $concurrency = 4,
+        int|RetryPolicy $retries = 0,
+        ?HaltPolicy $halt = null,
+        float $grace = 2.0,
+        int $lookahead = 256,
+        bool $redispatch = false,
+        ?string $temporaryDirectory = null,
+        ?LoggerInterface $logger = null,
+    ): CommandPool {
+        return new CommandPool($concurrency, $retries, new CommandPoolOptions(
+            halt: $halt,
+            grace: $grace,
+            lookahead: $lookahead,
+            redispatch: $redispatch,
+            start: $this->start(),
+            php: $this->launcherPhp(),
+            temporaryDirectory: $temporaryDirectory,
+            logger: $logger,
+        ));
+    }
+
+    protected function execute(Command $command): CommandResult
+    {
+        return $this->pool(1)->execute($command);
+    }
+
+    /** PHP code as a command; its arguments are $argv[1] and on. */
+    protected function php(string $code, string ...$arguments): Command
+    {
+        return Command::of(\PHP_BINARY, '-n', '-d', 'memory_limit=-1', '-r', $code, '--', ...$arguments);
+    }
+
+    /**
+     * @param iterable<mixed, CommandResult> $results
+     *
+     * @return list<string>
+     */
+    protected static function outputs(iterable $results): array
+    {
+        $outputs = [];
+        foreach ($results as $result) {
+            $outputs[] = trim($result->stdout());
+        }
+
+        return $outputs;
+    }
+}

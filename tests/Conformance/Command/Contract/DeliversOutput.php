@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Streams;
+
+use function Amp\delay;
+
+/**
+ * What callbacks and open streams do to the command whose output they get, and to others.
+ *
+ * @phpstan-require-extends CommandPoolTestCase
+ */
+trait DeliversOutput
+{
+    public function testAClosureHasHadEverythingWhenTheResultComes(): void
+    {
+        $received = '';
+        $results = $this->pool(2)->run(array_fill(0, 20, Command::shell('echo out; echo error >&2')
+            ->withStdout(static function (string $bytes) use (&$received): void {
+                delay(0.01);
+                $received .= $bytes;
+            })));
+        $count = 0;
+        foreach ($results as $result) {
+            self::assertSame("error\n", $result->stderr());
+            self::assertGreaterThanOrEqual(4 * ++$count, \strlen($received));
+        }
+
+        self::assertSame(str_repeat("out\n", 20), $received);
+    }
+
+    public function testAClosureThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller(): void
+    {
+        $pool = $this->pool(1);
+        $pid = 0;
+        $thrown = null;
+        try {
+            $pool->execute(Command::shell('echo $$; sleep 20')->withStdout(static function (string $bytes) use (&$pid): void {
+                $pid = (int) $bytes;
+
+                throw new \DomainException('not this one');
+            }));
+        } catch (\Throwable $thrown) {
+            self::assertSame('not this one', $thrown->getMessage());
+        }
+
+        self::assertInstanceOf(\DomainException::class, $thrown);
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertSame("next\n", $pool->execute(Command::of('echo', 'next'))->stdout());
+    }
+
+    public function testAClosureThatThrowsEndsItsRun(): void
+    {
+        $keys = [];
+        $this->expectException(\DomainException::class);
+        try {
+            foreach ($this->pool(2)->run([
+                'fine' => Command::of('true'),
+                'bad' => Command::shell('sleep 0.2; echo x')->withStdout(static fn() => throw new \DomainException()),
+                'long' => Command::of('sleep', '20'),
+            ]) as $key => $result) {
+                $keys[$key] = $result->succeeded();
+            }
+        } finally {
+            self::assertTrue($keys['fine'] ?? false);
+            self::assertFalse($keys['long'] ?? false);
+        }
+    }
+
+    public function testAClosureMayRunCommandsOnTheSamePool(): void
+    {
+        $pool = $this->pool(2);
+        $inner = '';
+        $pool->execute(Command::of('echo', 'outer')->withStdout(static function (string $bytes) use ($pool, &$inner): void {
+            $inner .= $pool->execute(Command::of('echo', "inner {$bytes}"))->stdout();
+        }));
+
+        self::assertSame("inner outer\n\n", $inner);
+    }
+
+    public function testAnOpenFileGetsTheOutput(): void
+    {
+        $file = Streams::open($this->path('output'), 'w+');
+        fwrite($file, 'before ');
+        $result = $this->execute(Command::of('echo', 'output')->withStdout($file));
+
+        self::assertSame('', $result->stdout());
+        self::assertSame("before output\n", file_get_contents($this->path('output')));
+        self::assertIsResource($file, 'the stream is left open');
+    }
+
+    public function testOutputToASocketThatIsReadHereDoesNotBlock(): void
+    {
+        [$near, $far] = Streams::pair();
+        $running = Async::run(fn(): CommandResult => $this->execute($this->php('echo str_repeat("x", 3_000_000);')->withStdout($near)));
+        $length = 0;
+        stream_set_blocking($far, false);
+        Eventually::holds(static function () use ($far, &$length): bool {
+            while (($bytes = (string) fread($far, 1 << 20)) !== '') {
+                $length += \strlen($bytes);
+            }
+
+            return $length === 3_000_000;
+        }, 'all of it arrives', 15);
+
+        self::assertTrue($running->await()->succeeded());
+    }
+
+    public function testAStreamThatCannotBeWrittenFailsItsCommandAlone(): void
+    {
+        $full = Streams::open('/dev/full', 'w');
+        $results = iterator_to_array($this->pool(2)->run([
+            'full' => Command::shell('echo lost; sleep 20')->withStdout($full),
+            'other' => Command::of('echo', 'kept'),
+        ]));
+
+        self::assertFalse($results['full']->succeeded());
+        self::assertStringContainsString('No space left', $results['full']->describe());
+        self::assertSame("kept\n", $results['other']->stdout());
+    }
+
+    public function testAStreamThatIsClosedMeanwhileFailsItsCommandAlone(): void
+    {
+        $file = Streams::open($this->path('output'), 'w');
+        $pool = $this->pool(2);
+        $command = Command::shell('echo lost; sleep 20')->withStdout($file);
+        fclose($file);
+        $result = $pool->execute($command);
+
+        self::assertFalse($result->succeeded());
+        self::assertStringContainsString('closed', $result->describe());
+        self::assertLessThan(10, $result->duration);
+    }
+}

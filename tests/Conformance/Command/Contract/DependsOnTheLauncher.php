@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+
+/**
+ * What each way to start processes could break: starting and ending commands, their signals, input, output and limits.
+ *
+ * @phpstan-require-extends CommandPoolTestCase
+ */
+trait DependsOnTheLauncher
+{
+    use KeepsOutput;
+    use StreamsOutput;
+    use TakesInput;
+    use EndsCommands;
+    use EndsTrees;
+    use ReportsEndings;
+    use StartsCommands;
+}

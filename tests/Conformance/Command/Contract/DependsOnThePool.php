@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command\Contract;
+
+use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+
+/**
+ * What the pool itself does, whichever launcher starts its commands.
+ *
+ * @phpstan-require-extends CommandPoolTestCase
+ */
+trait DependsOnThePool
+{
+    use KeepsLargeOutput;
+    use DeliversOutput;
+    use ReadsInput;
+    use CancelsCommands;
+    use RunsLazily;
+    use YieldsResults;
+    use RunsTogether;
+    use IsControlled;
+    use Retries;
+    use Halts;
+}

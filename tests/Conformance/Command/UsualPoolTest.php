@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Command;
+
+use Spindle\Command\StartMethod;
+
+/** A pool with the launcher that an application gets. */
+final class UsualPoolTest extends CommandPoolTestCase
+{
+    use Contract\DependsOnThePool;
+
+    protected function start(): StartMethod
+    {
+        return StartMethod::Auto;
+    }
+}
