@@ -7,7 +7,6 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
-use Spindle\Tests\Processes;
 use Spindle\Worker\Executor;
 use Spindle\Worker\WorkerPool;
 
@@ -24,8 +23,12 @@ trait SharesPool
 {
     private static ?WorkerPool $shared = null;
 
-    /** @var array<string, array<string>> surroundings before the shared pool was started */
-    private static array $beforePool = [];
+    /**
+     * The surroundings before the shared pool was started.
+     *
+     * @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     */
+    private static array $beforePool = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
     #[AfterClass]
     public static function killSharedPool(): void
@@ -74,7 +77,7 @@ trait SharesPool
     protected function findNothingLeft(): void
     {
         if ($this->status()->isSuccess() && !$this->isPoolAsBefore()) {
-            fprintf(STDERR, "POOL CHANGED %s\n", $this->name()); self::killSharedPool();
+            self::killSharedPool();
             $this->before = self::$beforePool;
         }
         parent::findNothingLeft();

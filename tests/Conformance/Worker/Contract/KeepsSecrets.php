@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
-use Spindle\Tests\Conformance\Worker\Task\Dump;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
+use Spindle\Tests\Conformance\Worker\Task\Dump;
 use Spindle\Worker\Internal\Reception;
 use Spindle\Worker\Internal\Settings;
 

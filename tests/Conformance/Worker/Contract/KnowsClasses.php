@@ -6,10 +6,10 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
-use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 

@@ -6,9 +6,9 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\WorkerPool;
