@@ -17,6 +17,8 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\Executor;
 
+use function Amp\Future\await;
+
 /** What tests of executors need. */
 abstract class ExecutorTestCase extends TestCase
 {
@@ -104,6 +106,19 @@ abstract class ExecutorTestCase extends TestCase
     protected function gate(string $name = 'gate'): Gate
     {
         return new Gate($this->path($name));
+    }
+
+    /** An executor has room for two tasks: when two others are in it, those that had started before them are over. */
+    protected function awaitWhatRuns(Executor $executor, string $name): void
+    {
+        $gate = $this->gate($name);
+        $others = [
+            $executor->submit(static fn(): string => $gate->pass('a')),
+            $executor->submit(static fn(): string => $gate->pass('b')),
+        ];
+        $gate->awaitTasks(2);
+        $gate->open();
+        await($others);
     }
 
     /**

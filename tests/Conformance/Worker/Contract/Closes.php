@@ -52,7 +52,7 @@ trait Closes
     public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
     {
         $took = \INF;
-        for ($i = 0; $i < 5; ++$i) {
+        for ($i = 0; $i < 5 && $took >= 0.45; ++$i) {
             $pool = $this->pool(8);
             $pool->submit(Number::answer(...))->await();
             iterator_to_array($pool->map(range(1, 9), Number::double(...)));

@@ -44,7 +44,7 @@ trait IsShared
     public function testAFiberThatWaitsForItIsNotGarbage(): void
     {
         $late = static function (int $i = 7): int {
-            usleep(50_000);
+            usleep(20_000);
 
             return $i;
         };
@@ -58,7 +58,7 @@ trait IsShared
         self::assertSame([0, 1, 2], Async::alone(function (): array {
             $items = $this->make(null)->submit(static function (): \Generator {
                 for ($i = 0; $i < 3; ++$i) {
-                    usleep(50_000);
+                    usleep(20_000);
                     yield $i;
                 }
             })->await();

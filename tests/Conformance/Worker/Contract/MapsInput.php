@@ -84,9 +84,7 @@ trait MapsInput
 
         self::assertNull($results->thrown);
         self::assertSame(range(0, 10_000, 2), $values);
-        foreach ($results->keys as $i => $key) {
-            self::assertSame($results->values[$i], \is_int($key) ? 2 * $key : null);
-        }
+        self::assertSame($results->values, array_map(static fn(mixed $key): ?int => \is_int($key) ? 2 * $key : null, $results->keys));
     }
 
     public function testKeysOfAnyKindComeBackAsTheyWere(): void

@@ -118,13 +118,11 @@ trait StreamsItems
 
     public function testTenThousandItemsComeInTheirOrder(): void
     {
-        $count = 0;
-        foreach (self::items($this->executor(), static fn(): \Generator => yield from range(0, 9999)) as $key => $item) {
-            self::assertSame([$count, $count], [$key, $item]);
-            ++$count;
-        }
+        $items = new Collected(self::items($this->executor(), static fn(): \Generator => yield from range(0, 9999)));
 
-        self::assertSame(10_000, $count);
+        self::assertNull($items->thrown);
+        self::assertSame(range(0, 9999), $items->keys);
+        self::assertSame(range(0, 9999), $items->values);
     }
 
     public function testLargeItemsComeWhole(): void
