@@ -190,6 +190,28 @@ trait LimitsTime
         self::assertSame(['running', 'third'], $gate->names());
     }
 
+    public function testATaskThatAnotherWorkerHasTakenOverIsEndedByItsCancellation(): void
+    {
+        $gate = $this->gate();
+        $pid = $this->path('pid');
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool();
+        for ($i = 0; $i < 20; ++$i) {
+            $pool->submit(Number::answer(...))->await(); // they are seen to be quick, so that a worker gets one before it is free
+        }
+        $long = $pool->submit(static fn(): string => $gate->pass('long'));
+        $behind = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
+        Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'it is taken from the first worker, and started in another');
+        $cancellation->cancel();
+        self::failure(CancelledException::class, $behind);
+
+        self::assertIsGone(Text::numbersIn($pid));
+        self::assertFalse($long->isComplete());
+        $gate->open();
+        self::assertSame('long', $long->await());
+        self::assertUsable($pool);
+    }
+
     public function testACancelledLoopEndsWhatLooksAtNothing(): void
     {
         $pid = $this->path('pid');
