@@ -131,7 +131,7 @@ trait StartFaults
     {
         $pool = $this->pool($workers, maxTasks: 1);
         $file = $this->path('starts');
-        $count = Scale::of(200);
+        $count = Scale::isFull() ? 200 : 10;
         $futures = [];
         for ($i = 0; $i < $count; ++$i) {
             $futures[] = $pool->submit(new Numbered($i, $file, 0));
