@@ -30,7 +30,7 @@ trait LeavesNothing
     private string $mark = '';
 
     /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
-    private array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
+    protected array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
     /** @var list<int> the processes that ran before the test: none of them has its variable */
     private array $older = [];
@@ -70,7 +70,7 @@ trait LeavesNothing
     /** @return array<string, array<string>> by kind */
     private function left(): array
     {
-        $left = ['processes' => Processes::withVariable(self::MARK, $this->mark, $this->older)];
+        $left = ['processes' => $this->leftProcesses()];
         foreach ($this->surroundings() as $kind => $things) {
             $left[$kind] = array_diff($things, $this->before[$kind]);
         }
@@ -102,8 +102,14 @@ trait LeavesNothing
         return $mayBeForeign ? self::SECONDS_FOR_MEMORY_OF_THE_DEAD : self::SECONDS;
     }
 
+    /** @return array<int, string> command lines, by pid, of what the test has started */
+    protected function leftProcesses(): array
+    {
+        return Processes::withVariable(self::MARK, $this->mark, $this->older);
+    }
+
     /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
-    private function surroundings(): array
+    protected function surroundings(): array
     {
         $descriptors = [];
         foreach (Text::names('/proc/self/fd') as $descriptor) {

@@ -44,6 +44,7 @@ final class Dispatcher
         Settings $settings,
         \Closure $context,
     ) {
+        Preload::classes();
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
@@ -112,8 +113,8 @@ final class Dispatcher
         foreach ($this->workers->all() as $worker) {
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
-                if ($index === false) {
-                    continue;
+                if ($index === false || $index < $batch->arrived || $index >= $batch->limit) {
+                    continue; // another worker has it: this one has failed it before, or it was taken back
                 }
                 $this->overdue->takeBack($worker);
                 if (!$submission->isOver() && $worker->running() === [$batch, $index]) {

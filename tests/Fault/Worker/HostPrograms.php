@@ -4,19 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
-use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\WorkerContext;
-use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
-use Spindle\Worker\WorkerStartException;
 
 use function Amp\delay;
 
@@ -56,29 +54,19 @@ final class HostPrograms
         $pool = self::pool($context, 1, startTimeout: 1.0);
         if (!$beforeTheFirst) {
             self::squares($pool, 1);
-            $pool->submit(new Call('end', Ending::ExitWith0))->ignore();
+            $pool->submit(new Call('end', Ending::ExitWith0))->catch(static fn() => null)->await();
         }
-        // Loaded beforehand, for a class file is a descriptor as well.
-        $other = self::pool($context, 1);
-        self::squares($other, 1);
-        foreach ([WorkerStartException::class, WorkerCrashedException::class, UncaughtThrowable::class, ...self::internals()] as $class) {
-            class_exists($class);
-        }
+        // The task's own, and those of whoever waits for it: a class file is a descriptor as well.
+        array_map(class_exists(...), [Call::class, Deeds::class, TimeoutCancellation::class, CancelledException::class]);
+        (new TimeoutCancellation(0.0))->isRequested();
         $files = [];
         while (($file = @fopen('/dev/null', 'r')) !== false) {
             $files[] = $file;
         }
         $without = self::squares($pool, 1);
         array_map(fclose(...), $files);
-        unset($other);
 
         return [$without, self::squares($pool, 3)];
-    }
-
-    /** @return list<string> what the pool may need when a worker ends at that very moment */
-    private static function internals(): array
-    {
-        return array_map(static fn(string|false $file): string => 'Spindle\\Worker\\Internal\\' . basename((string) $file, '.php'), (array) glob(\dirname(__DIR__, 3) . '/src/Worker/Internal/*.php'));
     }
 
     /** @return list<string> what came of a task each, by workers of which each has to come in among strangers who take all descriptors that there are */

@@ -57,8 +57,8 @@ trait ParentFaults
     {
         mt_srand(Scale::seed());
         $segments = SharedMemory::segments();
-        for ($i = Scale::of(200); $i > 0; --$i) {
-            $this->killAtARandomMoment($i, mt_rand($first, $last));
+        foreach (Scale::rounds(atLeast: Scale::isFull() ? 200 : 4) as $round) {
+            $this->killAtARandomMoment($round, mt_rand($first, $last));
         }
         self::assertUsable($this->pool(1));
         self::assertSame($segments, SharedMemory::segments());

@@ -6,8 +6,15 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
+/** Tasks that fail, and that harm their worker. */
 final class ProcessWorkerFaultsTest extends WorkerPoolFaults
 {
+    use Floods;
+    use InputFaults;
+    use TaskFaults;
+    use TransferFaults;
+    use UnrulyTasks;
+
     protected function context(): WorkerContext
     {
         return WorkerContext::Process;

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\Before;
-use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Tests\Eventually;
@@ -72,35 +71,32 @@ trait TransferFaults
         self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
     }
 
-    /** @return iterable<string, array{Ending, int}> with bytes that do not fit into the socket at once */
-    public static function handlers(): iterable
-    {
-        foreach ([Ending::Error, Ending::ExitWith0, Ending::ExitWith3] as $ending) {
-            foreach ([1, 5, 15, 50, 150, self::LARGE] as $more) {
-                yield "{$ending->value}, with {$more} bytes to go" => [$ending, $more];
-            }
-        }
-    }
-
     /** Whatever is sent after a frame that was cut off must not be taken for its end. */
-    #[DataProvider('handlers')]
-    public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(Ending $ending, int $more): void
+    #[TestWith([Ending::Error])]
+    #[TestWith([Ending::ExitWith0])]
+    #[TestWith([Ending::ExitWith3])]
+    public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(Ending $ending): void
     {
         $this->needsAProcessForEachWorker('a handler is called in whichever of them, or in none');
         $pool = $this->pool(1);
-        $worker = $this->onlyWorkerOf($pool);
-        $size = self::roomInASocket() + $more;
-        $large = $pool->submit(new Call('large', $size, $this->path('begun'), $ending));
-        $next = $pool->submit(new Numbered(7, $this->path('starts'), 0));
-        $this->haveItWritten($worker, $this->path('begun'));
-        posix_kill($worker, \SIGUSR1);
-        [$result, $number] = self::outcomes([$large, $next]);
+        // Bytes that do not fit into the socket at once.
+        foreach ([1, 5, 15, 50, 150, self::LARGE] as $round => $more) {
+            $worker = $this->onlyWorkerOf($pool);
+            $size = self::roomInASocket() + $more;
+            $begun = $this->path("begun{$round}");
+            $large = $pool->submit(new Call('large', $size, $begun, $ending));
+            $next = $pool->submit(new Numbered($round, $this->path('starts'), 0));
+            $this->haveItWritten($worker, $begun);
+            posix_kill($worker, \SIGUSR1);
+            [$result, $number] = self::outcomes([$large, $next]);
 
-        self::assertTrue($result instanceof WorkerCrashedException || $result === str_repeat('x', $size), $result instanceof \Throwable ? (string) $result : 'it is another');
-        self::assertSame([7], self::numbersOf([$number]));
-        self::assertSame([7 => 1], Numbered::starts($this->path('starts')));
-        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'the handler has ended it');
-        self::assertUsable($pool);
+            self::assertTrue($result instanceof WorkerCrashedException || $result === str_repeat('x', $size), $result instanceof \Throwable ? (string) $result : "of {$more} more bytes it is another");
+            self::assertSame([$round], self::numbersOf([$number]));
+            self::assertSame(array_fill(0, $round + 1, 1), Numbered::starts($this->path('starts')));
+            Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'the handler has ended it');
+            self::assertUsable($pool);
+            unset($large, $result);
+        }
     }
 
     public function testSignalsThatEndSystemCallsEarlyDoAResultNoHarm(): void

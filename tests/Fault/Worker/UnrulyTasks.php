@@ -7,14 +7,11 @@ namespace Spindle\Tests\Fault\Worker;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
-use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Tasks that do with their process what nobody asked them to. */
 trait UnrulyTasks
 {
-    private const FLOOD = 50 << 20;
-
     #[TestWith(['forkAndReturn'])]
     #[TestWith(['forkAndThrow'])]
     #[TestWith(['forkAndExit'])]
@@ -103,63 +100,6 @@ trait UnrulyTasks
         self::assertUsable($pool);
     }
 
-    public function testAFloodOfResultsComesThrough(): void
-    {
-        $pool = $this->pool(2);
-        $sizes = [];
-        $bytes = 1 << 20;
-        foreach ($pool->map(array_fill(0, intdiv(self::FLOOD, $bytes), $bytes), Deeds::bytes(...)) as $result) {
-            $sizes[] = \strlen($result);
-        }
-
-        self::assertSame(self::FLOOD, array_sum($sizes));
-        self::assertUsable($pool);
-    }
-
-    public function testAFloodOfOutputComesThrough(): void
-    {
-        $received = ['o' => 0, 'e' => 0];
-        $pool = $this->pool(2, onOutput: static function (string $bytes, bool $isError) use (&$received): void {
-            $received[$isError ? 'e' : 'o'] += \strlen($bytes);
-        });
-        $outcomes = self::outcomes([
-            $pool->submit(new Call('echo', self::FLOOD)),
-            $pool->submit(new Call('writeErrors', self::FLOOD)),
-            $pool->submit(new Call('square', 6)),
-        ]);
-
-        self::assertSame(['echoed', 'written', 36], $outcomes);
-        self::assertUsable($pool);
-        $pool->close();
-        self::assertSame(['o' => self::FLOOD, 'e' => self::FLOOD], $received);
-    }
-
-    public function testAFloodOfReportsComesThrough(): void
-    {
-        $received = 0;
-        $pool = $this->pool(2, onReport: static function (mixed $report) use (&$received): void {
-            $received += \is_string($report) ? \strlen($report) : 0;
-        });
-        $outcomes = self::outcomes([$pool->submit(new Call('report', 50, 1 << 20)), $pool->submit(new Call('report', 50_000, 10))]);
-
-        self::assertSame(['reported', 'reported'], $outcomes);
-        self::assertSame((50 << 20) + 500_000, $received);
-        self::assertUsable($pool);
-    }
-
-    public function testAFloodToAReaderThatTakesItsTimeDoesNotFillTheMemory(): void
-    {
-        $pool = $this->pool(1, onOutput: static function (): void {
-            usleep(100);
-        });
-        $before = memory_get_usage();
-        memory_reset_peak_usage();
-
-        self::assertSame('echoed', self::outcome($pool->submit(new Call('echo', self::FLOOD))));
-        self::assertLessThan(16 << 20, memory_get_peak_usage() - $before, 'bytes at most');
-        self::assertUsable($pool);
-    }
-
     public function testTheLastWordsOfAWorkerAreItsLastEightKibibytes(): void
     {
         $this->needsAProcessForEachWorker('they have one standard error');
@@ -167,14 +107,5 @@ trait UnrulyTasks
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
         self::assertSame(str_repeat('e', 8192 - 7) . 'the end', $outcome->stderr);
-    }
-
-    public function testATaskThatTimesOutInTheMiddleOfAFloodIsEnded(): void
-    {
-        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
-        $futures = [$pool->submit(new Call('echo', \PHP_INT_MAX)), $pool->submit(new Call('writeErrors', \PHP_INT_MAX)), $pool->submit(new Call('report', \PHP_INT_MAX, 1 << 16))];
-
-        self::assertContainsOnlyInstancesOf(TaskTimeoutException::class, self::outcomes($futures));
-        self::assertUsable($pool);
     }
 }

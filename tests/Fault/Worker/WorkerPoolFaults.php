@@ -21,23 +21,13 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What a pool makes of everything that can go wrong with its workers, whatever these are. */
+/** What tests need of what a pool makes of everything that can go wrong with its workers. */
 abstract class WorkerPoolFaults extends TestCase
 {
-    use CancellationFaults;
     use EndsInTime;
-    use ExhaustionFaults;
-    use InputFaults;
     use LeavesNothing;
     use OwnDirectory;
-    use ParentFaults;
     use ProcessForEachWorker;
-    use StartFaults;
-    use StrangerFaults;
-    use TaskFaults;
-    use TransferFaults;
-    use UnrulyTasks;
-    use WorkerDeaths;
 
     /** Seconds after which outcomes that have not come are missing: less than the deadline, which would leave the loop in disorder. */
     private const PATIENCE = 20.0;
@@ -46,7 +36,7 @@ abstract class WorkerPoolFaults extends TestCase
 
     protected function deadline(): int
     {
-        return 30 + intdiv(Scale::of(1_000_000), 4_000);
+        return Scale::isFull() ? 280 : 55;
     }
 
     /** @return WorkerPool that prints nothing */
@@ -110,12 +100,12 @@ abstract class WorkerPoolFaults extends TestCase
         return $outcomes;
     }
 
-    /** Two at a time, as many as it has workers. */
-    protected static function assertUsable(WorkerPool $pool): void
+    /** @param int $tasks that it runs at once; in a pool whose workers run one task each, the number of workers it starts */
+    protected static function assertUsable(WorkerPool $pool, int $tasks = 20): void
     {
-        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 20));
+        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, $tasks));
 
-        self::assertSame(array_map(Deeds::square(...), range(1, 20)), self::outcomes($futures), 'the pool is usable');
+        self::assertSame(array_map(Deeds::square(...), range(1, $tasks)), self::outcomes($futures), 'the pool is usable');
     }
 
     /** @param string $file that a task writes its process id to; @see Deeds */
@@ -130,6 +120,28 @@ abstract class WorkerPoolFaults extends TestCase
     protected static function startedByThisTest(): array
     {
         return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
+    }
+
+    /** @return array<int, string> what this test has started, by pid, of which the command line has this */
+    protected static function descendantsWith(string $text): array
+    {
+        return array_filter(self::startedByThisTest(), static fn(string $line): bool => str_contains($line, $text));
+    }
+
+    /**
+     * @param array<mixed> $results of {@see Numbered}
+     *
+     * @return list<int>
+     */
+    protected static function numbersOf(array $results): array
+    {
+        $numbers = [];
+        foreach ($results as $result) {
+            self::assertIsInt($result, $result instanceof \Throwable ? $result->getMessage() : 'a result');
+            $numbers[] = Numbered::numberOf($result);
+        }
+
+        return $numbers;
     }
 
     /** What is known of an exit code. */

@@ -8,9 +8,9 @@ use Amp\Future;
 use Revolt\EventLoop;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
@@ -19,7 +19,7 @@ use Spindle\Worker\PoolClosedException;
 /**
  * How a pool ends.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait Closes
 {
@@ -52,7 +52,7 @@ trait Closes
     public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
     {
         $took = \INF;
-        for ($i = 0; $i < 5; ++$i) {
+        for ($i = 0; $i < 5 && $took >= 0.45; ++$i) {
             $pool = $this->pool(8);
             $pool->submit(Number::answer(...))->await();
             iterator_to_array($pool->map(range(1, 9), Number::double(...)));

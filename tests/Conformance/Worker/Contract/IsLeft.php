@@ -4,15 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-
-use function Amp\delay;
 
 /**
  * Loops that are not run to their end.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait IsLeft
 {
@@ -24,11 +22,9 @@ trait IsLeft
             foreach (self::loop($executor, $verb, array_map(strval(...), range(1, 2000)), $gate->say(...)) as $_) {
                 break;
             }
-            self::assertUsable($executor);
-            do { // a worker may have been given one that it begins now
-                $started = $gate->names();
-                delay(0.3);
-            } while ($gate->names() !== $started);
+            $this->awaitWhatRuns($executor, "{$verb} is left"); // a worker may have been given one that it begins now
+            $started = $gate->names();
+            $this->awaitWhatRuns($executor, "{$verb} is over");
             self::assertUsable($executor);
 
             self::assertLessThan(2000, \count($started));

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\Future;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 
 use function Amp\delay;
@@ -14,7 +14,7 @@ use function Amp\delay;
 /**
  * One executor, used by many at once.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait IsShared
 {
@@ -44,7 +44,7 @@ trait IsShared
     public function testAFiberThatWaitsForItIsNotGarbage(): void
     {
         $late = static function (int $i = 7): int {
-            usleep(50_000);
+            usleep(20_000);
 
             return $i;
         };
@@ -58,7 +58,7 @@ trait IsShared
         self::assertSame([0, 1, 2], Async::alone(function (): array {
             $items = $this->make(null)->submit(static function (): \Generator {
                 for ($i = 0; $i < 3; ++$i) {
-                    usleep(50_000);
+                    usleep(20_000);
                     yield $i;
                 }
             })->await();
@@ -130,8 +130,8 @@ trait IsShared
 
     public function testTwoExecutorsDoNotMeet(): void
     {
-        $one = $this->executor();
-        $other = $this->executor();
+        $one = $this->ownExecutor();
+        $other = $this->ownExecutor();
         $three = 3;
         $task = static fn(): int => $three;
 

@@ -4,46 +4,45 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
-use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 
 /**
  * What becomes of an object whose class is on one side only: nothing is made of it that it is not.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait KnowsClasses
 {
-    /** @return iterable<string, array{string, string}> what is sent, as code; and what is missing */
-    public static function strangers(): iterable
-    {
-        yield 'an object' => ['new %s()', ''];
-        yield 'an object in an array' => ["[1, ['x' => new %s()]]", ''];
-        yield 'an object in an object' => ['(object) ["x" => new %s()]', ''];
-        yield 'an enum' => ['%sCase::One', 'Case'];
-        yield 'an enum in an array' => ['[true, %sCase::One]', 'Case'];
-        yield 'an enum beside what looks like one' => ["['E:8:\"Nobody:A\";', %sCase::One]", 'Case'];
-        yield 'a collection of objects' => ['new ArrayObject([new %s()])', ''];
-    }
+    /** What is sent, as code, and what is missing. */
+    private const STRANGERS = [
+        'an object' => ['new %s()', ''],
+        'an object in an array' => ["[1, ['x' => new %s()]]", ''],
+        'an object in an object' => ['(object) ["x" => new %s()]', ''],
+        'an enum' => ['%sCase::One', 'Case'],
+        'an enum in an array' => ['[true, %sCase::One]', 'Case'],
+        'an enum beside what looks like one' => ["['E:8:\"Nobody:A\";', %sCase::One]", 'Case'],
+        'a collection of objects' => ['new ArrayObject([new %s()])', ''],
+    ];
 
-    #[DataProvider('strangers')]
-    public function testAnArgumentOfAClassThatWorkersDoNotKnowIsAFailureThatNamesIt(string $code, string $suffix): void
+    public function testAnArgumentOfAClassThatWorkersDoNotKnowIsAFailureThatNamesIt(): void
     {
         $class = $this->classHere();
         $pool = $this->pool();
-        $input = ['a' => self::evaluated($code, $class)];
-        $results = new Collected($pool->map($input, static fn(mixed $argument): string => get_debug_type($argument)));
+        foreach (self::STRANGERS as $name => [$code, $suffix]) {
+            $input = [$name => self::evaluated($code, $class)];
+            $results = new Collected($pool->map($input, static fn(mixed $argument): string => get_debug_type($argument)));
 
-        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
-        self::assertSame('a', $results->thrown->key);
-        self::assertNamesWhatAWorkerLacks("{$class}{$suffix}", $results->thrown);
-        self::assertUsable($pool);
+            self::assertInstanceOf(TaskFailedException::class, $results->thrown, $name);
+            self::assertSame($name, $results->thrown->key);
+            self::assertNamesWhatAWorkerLacks("{$class}{$suffix}", $results->thrown, $name);
+            self::assertUsable($pool);
+        }
     }
 
     public function testATaskOfAClassThatWorkersDoNotKnowIsAFailureThatNamesIt(): void
@@ -81,21 +80,22 @@ trait KnowsClasses
         self::assertNamesWhatAWorkerLacks($class, self::failure(WorkerStartException::class, $pool->submit(Number::answer(...))));
     }
 
-    #[DataProvider('strangers')]
-    public function testAResultOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(string $code, string $suffix): void
+    public function testAResultOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(): void
     {
         [$class, $bootstrap] = $this->classInWorkers();
         $pool = $this->pool(bootstrap: $bootstrap);
         $task = static fn(string $code): mixed => eval("return {$code};");
-        $code = str_replace('%s', $class, $code);
-        $results = new Collected($pool->map(['a' => '7', 'b' => $code], $task));
+        foreach (self::STRANGERS as $name => [$code, $suffix]) {
+            $code = str_replace('%s', $class, $code);
+            $results = new Collected($pool->map(['a' => '7', $name => $code], $task));
 
-        self::assertSame([7], $results->values);
-        self::assertInstanceOf(TaskFailedException::class, $results->thrown);
-        self::assertSame('b', $results->thrown->key);
-        self::assertNamesWhatIsMissingHere("{$class}{$suffix}", $results->thrown);
-        self::assertNamesWhatIsMissingHere("{$class}{$suffix}", self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => $task($code))));
-        self::assertUsable($pool);
+            self::assertSame([7], $results->values);
+            self::assertInstanceOf(TaskFailedException::class, $results->thrown, $name);
+            self::assertSame($name, $results->thrown->key);
+            self::assertNamesWhatIsMissingHere("{$class}{$suffix}", $results->thrown);
+            self::assertNamesWhatIsMissingHere("{$class}{$suffix}", self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => $task($code))));
+            self::assertUsable($pool);
+        }
     }
 
     public function testAnItemOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(): void

@@ -9,9 +9,9 @@ use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
@@ -21,7 +21,7 @@ use Spindle\Worker\TaskTimeoutException;
 /**
  * Tasks that are ended: they ran for too long, or are not wanted any more.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait LimitsTime
 {
@@ -188,6 +188,28 @@ trait LimitsTime
         self::assertSame(['running'], $loop->await()->values);
         self::assertSame('third', $behind['third']->await());
         self::assertSame(['running', 'third'], $gate->names());
+    }
+
+    public function testATaskThatAnotherWorkerHasTakenOverIsEndedByItsCancellation(): void
+    {
+        $gate = $this->gate();
+        $pid = $this->path('pid');
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool();
+        for ($i = 0; $i < 20; ++$i) {
+            $pool->submit(Number::answer(...))->await(); // they are seen to be quick, so that a worker gets one before it is free
+        }
+        $long = $pool->submit(static fn(): string => $gate->pass('long'));
+        $behind = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
+        Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'it is taken from the first worker, and started in another');
+        $cancellation->cancel();
+        self::failure(CancelledException::class, $behind);
+
+        self::assertIsGone(Text::numbersIn($pid));
+        self::assertFalse($long->isComplete());
+        $gate->open();
+        self::assertSame('long', $long->await());
+        self::assertUsable($pool);
     }
 
     public function testACancelledLoopEndsWhatLooksAtNothing(): void

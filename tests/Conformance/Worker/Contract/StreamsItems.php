@@ -9,12 +9,11 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\Eventually;
-use Spindle\Worker\Executor;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 
@@ -23,7 +22,7 @@ use function Amp\delay;
 /**
  * Tasks that are generators.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait StreamsItems
 {
@@ -129,13 +128,11 @@ trait StreamsItems
 
     public function testTenThousandItemsComeInTheirOrder(): void
     {
-        $count = 0;
-        foreach (self::items($this->executor(), static fn(): \Generator => yield from range(0, 9999)) as $key => $item) {
-            self::assertSame([$count, $count], [$key, $item]);
-            ++$count;
-        }
+        $items = new Collected(self::items($this->executor(), static fn(): \Generator => yield from range(0, 9999)));
 
-        self::assertSame(10_000, $count);
+        self::assertNull($items->thrown);
+        self::assertSame(range(0, 9999), $items->keys);
+        self::assertSame(range(0, 9999), $items->values);
     }
 
     public function testLargeItemsComeWhole(): void
@@ -397,22 +394,6 @@ trait StreamsItems
                 $gate->say('ended');
             }
         };
-    }
-
-    /**
-     * @template TKey
-     * @template TItem
-     * @template TResult
-     *
-     * @param \Closure(): \Generator<TKey, TItem, mixed, TResult> $task
-     *
-     * @return \Generator<TKey, TItem, mixed, TResult>
-     */
-    protected static function items(Executor $executor, \Closure $task): \Generator
-    {
-        $items = $executor->submit($task)->await();
-
-        return $items;
     }
 
     /**

@@ -8,10 +8,10 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskFailedException;
@@ -21,37 +21,25 @@ use Spindle\Worker\WorkerPool;
 /**
  * Tasks that end their worker.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait SurvivesCrashes
 {
-    /** @return iterable<string, array{\Closure(): mixed, int|null, int|null, string}> the task, exit code, signal, part of the message */
-    public static function crashes(): iterable
-    {
-        yield 'exit(0)' => [static fn() => exit(0), 0, null, 'called exit(0)'];
-        yield 'exit(3)' => [static fn() => exit(3), 3, null, 'called exit(3)'];
-        yield 'exit with a text' => [static fn() => exit('bye'), 0, null, 'called exit(0)'];
-        yield 'memory' => [static fn(): int => Deed::exhaust(), 255, null, 'Allowed memory size of 33554432 bytes exhausted'];
-        yield 'code that does not compile' => [static fn(): mixed => eval('function f() { break; }'), 255, null, "'break' not in the 'loop' or 'switch' context"];
-        yield 'KILL' => [static fn() => Deed::dieOf(9), null, 9, 'by signal 9 (KILL'];
-        yield 'SEGV' => [static fn() => Deed::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
-    }
-
-    /** @param \Closure(): mixed $task */
-    #[DataProvider('crashes')]
-    public function testACrashSaysHowTheWorkerEnded(\Closure $task, ?int $exitCode, ?int $signal, string $message): void
+    public function testACrashSaysHowTheWorkerEnded(): void
     {
         $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
-        $crashed = self::failure(WorkerCrashedException::class, $pool->submit($task));
-        if (!$this->hasAProcessForEachWorker()) {
-            $message = str_replace("exit({$exitCode})", 'exit()', $message);
-            $exitCode = null;
-        }
+        foreach (self::crashes() as $name => [$task, $exitCode, $signal, $message]) {
+            $crashed = self::failure(WorkerCrashedException::class, $pool->submit($task));
+            if (!$this->hasAProcessForEachWorker()) {
+                $message = str_replace("exit({$exitCode})", 'exit()', $message);
+                $exitCode = null;
+            }
 
-        self::assertSame([$exitCode, $signal], [$crashed->exitCode, $crashed->signal]);
-        self::assertStringContainsString($message, $crashed->getMessage());
-        self::assertSame([1, null], [$crashed->attempts, $crashed->key]);
-        self::assertUsable($pool);
+            self::assertSame([$exitCode, $signal], [$crashed->exitCode, $crashed->signal], $name);
+            self::assertStringContainsString($message, $crashed->getMessage());
+            self::assertSame([1, null], [$crashed->attempts, $crashed->key]);
+            self::assertUsable($pool);
+        }
     }
 
     public function testAFatalErrorIsToldWithItsPlace(): void
@@ -269,6 +257,18 @@ trait SurvivesCrashes
             self::assertSame($this->hasAProcessForEachWorker() ? 7 : null, self::failure(WorkerCrashedException::class, $future)->exitCode);
         }
         self::assertUsable($pool);
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed, int|null, int|null, string}> the task, exit code, signal, part of the message */
+    private static function crashes(): iterable
+    {
+        yield 'exit(0)' => [static fn() => exit(0), 0, null, 'called exit(0)'];
+        yield 'exit(3)' => [static fn() => exit(3), 3, null, 'called exit(3)'];
+        yield 'exit with a text' => [static fn() => exit('bye'), 0, null, 'called exit(0)'];
+        yield 'memory' => [static fn(): int => Deed::exhaust(), 255, null, 'Allowed memory size of 33554432 bytes exhausted'];
+        yield 'code that does not compile' => [static fn(): mixed => eval('function f() { break; }'), 255, null, "'break' not in the 'loop' or 'switch' context"];
+        yield 'KILL' => [static fn() => Deed::dieOf(9), null, 9, 'by signal 9 (KILL'];
+        yield 'SEGV' => [static fn() => Deed::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
     }
 
     /**

@@ -7,21 +7,19 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Failing;
 use Spindle\Tests\Conformance\Worker\Task\FieldException;
 use Spindle\Tests\Conformance\Worker\Task\HoldingException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Worker\Executor;
 use Spindle\Worker\TaskFailedException;
 
 use function Amp\delay;
-use function Amp\Future\await;
 
 /**
  * What is known here of an exception that a task has thrown.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait TellsFailures
 {
@@ -276,18 +274,5 @@ trait TellsFailures
 
         self::assertSame(5, $good->await());
         self::failure(TaskFailedException::class, $failing);
-    }
-
-    /** An executor has room for two tasks: when two others are in it, those that had started before them are over. */
-    private function awaitWhatRuns(Executor $executor, string $name): void
-    {
-        $gate = $this->gate($name);
-        $others = [
-            $executor->submit(static fn(): string => $gate->pass('a')),
-            $executor->submit(static fn(): string => $gate->pass('b')),
-        ];
-        $gate->awaitTasks(2);
-        $gate->open();
-        await($others);
     }
 }

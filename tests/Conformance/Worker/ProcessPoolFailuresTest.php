@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use Spindle\Worker\WorkerContext;
+
+/** What pools promise of tasks that fail, and of those beside them. */
+final class ProcessPoolFailuresTest extends PoolTestCase
+{
+    use Contract\LimitsTime;
+    use Contract\SparesNeighbours;
+    use Contract\SurvivesCrashes;
+    use Contract\TriesAgain;
+
+    protected function context(): WorkerContext
+    {
+        return WorkerContext::Process;
+    }
+}

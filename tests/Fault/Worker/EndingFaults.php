@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+/** Workers that have to be ended, and do not want to. */
+trait EndingFaults
+{
+    public function testAStoppedWorkerIsEndedByItsTimeout(): void
+    {
+        $this->needsAProcessForEachWorker('one that can not be ended takes those with it that are being started');
+        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $future = $pool->submit(new Call('stop', $this->path('begun')));
+        $other = $pool->submit(new Call('square', 4));
+        $pid = self::pidIn($this->path('begun'));
+        Eventually::holds(static fn(): bool => Processes::state($pid) === 'T', 'it has stopped');
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertSame(16, self::outcome($other));
+        self::assertUsable($pool);
+    }
+
+    public function testATaskThatHandlesTermItselfIsKilledAfterTheGrace(): void
+    {
+        $this->needsAProcessForEachWorker('one of them gets no signal');
+        $pool = $this->pool(1, timeout: 0.2, grace: 0.3);
+        $at = hrtime(true);
+        $future = $pool->submit(new Call('ignoreTerm', $this->path('begun')));
+        $pid = self::pidIn($this->path('begun'));
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        self::assertGreaterThan(0.5, (hrtime(true) - $at) / 1e9, 'seconds');
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testWhatATaskHasStartedIsGoneWithItsTimeout(): void
+    {
+        $this->needsAProcessForEachWorker('what one of them has started lives for as long as all of them');
+        $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
+        $future = $pool->submit(new Call('sleepAmongDescendants', $this->path(), $this->path('begun')));
+        self::pidIn($this->path('begun'));
+        self::assertGreaterThanOrEqual(3, \count(self::descendantsWith('sleep 1000')));
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
+        Eventually::holdsByItself(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'what it has started has ended');
+        self::assertUsable($pool);
+    }
+
+    public function testWithoutSharedMemoryATimeLimitIsThatOfEachTask(): void
+    {
+        $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
+        $pool = new WorkerPool(1, 0, new WorkerPoolOptions(context: $this->context(), timeout: 0.5, php: $php));
+        $task = static function (int $i): int {
+            usleep($i < 1000 ? 0 : 50_000); // those that seem tiny travel together
+
+            return \function_exists('shmop_open') ? -1 : $i;
+        };
+
+        self::assertSame(range(0, 1039), iterator_to_array($pool->map(range(0, 1039), $task)));
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
+        self::assertUsable($pool);
+    }
+}

@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerStartException;
+
+/** Somebody on the machine who pretends to be the pool that a worker belongs to. */
+trait ImpostorFaults
+{
+    /** @return iterable<string, array{string}> what an impostor says before it gives orders */
+    public static function impostures(): iterable
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+
+        yield 'nothing' => [''];
+        yield 'a welcome by a wrong token' => [Protocol::frame(Protocol::WELCOME, 1, Protocol::welcome($token, ''))];
+        yield 'a welcome to the host by a wrong token' => [Protocol::frame(Protocol::WELCOME, 0, Protocol::welcome($token, ''))];
+        yield 'a welcome without a proof' => [Protocol::frame(Protocol::WELCOME, 1)];
+        yield 'the beginning of a frame of four gigabytes' => ["\xff\xff\xff\xff" . \chr(Protocol::WELCOME) . "\1\0\0\0"];
+        yield 'a frame that is shorter than a welcome' => [Protocol::frame(Protocol::STOP, 0)];
+    }
+
+    /** Workers come to whoever binds the name of a pool that is gone. */
+    #[DataProvider('impostures')]
+    public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+        [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
+
+        self::assertFileDoesNotExist($this->path('obeyed'));
+        self::assertTrue($ended, 'who was deceived goes');
+        self::assertSame('', $printed, 'and says nothing');
+        self::assertStringNotContainsString($token, $told);
+        self::assertNotSame('', $told, 'it has come');
+    }
+
+    /** So the orders of the test above are such that would be obeyed. */
+    public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
+    {
+        $token = random_bytes(Protocol::TOKEN_SIZE);
+        [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
+            /** @var array{id: int} $header */
+            $header = unpack('Vid', $greeting, 5);
+
+            return Protocol::frame(Protocol::WELCOME, $header['id'], Protocol::welcome($token, substr($greeting, 9, Protocol::NONCE_SIZE)));
+        })->deceive();
+
+        self::assertFileExists($this->path('obeyed'));
+        self::assertFalse($ended);
+        self::assertStringNotContainsString($token, $told);
+    }
+
+    public function testTheExceptionOfAStartThatFailsHasNoSecretsForStrangersInItsTrace(): void
+    {
+        $pool = $this->pool(1);
+        $directory = (string) getcwd();
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+        $before = ini_set('zend.exception_ignore_args', '0');
+        try {
+            $outcome = self::outcome($pool->submit(new Call('square', 1)));
+        } finally {
+            ini_set('zend.exception_ignore_args', (string) $before);
+            chdir($directory);
+        }
+
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        $names = $values = [];
+        foreach ($outcome->getTrace() as $frame) {
+            $arguments = $frame['args'] ?? [];
+            array_walk_recursive($arguments, static function (mixed $value, int|string $name) use (&$names, &$values): void {
+                $names[] = $name;
+                $values[] = \is_object($value) ? $value::class : $value;
+            });
+        }
+        self::assertNotContains('key', $names);
+        self::assertNotContains('token', $names);
+        self::assertContains(\SensitiveParameterValue::class, $values, 'of arguments that the trace has');
+    }
+
+    /** @param \Closure(string): string $answer */
+    private function impostor(string $token, \Closure $answer): Impostor
+    {
+        return new Impostor(match ($this->context()) {
+            WorkerContext::Process => null,
+            WorkerContext::Fork => 'fork',
+            WorkerContext::Thread => 'thread',
+        }, $token, $answer, $this->path('obeyed'));
+    }
+}

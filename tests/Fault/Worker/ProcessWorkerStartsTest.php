@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Spindle\Worker\WorkerContext;
+
+/** Workers that do not start, and pools whose own process is killed. */
+final class ProcessWorkerStartsTest extends WorkerPoolFaults
+{
+    use ExhaustionFaults;
+    use ParentFaults;
+    use StartFaults;
+
+    protected function context(): WorkerContext
+    {
+        return WorkerContext::Process;
+    }
+}
