@@ -69,7 +69,7 @@ final class HttpBenchTest extends TestCase
         if ($missing !== null) {
             self::markTestSkipped($missing);
         }
-        $process = $this->bench('--only', 'json,echo,tls', '--rounds', '1', '--seconds', '0.2', '--peers', 'fpm');
+        $process = $this->bench('--only', 'json,echo,tls', '--rounds', '1', '--seconds', '0.2', '--connections', '10', '--peers', 'fpm');
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());

@@ -1,0 +1,101 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fork;
+
+/** The side of a ForkServer that forks; see server.php. */
+final class ForkingProcess
+{
+    /** Classes of tests and of blocks in documents are not loaded ahead. */
+    private const AHEAD = '/^(?:Spindle(?!\\\\Tests)|Symfony|Amp|Revolt|Psr|Predis|Composer|League|Monolog)\\\\[\w\\\\]+$/';
+
+    /** @var resource */
+    private mixed $socket;
+
+    /** @param list<string> $files to load in each fork */
+    public function __construct(string $address, private readonly array $files)
+    {
+        $socket = stream_socket_client($address);
+        if ($socket === false) {
+            exit(1);
+        }
+        $this->socket = $socket;
+    }
+
+    /**
+     * Serves requests until the socket is closed, and then exits.
+     *
+     * @return string in a fork, the script that it has to run
+     */
+    public function awaitScript(): string
+    {
+        while (\is_string($line = fgets($this->socket))) {
+            /** @var array{script: string, arguments: list<string>, directory: string, environment: array<string, string>, folder: string} $request */
+            $request = unserialize((string) base64_decode($line, true));
+            $pid = pcntl_fork();
+            if ($pid === 0) {
+                self::become($request);
+                foreach ($this->files as $file) {
+                    require_once $file;
+                }
+                fwrite($this->socket, 'pid ' . getmypid() . "\n");
+                fclose($this->socket);
+
+                return $request['script'];
+            }
+            pcntl_waitpid($pid, $status);
+            $code = pcntl_wifsignaled($status) ? 128 + pcntl_wtermsig($status) : pcntl_wexitstatus($status);
+            self::loadAhead("{$request['folder']}/classes");
+            fwrite($this->socket, "status {$code}\n");
+        }
+        exit(0);
+    }
+
+    /** @param array{script: string, arguments: list<string>, directory: string, environment: array<string, string>, folder: string} $request */
+    private static function become(array $request): void
+    {
+        foreach (['stdin' => 'r', 'stdout' => 'w', 'stderr' => 'w'] as $name => $mode) {
+            // In the CLI the first stream on each of these has the descriptor itself, which the pipe that is opened next gets.
+            fclose(fopen("php://{$name}", $mode) ?: exit(1));
+            \define(strtoupper($name), fopen("{$request['folder']}/{$name}", $mode));
+        }
+        foreach (array_diff_key(getenv(), $request['environment']) as $name => $_) {
+            putenv($name);
+        }
+        foreach ($request['environment'] as $name => $value) {
+            putenv("{$name}={$value}");
+        }
+        $arguments = [$request['script'], ...$request['arguments']];
+        $script = array_fill_keys(['PHP_SELF', 'SCRIPT_NAME', 'SCRIPT_FILENAME', 'PATH_TRANSLATED'], $request['script']);
+        $times = ['REQUEST_TIME_FLOAT' => microtime(true), 'REQUEST_TIME' => time()];
+        $_SERVER = [...$request['environment'], ...$script, ...$times, 'DOCUMENT_ROOT' => '', 'argv' => $arguments, 'argc' => \count($arguments)];
+        [$GLOBALS['argv'], $GLOBALS['argc']] = [$arguments, \count($arguments)];
+        chdir($request['directory']);
+        self::reportClasses("{$request['folder']}/classes");
+    }
+
+    /** The classes that this fork loads are loaded before the next one starts. */
+    private static function reportClasses(string $file): void
+    {
+        $before = self::classes();
+        $pid = getmypid();
+        register_shutdown_function(static function () use ($file, $before, $pid): void {
+            if (getmypid() === $pid) {
+                @file_put_contents($file, implode("\n", array_diff(self::classes(), $before)));
+            }
+        });
+    }
+
+    private static function loadAhead(string $file): void
+    {
+        $classes = is_file($file) ? explode("\n", (string) file_get_contents($file)) : [];
+        array_map(class_exists(...), (array) preg_grep(self::AHEAD, $classes));
+    }
+
+    /** @return list<string> */
+    private static function classes(): array
+    {
+        return [...get_declared_classes(), ...get_declared_interfaces(), ...get_declared_traits()];
+    }
+}
