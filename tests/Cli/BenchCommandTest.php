@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
-use Symfony\Component\Process\Process;
+use Spindle\Tests\Fork\ProgramResult;
 
 final class BenchCommandTest extends TestCase
 {
@@ -70,17 +71,28 @@ final class BenchCommandTest extends TestCase
         }
     }
 
+    private const QUERIES = [
+        'A row by its primary key', 'Units of 20', 'A row updated .* of its own', 'A row updated .* three statements', '5,000 rows', 'A bytea parameter',
+        'Rows .* streamed', 'Rows .* of arrays', 'Rows .* of strings', 'Rows .* out', 'Waiting for the only connection',
+    ];
+
+    private const UNCOMMON = ['pg_sleep\(1\)', 'The longest gap', 'From the end of something'];
+
+    public function testItComparesThePostgresClientWithAPeerAndChecksEveryResult(): void
+    {
+        $options = ['-n', '1', '--connections', '2', '--fibers', '3', '--bytes', '4096', '--peers', 'pdo'];
+
+        $this->assertComparesThePostgresClient($options, [...self::QUERIES, ...self::UNCOMMON]);
+    }
+
     /** @return iterable<string, array{list<string>, list<string>}> */
     public static function measurementsOfPostgres(): iterable
     {
         yield 'queries and data' => [
             ['-n', '20', '--only', 'select,unit,update,rows,parameter,stream,copy,acquire', '--connections', '2', '--fibers', '3', '--bytes', '4096'],
-            [
-                'A row by its primary key', 'Units of 20', 'A row updated .* of its own', 'A row updated .* three statements', '5,000 rows', 'A bytea parameter',
-                'Rows .* streamed', 'Rows .* of arrays', 'Rows .* of strings', 'Rows .* out', 'Waiting for the only connection',
-            ],
+            self::QUERIES,
         ];
-        yield 'what is out of the common' => [['-n', '1', '--only', 'sleep,gaps,cancel', '--bytes', '4096'], ['pg_sleep\(1\)', 'The longest gap', 'From the end of something']];
+        yield 'what is out of the common' => [['-n', '1', '--only', 'sleep,gaps,cancel', '--bytes', '4096'], self::UNCOMMON];
     }
 
     /**
@@ -88,7 +100,17 @@ final class BenchCommandTest extends TestCase
      * @param list<string> $titles
      */
     #[DataProvider('measurementsOfPostgres')]
+    #[Group('full')]
     public function testItComparesThePostgresClientWithItsPeersAndChecksEveryResult(array $options, array $titles): void
+    {
+        $this->assertComparesThePostgresClient($options, $titles);
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $titles
+     */
+    private function assertComparesThePostgresClient(array $options, array $titles): void
     {
         $json = tempnam(sys_get_temp_dir(), 'bench');
         self::assertIsString($json);
@@ -164,12 +186,9 @@ final class BenchCommandTest extends TestCase
         self::assertMatchesRegularExpression("/^spindle: contestant 'gearman' is not allowed; give .*symfony, amp, react.*\n\$/", $process->getErrorOutput());
     }
 
-    private static function spindle(string ...$arguments): Process
+    private static function spindle(string ...$arguments): ProgramResult
     {
-        $process = new Process([\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'bench', ...$arguments], timeout: 240.0);
-        $process->run();
-
-        return $process;
+        return Program::run(['bench', ...array_values($arguments)], \dirname(__DIR__, 2));
     }
 
     private static function assertEveryMeasurementIsRight(mixed $series): void

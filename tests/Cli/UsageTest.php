@@ -49,8 +49,7 @@ final class UsageTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAMistakeIsOneLineAndNothingStarts(array $arguments, string $message): void
     {
-        $process = $this->process($arguments, "x\n");
-        $process->run();
+        $process = $this->ran($arguments, "x\n");
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertSame(['.', '..'], scandir($this->path()));
@@ -80,8 +79,7 @@ final class UsageTest extends TestCase
 
     public function testTheHelpNamesEveryOptionAndExitStatus(): void
     {
-        $process = $this->process(['run', '--help']);
-        $process->run();
+        $process = $this->ran(['run', '--help']);
 
         self::assertSame(0, $process->getExitCode());
         foreach (['--jobs', '-0', '--keep-order', '--halt', '--resume-failed', '{/.}', ':::', '130', '254', '255', "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac"] as $word) {
@@ -92,8 +90,7 @@ final class UsageTest extends TestCase
 
     public function testNoLineOfTheHelpIsWiderThanATerminal(): void
     {
-        $process = $this->process(['run', '--help']);
-        $process->run();
+        $process = $this->ran(['run', '--help']);
 
         $lines = explode("\n", $process->getOutput());
         self::assertSame([], array_values(array_filter($lines, static fn(string $line): bool => \strlen($line) > 80)));
@@ -112,8 +109,7 @@ final class UsageTest extends TestCase
     public function testTheVersionIsShown(): void
     {
         foreach ([['--version'], ['-V'], ['run', '--version']] as $arguments) {
-            $process = $this->process($arguments);
-            $process->run();
+            $process = $this->ran($arguments);
 
             self::assertSame(0, $process->getExitCode());
             self::assertMatchesRegularExpression("/^Spindle \\S+\n\$/D", $process->getOutput());

@@ -16,7 +16,7 @@ use Spindle\Tests\Eventually;
  */
 final class ForkServer
 {
-    private const DEADLINE = 60.0;
+    private const DEADLINE = 240.0;
 
     private static ?self $shared = null;
 
