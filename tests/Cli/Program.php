@@ -17,6 +17,9 @@ use Symfony\Component\Process\Process;
  */
 final class Program
 {
+    /** In bash: closes whatever descriptors the test was started with. */
+    public const CLOSE_ALL = 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; ';
+
     private const DEADLINE = 240.0;
 
     /**

@@ -11,9 +11,6 @@ final class UsageTest extends TestCase
 {
     use RunsSpindle;
 
-    /** Whatever descriptors the test was started with. */
-    private const CLOSE_ALL = 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; ';
-
     /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
     public static function mistakes(): iterable
     {
@@ -57,7 +54,7 @@ final class UsageTest extends TestCase
 
     public function testMoreAtOnceThanThereAreDescriptorsForIsRefusedBeforeAnythingStarts(): void
     {
-        $process = $this->shell(self::CLOSE_ALL . 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a');
+        $process = $this->shell(Program::CLOSE_ALL . 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a');
 
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertMatchesRegularExpression("/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D", $process->getErrorOutput());

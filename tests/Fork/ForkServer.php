@@ -96,29 +96,30 @@ final class ForkServer
 
             return $this->results($pid, $pipes, $input);
         } finally {
-            array_map(unlink(...), (array) glob("{$folder}/*"));
+            foreach ([...array_keys($pipes), 'classes'] as $name) {
+                @unlink("{$folder}/{$name}");
+            }
             rmdir($folder);
         }
     }
 
-    /** @param array{stdin: resource, stdout: resource, stderr: resource} $pipes */
+    /** @param array<string, resource> $pipes */
     private function results(int $pid, array $pipes, string $input): ProgramResult
     {
-        $stdin = $pipes['stdin'];
         $outputs = ['stdout' => '', 'stderr' => ''];
         $status = null;
         for ($end = hrtime(true) + (int) (self::DEADLINE * 1e9); $status === null;) {
-            if ($stdin !== null && $input === '') {
-                fclose($stdin);
-                $stdin = null;
+            if ($input === '' && isset($pipes['stdin'])) {
+                fclose($pipes['stdin']);
+                unset($pipes['stdin']);
             }
             $reads = [$pipes['stdout'], $pipes['stderr'], $this->socket];
-            $writes = $stdin === null ? [] : [$stdin];
+            $writes = isset($pipes['stdin']) ? [$pipes['stdin']] : [];
             $none = null;
             if (@stream_select($reads, $writes, $none, 1) === false) {
                 continue; // interrupted by a signal
             }
-            if ($writes !== [] && $stdin !== null) {
+            foreach ($writes as $stdin) {
                 $input = substr($input, (int) fwrite($stdin, substr($input, 0, 4096)));
             }
             foreach (array_keys($outputs) as $name) {

@@ -45,7 +45,8 @@ final class ForkingProcess
                 return $request['script'];
             }
             pcntl_waitpid($pid, $status);
-            $code = pcntl_wifsignaled($status) ? 128 + pcntl_wtermsig($status) : pcntl_wexitstatus($status);
+            \assert(\is_int($status));
+            $code = pcntl_wifsignaled($status) ? 128 + (int) pcntl_wtermsig($status) : (int) pcntl_wexitstatus($status);
             self::loadAhead("{$request['folder']}/classes");
             fwrite($this->socket, "status {$code}\n");
         }
@@ -57,7 +58,9 @@ final class ForkingProcess
     {
         foreach (['stdin' => 'r', 'stdout' => 'w', 'stderr' => 'w'] as $name => $mode) {
             // In the CLI the first stream on each of these has the descriptor itself, which the pipe that is opened next gets.
-            fclose(fopen("php://{$name}", $mode) ?: exit(1));
+            $inherited = fopen("php://{$name}", $mode);
+            \assert($inherited !== false);
+            fclose($inherited);
             \define(strtoupper($name), fopen("{$request['folder']}/{$name}", $mode));
         }
         foreach (array_diff_key(getenv(), $request['environment']) as $name => $_) {
@@ -90,7 +93,9 @@ final class ForkingProcess
     private static function loadAhead(string $file): void
     {
         $classes = is_file($file) ? explode("\n", (string) file_get_contents($file)) : [];
-        array_map(class_exists(...), (array) preg_grep(self::AHEAD, $classes));
+        foreach ($classes as $class) {
+            preg_match(self::AHEAD, $class) === 1 && class_exists($class);
+        }
     }
 
     /** @return list<string> */

@@ -88,8 +88,9 @@ final class AircraftBenchTest extends TestCase
     #[Group('full')]
     public function testARunThatIsInterruptedWhileAgentsServeEndsWhatItHasStarted(): void
     {
-        if (Agents::missing() !== null) {
-            self::markTestSkipped(Agents::missing());
+        $missing = Agents::missing();
+        if ($missing !== null) {
+            self::markTestSkipped($missing);
         }
         $this->assertEndsWhatItHasStarted(['--only', 'certificates', '--seconds', '1'], 'spindle work --queue');
     }
