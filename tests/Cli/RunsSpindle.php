@@ -47,7 +47,7 @@ trait RunsSpindle
     }
 
     /**
-     * Runs the program to its end, as {@see Program::run()} does. Where a test needs a process, {@see process()} makes one.
+     * Runs the program to its end, as {@see Program::run()} does. Where a test needs a process, {@see Process()} makes one.
      *
      * @param list<string> $arguments after `spindle`
      */

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Remote\UsesRedis;
 use Spindle\Tests\Streams;
@@ -27,7 +29,19 @@ final class CodeBlocksTest extends TestCase
     /** The file of a page that is executed in the database of each of its blocks. */
     private const SCHEMA = 'schema.sql';
 
+    /** Output of which a time is a part, such as 1.0... */
+    private const TIME = '/\d\.\d+\.\.\./';
+
     private Workplace $workplace;
+
+    /** Where the agent runs that all blocks share. */
+    private static ?Workplace $agents = null;
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$agents?->remove();
+        self::$agents = null;
+    }
 
     protected function setUp(): void
     {
@@ -41,6 +55,31 @@ final class CodeBlocksTest extends TestCase
 
     /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
     public static function blocks(): iterable
+    {
+        foreach (self::allBlocks() as $name => $arguments) {
+            if (!self::isTimed($arguments[0])) {
+                yield $name => $arguments;
+            }
+        }
+    }
+
+    /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
+    public static function timedBlocks(): iterable
+    {
+        foreach (self::allBlocks() as $name => $arguments) {
+            if (self::isTimed($arguments[0])) {
+                yield $name => $arguments;
+            }
+        }
+    }
+
+    private static function isTimed(CodeBlock $block): bool
+    {
+        return $block->skipped === null && preg_match(self::TIME, implode("\n", array_column($block->commands(), 1))) === 1;
+    }
+
+    /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
+    private static function allBlocks(): iterable
     {
         foreach (self::pages() as $page) {
             $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
@@ -60,6 +99,23 @@ final class CodeBlocksTest extends TestCase
      */
     #[DataProvider('blocks')]
     public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
+    {
+        $this->assertDoesWhatThePageSays($block, $files, $server);
+    }
+
+    /**
+     * @param list<CodeBlock> $files
+     * @param CodeBlock|null  $server the page's first block that serves something
+     */
+    #[DataProvider('timedBlocks')]
+    #[Group('quiet')]
+    public function testACodeBlockThatTellsATimeDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
+    {
+        $this->assertDoesWhatThePageSays($block, $files, $server);
+    }
+
+    /** @param list<CodeBlock> $files */
+    private function assertDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
     {
         foreach ($files as $file) {
             $this->workplace->put((string) $file->file, $file->content);
@@ -96,11 +152,21 @@ final class CodeBlocksTest extends TestCase
             )));
         }
         if (str_contains($block->content, 'Spindle\Remote')) {
-            $this->workplace->useBroker('thumbnails');
+            $this->workplace->useBrokerOf(self::agents());
         }
-        $process = $block->serves === null ? $this->workplace->php($file) : $this->workplace->server($file, $block->serves);
+        $process = $block->serves === null ? $this->workplace->script($file) : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
+    }
+
+    private static function agents(): Workplace
+    {
+        if (self::$agents === null) {
+            self::$agents = new Workplace();
+            self::$agents->useBroker('thumbnails');
+        }
+
+        return self::$agents;
     }
 
     private function runConsole(CodeBlock $block, ?CodeBlock $server): void
@@ -163,13 +229,10 @@ final class CodeBlocksTest extends TestCase
         }
     }
 
-    private static function assertExit(int $expected, Process $process): void
+    private static function assertExit(int $expected, Process|ProgramResult $process): void
     {
-        self::assertSame(
-            $expected,
-            $process->getExitCode(),
-            "{$process->getCommandLine()}\n{$process->getOutput()}{$process->getErrorOutput()}",
-        );
+        $command = $process instanceof Process ? "{$process->getCommandLine()}\n" : '';
+        self::assertSame($expected, $process->getExitCode(), "{$command}{$process->getOutput()}{$process->getErrorOutput()}");
     }
 
     /** @return list<string> below the project's folder */

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fork;
 
 use PHPUnit\Framework\Assert;
-use Spindle\Tests\Eventually;
 
 /**
  * Runs PHP scripts, each in a fork of one PHP process that has loaded their classes before.
