@@ -84,7 +84,10 @@ final class BoundariesTest extends TestCase
     private static function analyse(string $folder): string
     {
         $phpstan = new Process(
-            [PHP_BINARY, 'vendor/bin/phpstan', 'analyse', '--no-progress', '--error-format=raw', '-c', __DIR__ . '/boundaries.neon', $folder],
+            [
+                PHP_BINARY, 'vendor/bin/phpstan', 'analyse', '--no-progress', '--error-format=raw',
+                '-c', __DIR__ . '/boundaries.neon', $folder,
+            ],
             \dirname(__DIR__, 2),
         );
         $phpstan->run();

@@ -97,7 +97,10 @@ final class InterruptTest extends TestCase
         posix_mkfifo($this->path('pipe'), 0o600);
         $reader = fopen($this->path('pipe'), 'r+'); // which never reads
         $process = new Process(
-            ['sh', '-c', 'exec "$@" > pipe', 'sh', Program::path(), 'run', '-vvv', 'head -c {} /dev/zero', ':::', '1000000'],
+            [
+                'sh', '-c', 'exec "$@" > pipe', 'sh', Program::path(), 'run', '-vvv',
+                'head -c {} /dev/zero', ':::', '1000000',
+            ],
             $this->path(),
             [self::MARK => $this->mark],
             '',

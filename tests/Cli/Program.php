@@ -28,13 +28,18 @@ final class Program
      * @param list<string>          $arguments
      * @param array<string, string> $environment in addition to that of this process
      */
-    public static function run(array $arguments, string $directory, array $environment = [], string $input = ''): ProgramResult
-    {
+    public static function run(
+        array $arguments,
+        string $directory,
+        array $environment = [],
+        string $input = '',
+    ): ProgramResult {
         if (!self::isGiven() && ForkServer::isAvailable()) {
             return ForkServer::run(self::path(), $arguments, $directory, $environment, $input);
         }
         $options = ['-d', 'error_reporting=-1', '-d', 'display_errors=stderr'];
-        $process = new Process([\PHP_BINARY, ...$options, self::path(), ...$arguments], $directory, $environment, $input, self::DEADLINE);
+        $command = [\PHP_BINARY, ...$options, self::path(), ...$arguments];
+        $process = new Process($command, $directory, $environment, $input, self::DEADLINE);
         $process->run();
 
         return ProgramResult::of($process);
@@ -42,7 +47,9 @@ final class Program
 
     public static function path(): string
     {
-        return self::isGiven() ? (string) realpath((string) getenv('SPINDLE_BIN')) : \dirname(__DIR__, 2) . '/bin/spindle';
+        return self::isGiven()
+            ? (string) realpath((string) getenv('SPINDLE_BIN'))
+            : \dirname(__DIR__, 2) . '/bin/spindle';
     }
 
     private static function isGiven(): bool

@@ -53,7 +53,8 @@ final class QueueTest extends TestCase
 
     public function testOneStatusMayBeShownAndSoManyAtMost(): void
     {
-        $process = $this->ranRemote(['queue', 'show', $this->filled(), '--status', 'waiting', '--most', '2', '--no-ansi']);
+        $options = ['--status', 'waiting', '--most', '2', '--no-ansi'];
+        $process = $this->ranRemote(['queue', 'show', $this->filled(), ...$options]);
 
         self::assertMatchesRegularExpression("~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D", $process->getOutput());
         self::assertStringNotContainsString('dead-', $process->getOutput());

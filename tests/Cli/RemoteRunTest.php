@@ -114,7 +114,8 @@ final class RemoteRunTest extends TestCase
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['appendonly' => 'no']);
-        $process = $this->ranRemote(['run', '--queue', 'q', 'true', ':::', '1'], ['SPINDLE_BROKER' => $redis->address()]);
+        $environment = ['SPINDLE_BROKER' => $redis->address()];
+        $process = $this->ranRemote(['run', '--queue', 'q', 'true', ':::', '1'], $environment);
 
         self::assertSame(253, $process->getExitCode());
         self::assertStringContainsString('appendonly', $process->getErrorOutput());

@@ -125,7 +125,9 @@ final class RunCommandTest extends TestCase
     public function testMemoryDoesNotGrowWithTheJobs(): void
     {
         [$jobs, $limit] = Scale::isFull() ? [20_000, '12M'] : [700, '8M'];
-        $process = $this->shell("seq {$jobs} | php -d memory_limit={$limit} \$SPINDLE run -j4 -k --joblog log echo | tail -n1");
+        $process = $this->shell(
+            "seq {$jobs} | php -d memory_limit={$limit} \$SPINDLE run -j4 -k --joblog log echo | tail -n1",
+        );
 
         self::assertOutcome(0, "{$jobs}\n", $process);
     }
@@ -191,7 +193,8 @@ final class RunCommandTest extends TestCase
             . "\"while [ {#} = 1 ] && [ ! -e {$jobs} ]; do sleep 0.01; done; touch {}; "
             . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors; echo $?; '
             . "cmp output <(for i in \$(seq {$jobs}); do yes \$i 2> /dev/null | head -c 1100000; done) "
-            . "&& cmp errors <(for i in \$(seq {$jobs}); do yes e\$i 2> /dev/null | head -c 1100000; done) && echo same",
+            . "&& cmp errors <(for i in \$(seq {$jobs}); do yes e\$i 2> /dev/null | head -c 1100000; done) "
+            . '&& echo same',
         );
 
         self::assertOutcome(0, "0\nsame\n", $process);

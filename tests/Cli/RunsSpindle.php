@@ -47,7 +47,7 @@ trait RunsSpindle
     }
 
     /**
-     * Runs the program to its end, as {@see Program::run()} does. Where a test needs a process, {@see Process()} makes one.
+     * Runs the program to its end, as {@see Program::run()} does. A test that needs a process has process().
      *
      * @param list<string> $arguments after `spindle`
      */
@@ -109,8 +109,12 @@ trait RunsSpindle
     }
 
     /** @param string $errors what standard error has to be */
-    private static function assertOutcome(int $status, string $output, Process|ProgramResult $process, string $errors = ''): void
-    {
+    private static function assertOutcome(
+        int $status,
+        string $output,
+        Process|ProgramResult $process,
+        string $errors = '',
+    ): void {
         self::assertSame(
             [$status, $output, $errors],
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],

@@ -53,7 +53,12 @@ trait RunsWork
     {
         $key = $this->file('key', AgentProgram::KEY . "\n", 0o600);
 
-        return [self::MARK => $this->mark, 'SPINDLE_KEY_FILE' => $key, 'SPINDLE_BROKER' => Redis::shared()->address(), ...$more];
+        return [
+            self::MARK => $this->mark,
+            'SPINDLE_KEY_FILE' => $key,
+            'SPINDLE_BROKER' => Redis::shared()->address(),
+            ...$more,
+        ];
     }
 
     /**

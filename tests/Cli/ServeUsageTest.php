@@ -90,7 +90,8 @@ final class ServeUsageTest extends TestCase
         self::assertNotFalse($taken);
         $address = stream_socket_get_name($taken, false);
         $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
-        $process = $this->ran(['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', (string) $address]);
+        $listen = ['--listen', "unix://{$this->path('socket')}", '--listen', (string) $address];
+        $process = $this->ran(['serve', 'app.php', ...$listen]);
 
         self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
         self::assertFileDoesNotExist($this->path('ran'));
@@ -101,7 +102,9 @@ final class ServeUsageTest extends TestCase
     {
         $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
         foreach ([['--processes', '2'], ['--watch'], ['--max-requests', '5'], ['--max-memory', '5M']] as $options) {
-            $process = new Process([\PHP_BINARY, '-d', 'disable_functions=pcntl_fork', Program::path(), 'serve', 'app.php', '--listen', '127.0.0.1:0', ...$options], $this->path(), [self::MARK => $this->mark]);
+            $php = [\PHP_BINARY, '-d', 'disable_functions=pcntl_fork'];
+            $command = [...$php, Program::path(), 'serve', 'app.php', '--listen', '127.0.0.1:0', ...$options];
+            $process = new Process($command, $this->path(), [self::MARK => $this->mark]);
             $process->run();
 
             self::assertSame(254, $process->getExitCode());

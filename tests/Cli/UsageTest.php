@@ -54,7 +54,8 @@ final class UsageTest extends TestCase
 
     public function testMoreAtOnceThanThereAreDescriptorsForIsRefusedBeforeAnythingStarts(): void
     {
-        $process = $this->shell(Program::CLOSE_ALL . 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a');
+        $line = 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a';
+        $process = $this->shell(Program::CLOSE_ALL . $line);
 
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertMatchesRegularExpression("/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D", $process->getErrorOutput());

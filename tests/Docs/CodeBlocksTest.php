@@ -75,7 +75,9 @@ final class CodeBlocksTest extends TestCase
 
     private static function isTimed(CodeBlock $block): bool
     {
-        return $block->skipped === null && preg_match(self::TIME, implode("\n", array_column($block->commands(), 1))) === 1;
+        $output = implode("\n", array_column($block->commands(), 1));
+
+        return $block->skipped === null && preg_match(self::TIME, $output) === 1;
     }
 
     /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
@@ -109,8 +111,11 @@ final class CodeBlocksTest extends TestCase
      */
     #[DataProvider('timedBlocks')]
     #[Group('quiet')]
-    public function testACodeBlockThatTellsATimeDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
-    {
+    public function testACodeBlockThatShowsATimeDoesWhatThePageSays(
+        CodeBlock $block,
+        array $files,
+        ?CodeBlock $server,
+    ): void {
         $this->assertDoesWhatThePageSays($block, $files, $server);
     }
 
@@ -154,7 +159,9 @@ final class CodeBlocksTest extends TestCase
         if (str_contains($block->content, 'Spindle\Remote')) {
             $this->workplace->useBrokerOf(self::agents());
         }
-        $process = $block->serves === null ? $this->workplace->script($file) : $this->workplace->server($file, $block->serves);
+        $process = $block->serves === null
+            ? $this->workplace->script($file)
+            : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
     }
@@ -232,7 +239,8 @@ final class CodeBlocksTest extends TestCase
     private static function assertExit(int $expected, Process|ProgramResult $process): void
     {
         $command = $process instanceof Process ? "{$process->getCommandLine()}\n" : '';
-        self::assertSame($expected, $process->getExitCode(), "{$command}{$process->getOutput()}{$process->getErrorOutput()}");
+        $message = "{$command}{$process->getOutput()}{$process->getErrorOutput()}";
+        self::assertSame($expected, $process->getExitCode(), $message);
     }
 
     /** @return list<string> below the project's folder */

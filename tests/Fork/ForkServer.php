@@ -9,9 +9,9 @@ use PHPUnit\Framework\Assert;
 /**
  * Runs PHP scripts, each in a fork of one PHP process that has loaded their classes before.
  *
- * A script finds what a process of its own would give it: its arguments, environment and working directory, pipes as standard
- * descriptors, and an exit status. Starting PHP and loading the classes of the command line costs ten times the CPU time of a fork.
- * What a fork can't imitate: /proc/PID/environ and /proc/PID/cmdline are those of the server.
+ * A script finds what a process of its own would give it: arguments, environment, working directory, pipes as standard
+ * descriptors, and an exit status. A fork needs a third of the CPU time of a PHP that starts and loads the classes.
+ * Only /proc/PID/environ and /proc/PID/cmdline differ: they are those of the server.
  */
 final class ForkServer
 {
@@ -42,8 +42,13 @@ final class ForkServer
      * @param list<string>          $arguments
      * @param array<string, string> $environment in addition to that of this process
      */
-    public static function run(string $script, array $arguments, string $directory, array $environment = [], string $input = ''): ProgramResult
-    {
+    public static function run(
+        string $script,
+        array $arguments,
+        string $directory,
+        array $environment = [],
+        string $input = '',
+    ): ProgramResult {
         return (self::$shared ??= self::start())->runScript($script, $arguments, $directory, $environment, $input);
     }
 
@@ -53,9 +58,10 @@ final class ForkServer
         $listening = stream_socket_server($address);
         Assert::assertNotFalse($listening);
         // A script from standard input has no constants STDIN, STDOUT and STDERR, so that a fork can define its own.
-        $command = [\PHP_BINARY, '-d', 'error_reporting=-1', '-d', 'display_errors=stderr', '-d', 'log_errors=0', '-d', 'html_errors=0', '--'];
+        $options = ['error_reporting=-1', 'display_errors=stderr', 'log_errors=0', 'html_errors=0'];
+        $options = array_merge(...array_map(static fn(string $option): array => ['-d', $option], $options));
         $process = proc_open(
-            [...$command, \dirname(__DIR__, 2) . '/vendor', $address],
+            [\PHP_BINARY, ...$options, '--', \dirname(__DIR__, 2) . '/vendor', $address],
             [0 => ['file', __DIR__ . '/server.php', 'r'], 1 => \STDERR],
             $pipes,
         );
@@ -72,8 +78,13 @@ final class ForkServer
      * @param list<string>          $arguments
      * @param array<string, string> $environment
      */
-    private function runScript(string $script, array $arguments, string $directory, array $environment, string $input): ProgramResult
-    {
+    private function runScript(
+        string $script,
+        array $arguments,
+        string $directory,
+        array $environment,
+        string $input,
+    ): ProgramResult {
         $folder = sys_get_temp_dir() . '/spindle-fork-' . bin2hex(random_bytes(6));
         mkdir($folder);
         $pipes = [];

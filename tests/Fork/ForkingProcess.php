@@ -4,11 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fork;
 
-/** The side of a ForkServer that forks; see server.php. */
+/**
+ * The side of a ForkServer that forks; see server.php.
+ *
+ * @phpstan-type Request array{
+ *     script: string,
+ *     arguments: list<string>,
+ *     directory: string,
+ *     environment: array<string, string>,
+ *     folder: string,
+ * }
+ */
 final class ForkingProcess
 {
     /** Classes of tests and of blocks in documents are not loaded ahead. */
-    private const AHEAD = '/^(?:Spindle(?!\\\\Tests)|Symfony|Amp|Revolt|Psr|Predis|Composer|League|Monolog)\\\\[\w\\\\]+$/';
+    private const AHEAD = '/^(?:Spindle(?!\\\\Tests)|Symfony|Amp|Revolt|Psr|Predis|Composer|League)\\\\[\w\\\\]+$/';
 
     /** @var resource */
     private mixed $socket;
@@ -31,7 +41,7 @@ final class ForkingProcess
     public function awaitScript(): string
     {
         while (\is_string($line = fgets($this->socket))) {
-            /** @var array{script: string, arguments: list<string>, directory: string, environment: array<string, string>, folder: string} $request */
+            /** @var Request $request */
             $request = unserialize((string) base64_decode($line, true));
             $pid = pcntl_fork();
             if ($pid === 0) {
@@ -53,11 +63,11 @@ final class ForkingProcess
         exit(0);
     }
 
-    /** @param array{script: string, arguments: list<string>, directory: string, environment: array<string, string>, folder: string} $request */
+    /** @param Request $request */
     private static function become(array $request): void
     {
         foreach (['stdin' => 'r', 'stdout' => 'w', 'stderr' => 'w'] as $name => $mode) {
-            // In the CLI the first stream on each of these has the descriptor itself, which the pipe that is opened next gets.
+            // In the CLI the first stream on each of these has the descriptor itself. The next pipe gets its number.
             $inherited = fopen("php://{$name}", $mode);
             \assert($inherited !== false);
             fclose($inherited);
@@ -70,9 +80,15 @@ final class ForkingProcess
             putenv("{$name}={$value}");
         }
         $arguments = [$request['script'], ...$request['arguments']];
-        $script = array_fill_keys(['PHP_SELF', 'SCRIPT_NAME', 'SCRIPT_FILENAME', 'PATH_TRANSLATED'], $request['script']);
-        $times = ['REQUEST_TIME_FLOAT' => microtime(true), 'REQUEST_TIME' => time()];
-        $_SERVER = [...$request['environment'], ...$script, ...$times, 'DOCUMENT_ROOT' => '', 'argv' => $arguments, 'argc' => \count($arguments)];
+        $_SERVER = [
+            ...$request['environment'],
+            ...array_fill_keys(['PHP_SELF', 'SCRIPT_NAME', 'SCRIPT_FILENAME', 'PATH_TRANSLATED'], $request['script']),
+            'DOCUMENT_ROOT' => '',
+            'REQUEST_TIME' => time(),
+            'REQUEST_TIME_FLOAT' => microtime(true),
+            'argv' => $arguments,
+            'argc' => \count($arguments),
+        ];
         [$GLOBALS['argv'], $GLOBALS['argc']] = [$arguments, \count($arguments)];
         chdir($request['directory']);
         self::reportClasses("{$request['folder']}/classes");

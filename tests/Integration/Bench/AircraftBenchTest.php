@@ -21,12 +21,14 @@ final class AircraftBenchTest extends TestCase
 
     public function testWhatItMeasuresIsWithCommitsThatReachTheDiskAndItSaysSo(): void
     {
-        $process = $this->assertPrintsTables(['--only', 'crud', '--clients', '2', '--cycles', '2', '--peers', 'pgbench'], [
+        $options = ['--only', 'crud', '--clients', '2', '--cycles', '2', '--peers', 'pgbench'];
+        $process = $this->assertPrintsTables($options, [
             \sprintf(self::CRUD, 2, 2) => [...self::SPINDLE, 'pgbench, 2 connections, the same statements'],
             'Memory over 3 runs' => ['Spindle, one core'],
         ]);
 
-        self::assertMatchesRegularExpression('/^Settings fsync on, full_page_writes on, synchronous_commit on, .*shared_buffers \d+MB/m', $process->getOutput());
+        $settings = '/^Settings fsync on, full_page_writes on, synchronous_commit on, .*shared_buffers \d+MB/m';
+        self::assertMatchesRegularExpression($settings, $process->getOutput());
         self::assertMatchesRegularExpression('/^Cores in use \S+/m', $process->getOutput());
     }
 
@@ -104,7 +106,8 @@ final class AircraftBenchTest extends TestCase
         self::needsWrk();
         $process = $this->bench('--rounds', '1', '--peers', 'none', ...$options);
         $process->start();
-        $isFound = fn(): bool => array_filter($this->itsProcesses(), static fn(string $line): bool => str_contains($line, $until)) !== [];
+        $isIt = static fn(string $line): bool => str_contains($line, $until);
+        $isFound = fn(): bool => array_filter($this->itsProcesses(), $isIt) !== [];
         Eventually::holds($isFound, "there is {$until}", 60.0);
         $process->signal(\SIGINT);
         $process->wait();

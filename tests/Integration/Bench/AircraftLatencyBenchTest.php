@@ -27,7 +27,9 @@ final class AircraftLatencyBenchTest extends TestCase
 
     public function testCertificatesAreMeasuredHereAndAtAgentsAndEveryAnswerIsRight(): void
     {
-        $this->assertPrintsTables(['--only', 'certificates', '--seconds', '0.1', '--peers', 'none'], [self::LIGHT => self::certificateRows()]);
+        $options = ['--only', 'certificates', '--seconds', '0.1', '--peers', 'none'];
+
+        $this->assertPrintsTables($options, [self::LIGHT => self::certificateRows()]);
     }
 
     #[Group('full')]
@@ -35,7 +37,9 @@ final class AircraftLatencyBenchTest extends TestCase
     {
         $rows = [...self::certificateRows(), ...\array_slice(self::fpmRows(), 0, 1)];
 
-        $this->assertPrintsTables(['--only', 'certificates', '--seconds', '0.5', '--peers', 'fpm'], [self::LIGHT => $rows]);
+        $options = ['--only', 'certificates', '--seconds', '0.5', '--peers', 'fpm'];
+
+        $this->assertPrintsTables($options, [self::LIGHT => $rows]);
     }
 
     /** @return list<string> */

@@ -69,7 +69,8 @@ final class HttpBenchTest extends TestCase
         if ($missing !== null) {
             self::markTestSkipped($missing);
         }
-        $process = $this->bench('--only', 'json,echo,tls', '--rounds', '1', '--seconds', '0.2', '--connections', '10', '--peers', 'fpm');
+        $length = ['--rounds', '1', '--seconds', '0.2', '--connections', '10'];
+        $process = $this->bench('--only', 'json,echo,tls', '--peers', 'fpm', ...$length);
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());

@@ -30,7 +30,8 @@ final class RemoteBenchTest extends TestCase
     {
         yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', self::CONTESTANTS];
         yield 'recovery' => [['--only', 'recovery', '--kills', '1'], self::RECOVERY, ['a worker is killed', 'an agent and its workers are killed']];
-        yield 'backlog' => [['--only', 'backlog', '--backlog', '2000'], 'A claim of 16 jobs', ['1,000 jobs are queued', '2,000 jobs are queued']];
+        $lengths = ['1,000 jobs are queued', '2,000 jobs are queued'];
+        yield 'backlog' => [['--only', 'backlog', '--backlog', '2000'], 'A claim of 16 jobs', $lengths];
     }
 
     /**
@@ -45,8 +46,10 @@ final class RemoteBenchTest extends TestCase
 
     public function testTasksInBulkAreMeasuredAndBesideTheDurableTierTheRateOfTheDisk(): void
     {
-        $all = $this->assertPrintsItsTable(['--only', 'bulk', '-n', '50'], 'Tasks in bulk that do nothing, 50 of them', self::CONTESTANTS);
-        [$durable, $fast] = array_map(static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null, $all);
+        $title = 'Tasks in bulk that do nothing, 50 of them';
+        $all = $this->assertPrintsItsTable(['--only', 'bulk', '-n', '50'], $title, self::CONTESTANTS);
+        $first = static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null;
+        [$durable, $fast] = array_map($first, $all);
         self::assertIsArray($durable);
         self::assertIsArray($fast);
         self::assertGreaterThan(0, $durable['fsync']);
@@ -85,14 +88,16 @@ final class RemoteBenchTest extends TestCase
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertMatchesRegularExpression('/^Engine   (?:Redis|Valkey) \d+\.\d+/m', $process->getOutput());
         foreach ($labels as $label) {
-            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
+            $row = "/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m";
+            self::assertMatchesRegularExpression($row, $process->getOutput());
         }
         $all = self::series($json);
         foreach ($all as $series) {
             self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
             self::assertIsArray($series['raw']);
             self::assertSame([true], array_column($series['raw'], 'right'));
-            self::assertSame($title === self::RECOVERY ? [1] : [], array_map(array_sum(...), array_filter(array_column($series['raw'], 'histogram'), is_array(...))));
+            $histograms = array_filter(array_column($series['raw'], 'histogram'), is_array(...));
+            self::assertSame($title === self::RECOVERY ? [1] : [], array_map(array_sum(...), $histograms));
         }
         self::assertSame(['remote.json'], Text::names($this->path()));
         self::assertSame([], $this->itsProcesses());

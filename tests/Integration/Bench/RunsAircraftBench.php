@@ -34,7 +34,8 @@ trait RunsAircraftBench
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         foreach ($tables as $title => $labels) {
             foreach ($labels as $label) {
-                self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m", $process->getOutput());
+                $row = "/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m";
+                self::assertMatchesRegularExpression($row, $process->getOutput());
             }
         }
         $data = json_decode((string) file_get_contents($json), true);
@@ -59,7 +60,9 @@ trait RunsAircraftBench
     {
         $same = 'nginx \+ PHP-FPM, the same handlers';
 
-        return Fpm::missing() !== null ? [] : ["{$same}, \d+ workers", "{$same}, preloaded, \d+ workers", 'nginx \+ PHP-FPM, plain PHP, \d+ workers'];
+        $rows = ["{$same}, \d+ workers", "{$same}, preloaded, \d+ workers", 'nginx \+ PHP-FPM, plain PHP, \d+ workers'];
+
+        return Fpm::missing() === null ? $rows : [];
     }
 
     protected function deadline(): int
@@ -81,13 +84,19 @@ trait RunsAircraftBench
         self::assertTrue($document->loadXML(substr($html, \strlen('<!DOCTYPE html>'))), 'it is well-formed');
         self::assertGreaterThan(0, $document->getElementsByTagName('svg')->length);
         self::assertSame(0, preg_match('~<script|<link|<img|\b(?:src|href)=|@import|url\(~i', $html));
-        self::assertSame(['http://www.w3.org/2000/svg'], array_values(array_unique(preg_match_all('~https?://[^"\s<]+~', $html, $addresses) > 0 ? $addresses[0] : [])));
+        preg_match_all('~https?://[^"\s<]+~', $html, $addresses);
+        self::assertSame(['http://www.w3.org/2000/svg'], array_values(array_unique($addresses[0])));
         foreach ($titles as $title) {
             self::assertMatchesRegularExpression("~<h2>{$title}~", html_entity_decode($html, \ENT_QUOTES | \ENT_XML1));
         }
     }
 
-    /** @return array<int, string> command lines: its directory is in the environment, and in those of nginx and FPM, which overwrite that */
+    /**
+     * The directory of the test is in the environment of each process, or in the command line: nginx and FPM overwrite
+     * their environments.
+     *
+     * @return array<int, string> command lines
+     */
     private function itsProcesses(): array
     {
         $lines = [];
@@ -104,6 +113,8 @@ trait RunsAircraftBench
     /** Its temporary files are in the directory of the test. */
     private function bench(string ...$arguments): Process
     {
-        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/aircraft.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 140.0);
+        $command = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/aircraft.php', ...$arguments];
+
+        return new Process($command, null, ['TMPDIR' => $this->path()] + getenv(), timeout: 140.0);
     }
 }
