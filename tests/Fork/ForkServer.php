@@ -60,9 +60,10 @@ final class ForkServer
         // A script from standard input has no constants STDIN, STDOUT and STDERR, so that a fork can define its own.
         $options = ['error_reporting=-1', 'display_errors=stderr', 'log_errors=0', 'html_errors=0'];
         $options = array_merge(...array_map(static fn(string $option): array => ['-d', $option], $options));
+        $packages = \dirname(__DIR__, 2) . '/vendor';
         $process = proc_open(
-            [\PHP_BINARY, ...$options, '--', \dirname(__DIR__, 2) . '/vendor', $address],
-            [0 => ['file', __DIR__ . '/server.php', 'r'], 1 => \STDERR],
+            ['sh', '-c', 'exec "$@" >&- 2>&-', 'sh', \PHP_BINARY, ...$options, '--', $packages, $address],
+            [0 => ['file', __DIR__ . '/server.php', 'r']],
             $pipes,
         );
         $socket = stream_socket_accept($listening, self::DEADLINE);

@@ -23,8 +23,11 @@ final class ForkingProcess
     /** @var resource */
     private mixed $socket;
 
-    /** @param list<string> $files to load in each fork */
-    public function __construct(string $address, private readonly array $files)
+    /**
+     * @param list<resource|false> $placeholders standard output and standard error
+     * @param list<string>         $files        to load in each fork
+     */
+    public function __construct(string $address, private readonly array $placeholders, private readonly array $files)
     {
         $socket = stream_socket_client($address);
         if ($socket === false) {
@@ -45,7 +48,7 @@ final class ForkingProcess
             $request = unserialize((string) base64_decode($line, true));
             $pid = pcntl_fork();
             if ($pid === 0) {
-                self::become($request);
+                $this->become($request);
                 foreach ($this->files as $file) {
                     require_once $file;
                 }
@@ -64,21 +67,16 @@ final class ForkingProcess
     }
 
     /** @param Request $request */
-    private static function become(array $request): void
+    private function become(array $request): void
     {
-        foreach (['stdin' => 'r', 'stdout' => 'w', 'stderr' => 'w'] as $name => $mode) {
-            // In the CLI the first stream on each of these has the descriptor itself. The next pipe gets its number.
-            $inherited = fopen("php://{$name}", $mode);
-            \assert($inherited !== false);
-            fclose($inherited);
-            \define(strtoupper($name), fopen("{$request['folder']}/{$name}", $mode));
-        }
+        $this->openDescriptors($request['folder']);
         foreach (array_diff_key(getenv(), $request['environment']) as $name => $_) {
             putenv($name);
         }
         foreach ($request['environment'] as $name => $value) {
             putenv("{$name}={$value}");
         }
+        unset($GLOBALS['placeholders']);
         $arguments = [$request['script'], ...$request['arguments']];
         $_SERVER = [
             ...$request['environment'],
@@ -92,6 +90,33 @@ final class ForkingProcess
         [$GLOBALS['argv'], $GLOBALS['argc']] = [$arguments, \count($arguments)];
         chdir($request['directory']);
         self::reportClasses("{$request['folder']}/classes");
+    }
+
+    /**
+     * As the CLI does, opens the constants as php://stdout and php://stderr, whose first streams have the descriptors
+     * themselves. Streams that are opened later have copies. The first of php://stdin was opened for this program.
+     */
+    private function openDescriptors(string $folder): void
+    {
+        /** @var list<resource> $pipes which have to stay open */
+        static $pipes = [];
+        fclose(self::opened(fopen('php://stdin', 'r')));
+        \define('STDIN', self::opened(fopen("{$folder}/stdin", 'r')));
+        foreach (['stdout', 'stderr'] as $i => $name) {
+            fclose(self::opened($this->placeholders[$i] ?? false));
+            $pipes[] = self::opened(fopen("{$folder}/{$name}", 'w'));
+            \define(strtoupper($name), fopen("php://{$name}", 'w'));
+        }
+    }
+
+    /**
+     * @param resource|false $stream
+     *
+     * @return resource
+     */
+    private static function opened(mixed $stream): mixed
+    {
+        return $stream === false ? exit(1) : $stream;
     }
 
     /** The classes that this fork loads are loaded before the next one starts. */

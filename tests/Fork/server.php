@@ -8,6 +8,12 @@ declare(strict_types=1);
 // This file opens STDOUT and STDERR where they are missing. Each fork loads it when it has opened its own.
 $GLOBALS['__composer_autoload_files'] = [md5('amphp/byte-stream:src/functions.php') => true];
 
+// Standard output and standard error are closed: these files have their numbers until a fork has pipes for them.
+$placeholders = [fopen('/dev/null', 'w'), fopen('/dev/null', 'w')];
+
 require "{$argv[1]}/autoload.php";
-$skipped = "{$argv[1]}/amphp/byte-stream/src/functions.php";
-require (new Spindle\Tests\Fork\ForkingProcess($argv[2], [$skipped]))->awaitScript();
+require (new Spindle\Tests\Fork\ForkingProcess(
+    $argv[2],
+    $placeholders,
+    ["{$argv[1]}/amphp/byte-stream/src/functions.php"],
+))->awaitScript();
