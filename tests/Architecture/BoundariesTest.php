@@ -83,22 +83,12 @@ final class BoundariesTest extends TestCase
 
     private static function analyse(string $folder): string
     {
-        $project = \dirname(__DIR__, 2);
-        $configuration = "{$folder}/phpstan.neon";
-        file_put_contents($configuration, <<<NEON
-            includes:
-            	- {$project}/vendor/phpat/phpat/extension.neon
-            parameters:
-            	customRulesetUsed: true
-            	paths: [{$folder}]
-            	tmpDir: {$folder}/cache
-            services:
-            	- { class: Spindle\Tests\Architecture\Boundaries, tags: [phpat.test] }
-            NEON);
-
         $phpstan = new Process(
-            [PHP_BINARY, 'vendor/bin/phpstan', 'analyse', '--no-progress', '--error-format=raw', '-c', $configuration],
-            $project,
+            [
+                PHP_BINARY, 'vendor/bin/phpstan', 'analyse', '--no-progress', '--error-format=raw',
+                '-c', __DIR__ . '/boundaries.neon', $folder,
+            ],
+            \dirname(__DIR__, 2),
         );
         $phpstan->run();
 

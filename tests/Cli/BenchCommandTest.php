@@ -4,9 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
-use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Symfony\Component\Process\Process;
+use Spindle\Tests\Fork\ProgramResult;
 
 final class BenchCommandTest extends TestCase
 {
@@ -70,51 +69,6 @@ final class BenchCommandTest extends TestCase
         }
     }
 
-    /** @return iterable<string, array{list<string>, list<string>}> */
-    public static function measurementsOfPostgres(): iterable
-    {
-        yield 'queries and data' => [
-            ['-n', '20', '--only', 'select,unit,update,rows,parameter,stream,copy,acquire', '--connections', '2', '--fibers', '3', '--bytes', '4096'],
-            [
-                'A row by its primary key', 'Units of 20', 'A row updated .* of its own', 'A row updated .* three statements', '5,000 rows', 'A bytea parameter',
-                'Rows .* streamed', 'Rows .* of arrays', 'Rows .* of strings', 'Rows .* out', 'Waiting for the only connection',
-            ],
-        ];
-        yield 'what is out of the common' => [['-n', '1', '--only', 'sleep,gaps,cancel', '--bytes', '4096'], ['pg_sleep\(1\)', 'The longest gap', 'From the end of something']];
-    }
-
-    /**
-     * @param list<string> $options
-     * @param list<string> $titles
-     */
-    #[DataProvider('measurementsOfPostgres')]
-    public function testItComparesThePostgresClientWithItsPeersAndChecksEveryResult(array $options, array $titles): void
-    {
-        $json = tempnam(sys_get_temp_dir(), 'bench');
-        self::assertIsString($json);
-        try {
-            $process = self::spindle('postgres', '--rounds', '1', '--limit', '30', '--json', $json, ...$options);
-            $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
-        } finally {
-            unlink($json);
-        }
-
-        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertMatchesRegularExpression('/^Server +PostgreSQL \d+.*, a temporary cluster$/m', $process->getOutput());
-        foreach ($titles as $title) {
-            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| [^|]*[^ |-][^|]*\| +[\\d,.]+ \|/m", $process->getOutput());
-        }
-        self::assertIsArray($data);
-        self::assertIsArray($data['series']);
-        self::assertNotSame([], $data['series']);
-        foreach ($data['series'] as $series) {
-            self::assertIsArray($series);
-            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
-            self::assertIsArray($series['raw']);
-            self::assertSame([true], array_column($series['raw'], 'right'));
-        }
-    }
-
     public function testItCountsWhatCanBeCreatedAndSaysWhatIsNotAvailable(): void
     {
         $process = self::spindle('contexts', '--max', '4', '--samples', '1', '--iterations', '1000', '--php', \PHP_BINARY, '--php', '/nowhere/php');
@@ -164,12 +118,9 @@ final class BenchCommandTest extends TestCase
         self::assertMatchesRegularExpression("/^spindle: contestant 'gearman' is not allowed; give .*symfony, amp, react.*\n\$/", $process->getErrorOutput());
     }
 
-    private static function spindle(string ...$arguments): Process
+    private static function spindle(string ...$arguments): ProgramResult
     {
-        $process = new Process([\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'bench', ...$arguments], timeout: 240.0);
-        $process->run();
-
-        return $process;
+        return Program::run(['bench', ...array_values($arguments)], \dirname(__DIR__, 2));
     }
 
     private static function assertEveryMeasurementIsRight(mixed $series): void

@@ -97,7 +97,10 @@ final class InterruptTest extends TestCase
         posix_mkfifo($this->path('pipe'), 0o600);
         $reader = fopen($this->path('pipe'), 'r+'); // which never reads
         $process = new Process(
-            ['sh', '-c', 'exec "$@" > pipe', 'sh', ...self::program(), 'run', '-vvv', 'head -c {} /dev/zero', ':::', '1000000'],
+            [
+                'sh', '-c', 'exec "$@" > pipe', 'sh', Program::path(), 'run', '-vvv',
+                'head -c {} /dev/zero', ':::', '1000000',
+            ],
             $this->path(),
             [self::MARK => $this->mark],
             '',
@@ -115,7 +118,7 @@ final class InterruptTest extends TestCase
     public function testWithoutPcntlAnInterruptEndsAllAtOnce(): void
     {
         $process = new Process(
-            [\PHP_BINARY, '-d', 'disable_functions=pcntl_signal', ...self::program(), 'run', self::JOB, ':::', '1'],
+            [\PHP_BINARY, '-d', 'disable_functions=pcntl_signal', Program::path(), 'run', self::JOB, ':::', '1'],
             $this->path(),
             [self::MARK => $this->mark],
             '',
@@ -136,7 +139,7 @@ final class InterruptTest extends TestCase
         // Ctrl-C goes to all processes in the terminal's foreground: the jobs must not be among them.
         $input = new InputStream();
         $process = new Process(
-            ['script', '-qefc', self::program()[0] . " run -j1 '" . self::JOB . "' ::: 1 2", '/dev/null'],
+            ['script', '-qefc', Program::path() . " run -j1 '" . self::JOB . "' ::: 1 2", '/dev/null'],
             $this->path(),
             [self::MARK => $this->mark],
             $input,

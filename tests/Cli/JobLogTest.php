@@ -193,7 +193,7 @@ final class JobLogTest extends TestCase
         $command = ['echo x >> ran{}; sleep 0.01; echo {}', ':::', ...array_map(strval(...), range(1, $jobs))];
 
         return new Process(
-            ['sh', '-c', 'exec "$@" >> output', 'sh', ...self::program(), 'run', ...$options, ...$command],
+            ['sh', '-c', 'exec "$@" >> output', 'sh', Program::path(), 'run', ...$options, ...$command],
             $this->path(),
             [self::MARK => $this->mark],
             '',

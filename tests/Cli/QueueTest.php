@@ -25,8 +25,7 @@ final class QueueTest extends TestCase
     {
         $queue = $this->filled();
 
-        $process = $this->remote(['queue', 'show', $queue, '--no-ansi']);
-        $process->run();
+        $process = $this->ranRemote(['queue', 'show', $queue, '--no-ansi']);
 
         $time = '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ';
         self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
@@ -54,8 +53,8 @@ final class QueueTest extends TestCase
 
     public function testOneStatusMayBeShownAndSoManyAtMost(): void
     {
-        $process = $this->remote(['queue', 'show', $this->filled(), '--status', 'waiting', '--most', '2', '--no-ansi']);
-        $process->run();
+        $options = ['--status', 'waiting', '--most', '2', '--no-ansi'];
+        $process = $this->ranRemote(['queue', 'show', $this->filled(), ...$options]);
 
         self::assertMatchesRegularExpression("~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D", $process->getOutput());
         self::assertStringNotContainsString('dead-', $process->getOutput());
@@ -65,8 +64,7 @@ final class QueueTest extends TestCase
     {
         $queue = self::newQueue();
         foreach (['--ansi' => "\e[33m{$queue}\e[39m\n", '--no-ansi' => "{$queue}\n"] as $option => $title) {
-            $process = $this->remote(['queue', 'show', $queue, $option]);
-            $process->run();
+            $process = $this->ranRemote(['queue', 'show', $queue, $option]);
 
             self::assertStringStartsWith($title, $process->getOutput());
         }
@@ -95,8 +93,7 @@ final class QueueTest extends TestCase
     {
         $queue = $this->filled();
         foreach ([['retry', 'dead-1', 'retried', [4, 1]], ['delete', 'dead-2', 'deleted', [4, 0]]] as [$action, $id, $done, $expected]) {
-            $process = $this->remote(['queue', $action, $queue, $id, "no-{$id}", 'waiting-1', $id]);
-            $process->run();
+            $process = $this->ranRemote(['queue', $action, $queue, $id, "no-{$id}", 'waiting-1', $id]);
 
             self::assertOutcome(1, "1 job {$done}\n", $process, "spindle: 2 of the ids are not among the dead letters\n");
             $figures = self::broker()->figures($queue);
@@ -109,8 +106,7 @@ final class QueueTest extends TestCase
         $queue = self::newQueue();
         self::kill($queue, 1203);
 
-        $process = $this->remote(['queue', 'retry', $queue, '--all']);
-        $process->run();
+        $process = $this->ranRemote(['queue', 'retry', $queue, '--all']);
 
         self::assertOutcome(0, "1203 jobs retried\n", $process);
         $figures = self::broker()->figures($queue);
@@ -126,8 +122,7 @@ final class QueueTest extends TestCase
         $this->executor($queue, JobRetryPolicy::none())->submit($task)->catch(static fn(\Throwable $failure): bool => true)->await();
         touch($file);
 
-        $process = $this->remote(['queue', 'retry', $queue, '--all']);
-        $process->run();
+        $process = $this->ranRemote(['queue', 'retry', $queue, '--all']);
 
         self::assertOutcome(0, "1 job retried\n", $process);
         $this->waitForFile('disk.done');
@@ -138,8 +133,7 @@ final class QueueTest extends TestCase
         $queue = $this->filled();
         self::submit($queue, 1200, 'more');
 
-        $process = $this->remote(['queue', 'purge', $queue, '--yes']);
-        $process->run();
+        $process = $this->ranRemote(['queue', 'purge', $queue, '--yes']);
 
         self::assertOutcome(0, "1203 jobs purged\n", $process);
         $figures = self::broker()->figures($queue);
@@ -148,8 +142,7 @@ final class QueueTest extends TestCase
 
     public function testABrokerThatIsNotThereIsOneLine(): void
     {
-        $process = $this->remote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);
-        $process->run();
+        $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);
 
         self::assertSame(254, $process->getExitCode());
         self::assertMatchesRegularExpression("~^spindle: The broker at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D", $process->getErrorOutput());
@@ -178,8 +171,7 @@ final class QueueTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAMistakeIsOneLine(array $arguments, string $message): void
     {
-        $process = $this->remote(['queue', ...$arguments]);
-        $process->run();
+        $process = $this->ranRemote(['queue', ...$arguments]);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
     }
@@ -227,8 +219,7 @@ final class QueueTest extends TestCase
      */
     private function json(array $arguments): array
     {
-        $process = $this->remote(['queue', ...$arguments, '--json']);
-        $process->run();
+        $process = $this->ranRemote(['queue', ...$arguments, '--json']);
 
         self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
         self::assertSame(1, substr_count($process->getOutput(), "\n"));

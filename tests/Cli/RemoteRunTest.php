@@ -11,6 +11,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Text;
@@ -113,8 +114,8 @@ final class RemoteRunTest extends TestCase
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['appendonly' => 'no']);
-        $process = $this->remote(['run', '--queue', 'q', 'true', ':::', '1'], ['SPINDLE_BROKER' => $redis->address()]);
-        $process->run();
+        $environment = ['SPINDLE_BROKER' => $redis->address()];
+        $process = $this->ranRemote(['run', '--queue', 'q', 'true', ':::', '1'], $environment);
 
         self::assertSame(253, $process->getExitCode());
         self::assertStringContainsString('appendonly', $process->getErrorOutput());
@@ -141,8 +142,7 @@ final class RemoteRunTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message, array $environment = []): void
     {
-        $process = $this->remote(['run', ...$options, 'touch', $this->path('started'), ':::', '1'], $environment);
-        $process->run();
+        $process = $this->ranRemote(['run', ...$options, 'touch', $this->path('started'), ':::', '1'], $environment);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertFileDoesNotExist($this->path('started'));
@@ -164,13 +164,9 @@ final class RemoteRunTest extends TestCase
     }
 
     /** @param list<string> $arguments after the queue */
-    private function runs(string $queue, array $arguments, string $input = ''): Process
+    private function runs(string $queue, array $arguments, string $input = ''): ProgramResult
     {
-        $process = $this->remote(['run', '--queue', $queue, ...$arguments]);
-        $process->setInput($input);
-        $process->run();
-
-        return $process;
+        return $this->ranRemote(['run', '--queue', $queue, ...$arguments], input: $input);
     }
 
     /**

@@ -115,16 +115,19 @@ final class RunCommandTest extends TestCase
 
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
-        $lines = Scale::of(3_000_000);
-        $process = $this->shell("seq {$lines} | php -d memory_limit=16M \$SPINDLE run --dry-run echo | tail -n1");
+        // Few lines with less memory show the same growth of a line: about 30 bytes.
+        [$lines, $limit] = Scale::isFull() ? [3_000_000, '16M'] : [60_000, '8M'];
+        $process = $this->shell("seq {$lines} | php -d memory_limit={$limit} \$SPINDLE run --dry-run echo | tail -n1");
 
         self::assertOutcome(0, "echo {$lines}\n", $process);
     }
 
     public function testMemoryDoesNotGrowWithTheJobs(): void
     {
-        $jobs = Scale::of(20_000);
-        $process = $this->shell("seq {$jobs} | php -d memory_limit=12M \$SPINDLE run -j4 -k --joblog log echo | tail -n1");
+        [$jobs, $limit] = Scale::isFull() ? [20_000, '12M'] : [700, '8M'];
+        $process = $this->shell(
+            "seq {$jobs} | php -d memory_limit={$limit} \$SPINDLE run -j4 -k --joblog log echo | tail -n1",
+        );
 
         self::assertOutcome(0, "{$jobs}\n", $process);
     }
@@ -183,10 +186,15 @@ final class RunCommandTest extends TestCase
 
     public function testLargeOutputsThatWaitForTheirTurnShareADescriptor(): void
     {
+        // All jobs but the first have ended, with two outputs each, before anything can be written.
+        [$jobs, $descriptors] = Scale::isFull() ? [200, 300] : [70, 100];
         $process = $this->shell(
-            'ulimit -n 300; seq 200 | $SPINDLE run -j4 -k "while [ {#} = 1 ] && [ ! -e 200 ]; do sleep 0.01; done; touch {}; '
+            Program::CLOSE_ALL . "ulimit -n {$descriptors}; seq {$jobs} | \$SPINDLE run -j4 -k "
+            . "\"while [ {#} = 1 ] && [ ! -e {$jobs} ]; do sleep 0.01; done; touch {}; "
             . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors; echo $?; '
-            . 'cmp output <(for i in $(seq 200); do yes $i 2> /dev/null | head -c 1100000; done) && cmp errors <(for i in $(seq 200); do yes e$i 2> /dev/null | head -c 1100000; done) && echo same',
+            . "cmp output <(for i in \$(seq {$jobs}); do yes \$i 2> /dev/null | head -c 1100000; done) "
+            . "&& cmp errors <(for i in \$(seq {$jobs}); do yes e\$i 2> /dev/null | head -c 1100000; done) "
+            . '&& echo same',
         );
 
         self::assertOutcome(0, "0\nsame\n", $process);

@@ -7,12 +7,13 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
 
-/** Runs bin/spindle as a user does, in a folder of its own. After each test nothing of it runs. */
+/** Runs the command `spindle` as a user does, in a folder of its own. After each test nothing of it runs. */
 trait RunsSpindle
 {
     use OwnDirectory;
@@ -39,16 +40,20 @@ trait RunsSpindle
         }
     }
 
-    /**
-     * @param list<string>                     $arguments after `spindle run`
-     * @param string|resource|InputStream|null $input
-     */
-    private function spindle(array $arguments, mixed $input = null): Process
+    /** @param list<string> $arguments after `spindle run` */
+    private function spindle(array $arguments, string $input = ''): ProgramResult
     {
-        $process = $this->process(['run', ...$arguments], $input);
-        $process->run();
+        return $this->ran(['run', ...$arguments], $input);
+    }
 
-        return $process;
+    /**
+     * Runs the program to its end, as {@see Program::run()} does. A test that needs a process has process().
+     *
+     * @param list<string> $arguments after `spindle`
+     */
+    private function ran(array $arguments, string $input = ''): ProgramResult
+    {
+        return Program::run($arguments, $this->path(), [self::MARK => $this->mark], $input);
     }
 
     /**
@@ -70,18 +75,12 @@ trait RunsSpindle
     private function process(array $arguments, mixed $input = null): Process
     {
         return new Process(
-            [\PHP_BINARY, '-d', 'error_reporting=-1', '-d', 'display_errors=stderr', ...self::program(), ...$arguments],
+            [\PHP_BINARY, '-d', 'error_reporting=-1', '-d', 'display_errors=stderr', Program::path(), ...$arguments],
             $this->path(),
             [self::MARK => $this->mark],
             $input ?? '',
             30.0,
         );
-    }
-
-    /** @return array{string} */
-    private static function program(): array
-    {
-        return [\dirname(__DIR__, 2) . '/bin/spindle'];
     }
 
     /** In a shell, where `$SPINDLE` is the program. */
@@ -90,7 +89,7 @@ trait RunsSpindle
         $process = new Process(
             ['bash', '-c', $line],
             $this->path(),
-            [self::MARK => $this->mark, 'SPINDLE' => self::program()[0]],
+            [self::MARK => $this->mark, 'SPINDLE' => Program::path()],
             '',
             30.0,
         );
@@ -110,8 +109,12 @@ trait RunsSpindle
     }
 
     /** @param string $errors what standard error has to be */
-    private static function assertOutcome(int $status, string $output, Process $process, string $errors = ''): void
-    {
+    private static function assertOutcome(
+        int $status,
+        string $output,
+        Process|ProgramResult $process,
+        string $errors = '',
+    ): void {
         self::assertSame(
             [$status, $output, $errors],
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],

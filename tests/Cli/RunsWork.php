@@ -9,6 +9,7 @@ use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\UsesRedis;
@@ -29,10 +30,35 @@ trait RunsWork
      */
     private function remote(array $arguments, array $environment = []): Process
     {
-        $key = $this->file('key', AgentProgram::KEY . "\n", 0o600);
-        $process = $this->process($arguments);
+        return $this->process($arguments)->setEnv($this->environment($environment));
+    }
 
-        return $process->setEnv([self::MARK => $this->mark, 'SPINDLE_KEY_FILE' => $key, 'SPINDLE_BROKER' => Redis::shared()->address(), ...$environment]);
+    /**
+     * Runs it to its end.
+     *
+     * @param list<string>          $arguments after `spindle`
+     * @param array<string, string> $environment
+     */
+    private function ranRemote(array $arguments, array $environment = [], string $input = ''): ProgramResult
+    {
+        return Program::run($arguments, $this->path(), $this->environment($environment), $input);
+    }
+
+    /**
+     * @param array<string, string> $more
+     *
+     * @return array<string, string>
+     */
+    private function environment(array $more): array
+    {
+        $key = $this->file('key', AgentProgram::KEY . "\n", 0o600);
+
+        return [
+            self::MARK => $this->mark,
+            'SPINDLE_KEY_FILE' => $key,
+            'SPINDLE_BROKER' => Redis::shared()->address(),
+            ...$more,
+        ];
     }
 
     /**

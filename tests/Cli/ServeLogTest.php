@@ -128,7 +128,9 @@ final class ServeLogTest extends TestCase
     {
         $this->file('prepended.php', '<?php pcntl_signal(SIGUSR1, static fn() => str_repeat("x", 1 << 30));');
         $this->file('app.php', '<?php posix_kill(posix_getppid(), SIGUSR1); sleep(10);');
-        $process = new Process([\PHP_BINARY, '-d', 'auto_prepend_file=prepended.php', '-d', 'memory_limit=64M', ...self::program(), 'serve', 'app.php', '--listen', '127.0.0.1:0'], $this->path(), [self::MARK => $this->mark]);
+        $options = ['-d', 'auto_prepend_file=prepended.php', '-d', 'memory_limit=64M'];
+        $command = [\PHP_BINARY, ...$options, Program::path(), 'serve', 'app.php', '--listen', '127.0.0.1:0'];
+        $process = new Process($command, $this->path(), [self::MARK => $this->mark]);
         $process->run();
 
         self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted [^\n]+prepended\.php, line 1\)\n$~D', $process->getErrorOutput());
@@ -146,7 +148,9 @@ final class ServeLogTest extends TestCase
     public function testAReaderThatStallsHoldsUpNothingAndIsToldWhatItHasMissed(array $channel): void
     {
         $this->file('app.php', '<?php return static fn($request) => throw new RuntimeException(str_repeat("x", 5000));');
-        $serve = proc_open([\PHP_BINARY, ...self::program(), 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"], [2 => $channel], $pipes, $this->path(), [self::MARK => $this->mark]);
+        $options = ['--processes', '1', '--listen', "unix://{$this->path('socket')}"];
+        $command = [\PHP_BINARY, Program::path(), 'serve', 'app.php', ...$options];
+        $serve = proc_open($command, [2 => $channel], $pipes, $this->path(), [self::MARK => $this->mark]);
         self::assertNotFalse($serve);
         self::assertStringContainsString('Listening', (string) fgets($pipes[2]));
         for ($request = 0; $request < 200; ++$request) {

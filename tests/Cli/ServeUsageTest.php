@@ -43,8 +43,7 @@ final class ServeUsageTest extends TestCase
     public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message): void
     {
         $this->file('app.php', '<?php touch(__DIR__ . "/ran"); return static fn($request) => Spindle\Http\Response::text("");');
-        $process = $this->process(['serve', 'app.php', ...$options]);
-        $process->run();
+        $process = $this->ran(['serve', 'app.php', ...$options]);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertFileDoesNotExist($this->path('ran'));
@@ -52,8 +51,7 @@ final class ServeUsageTest extends TestCase
 
     public function testAnApplicationThatIsNoFileIsAMistake(): void
     {
-        $process = $this->process(['serve', 'none.php']);
-        $process->run();
+        $process = $this->ran(['serve', 'none.php']);
 
         self::assertOutcome(255, '', $process, "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n");
     }
@@ -80,8 +78,7 @@ final class ServeUsageTest extends TestCase
     public function testAnApplicationThatDoesNotComeUpIsOneLine(string $code, string $message): void
     {
         $this->file('app.php', "<?php\n{$code}\n");
-        $process = $this->process(['serve', 'app.php', '--listen', '127.0.0.1:0', '--processes', '3']);
-        $process->run();
+        $process = $this->ran(['serve', 'app.php', '--listen', '127.0.0.1:0', '--processes', '3']);
 
         self::assertSame([254, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertSame('spindle: ' . \sprintf($message, $this->path()) . "\n", (string) preg_replace('/pid \d+/', 'pid #', $process->getErrorOutput()));
@@ -93,8 +90,8 @@ final class ServeUsageTest extends TestCase
         self::assertNotFalse($taken);
         $address = stream_socket_get_name($taken, false);
         $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
-        $process = $this->process(['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', (string) $address]);
-        $process->run();
+        $listen = ['--listen', "unix://{$this->path('socket')}", '--listen', (string) $address];
+        $process = $this->ran(['serve', 'app.php', ...$listen]);
 
         self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
         self::assertFileDoesNotExist($this->path('ran'));
@@ -105,7 +102,9 @@ final class ServeUsageTest extends TestCase
     {
         $this->file('app.php', '<?php touch(__DIR__ . "/ran");');
         foreach ([['--processes', '2'], ['--watch'], ['--max-requests', '5'], ['--max-memory', '5M']] as $options) {
-            $process = new Process([\PHP_BINARY, '-d', 'disable_functions=pcntl_fork', ...self::program(), 'serve', 'app.php', '--listen', '127.0.0.1:0', ...$options], $this->path(), [self::MARK => $this->mark]);
+            $php = [\PHP_BINARY, '-d', 'disable_functions=pcntl_fork'];
+            $command = [...$php, Program::path(), 'serve', 'app.php', '--listen', '127.0.0.1:0', ...$options];
+            $process = new Process($command, $this->path(), [self::MARK => $this->mark]);
             $process->run();
 
             self::assertSame(254, $process->getExitCode());
@@ -117,8 +116,7 @@ final class ServeUsageTest extends TestCase
     public function testTheHelpSaysWhichCommandLogsItsSteps(): void
     {
         foreach (['run', 'serve'] as $command) {
-            $process = $this->process([$command, '--help']);
-            $process->run();
+            $process = $this->ran([$command, '--help']);
 
             self::assertMatchesRegularExpression('/-v\|vv\|vvv, --verbose\s+With -vvv, spindle run logs each step to\s+standard error$/m', $process->getOutput());
         }
@@ -126,8 +124,7 @@ final class ServeUsageTest extends TestCase
 
     public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void
     {
-        $process = $this->process(['serve', '--help']);
-        $process->run();
+        $process = $this->ran(['serve', '--help']);
 
         self::assertSame(0, $process->getExitCode());
         foreach (['--listen', '--processes', '--watch', '--admin', '--status', '--max-requests', 'HUP', 'TERM', '130', '143', '254', '255', 'spindle serve app.php --admin 127.0.0.1:9085 --status'] as $word) {

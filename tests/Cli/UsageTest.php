@@ -11,9 +11,6 @@ final class UsageTest extends TestCase
 {
     use RunsSpindle;
 
-    /** Whatever descriptors the test was started with. */
-    private const CLOSE_ALL = 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; ';
-
     /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
     public static function mistakes(): iterable
     {
@@ -49,8 +46,7 @@ final class UsageTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAMistakeIsOneLineAndNothingStarts(array $arguments, string $message): void
     {
-        $process = $this->process($arguments, "x\n");
-        $process->run();
+        $process = $this->ran($arguments, "x\n");
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertSame(['.', '..'], scandir($this->path()));
@@ -58,7 +54,8 @@ final class UsageTest extends TestCase
 
     public function testMoreAtOnceThanThereAreDescriptorsForIsRefusedBeforeAnythingStarts(): void
     {
-        $process = $this->shell(self::CLOSE_ALL . 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a');
+        $line = 'ulimit -n 100; $SPINDLE run -j 500 --joblog log "touch ran" ::: a';
+        $process = $this->shell(Program::CLOSE_ALL . $line);
 
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertMatchesRegularExpression("/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D", $process->getErrorOutput());
@@ -80,8 +77,7 @@ final class UsageTest extends TestCase
 
     public function testTheHelpNamesEveryOptionAndExitStatus(): void
     {
-        $process = $this->process(['run', '--help']);
-        $process->run();
+        $process = $this->ran(['run', '--help']);
 
         self::assertSame(0, $process->getExitCode());
         foreach (['--jobs', '-0', '--keep-order', '--halt', '--resume-failed', '{/.}', ':::', '130', '254', '255', "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac"] as $word) {
@@ -92,8 +88,7 @@ final class UsageTest extends TestCase
 
     public function testNoLineOfTheHelpIsWiderThanATerminal(): void
     {
-        $process = $this->process(['run', '--help']);
-        $process->run();
+        $process = $this->ran(['run', '--help']);
 
         $lines = explode("\n", $process->getOutput());
         self::assertSame([], array_values(array_filter($lines, static fn(string $line): bool => \strlen($line) > 80)));
@@ -112,8 +107,7 @@ final class UsageTest extends TestCase
     public function testTheVersionIsShown(): void
     {
         foreach ([['--version'], ['-V'], ['run', '--version']] as $arguments) {
-            $process = $this->process($arguments);
-            $process->run();
+            $process = $this->ran($arguments);
 
             self::assertSame(0, $process->getExitCode());
             self::assertMatchesRegularExpression("/^Spindle \\S+\n\$/D", $process->getOutput());

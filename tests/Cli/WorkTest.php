@@ -212,8 +212,7 @@ final class WorkTest extends TestCase
     {
         $taken = Streams::server();
         $address = (string) stream_socket_get_name($taken, false);
-        $process = $this->remote(['work', '--queue', 'q', '--allow-root', '--admin', $address]);
-        $process->run();
+        $process = $this->ranRemote(['work', '--queue', 'q', '--allow-root', '--admin', $address]);
 
         self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
     }
@@ -256,8 +255,7 @@ final class WorkTest extends TestCase
     {
         $this->file('exposed', Redis::shared()->address());
         $this->file('empty', "# nothing\n", 0o600);
-        $process = $this->remote(['work', '--allow-root', ...$options], $environment);
-        $process->run();
+        $process = $this->ranRemote(['work', '--allow-root', ...$options], $environment);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput());
@@ -268,8 +266,7 @@ final class WorkTest extends TestCase
         if (posix_geteuid() !== 0) {
             self::markTestSkipped('Only root is refused');
         }
-        $process = $this->remote(['work', '--queue', 'q']);
-        $process->run();
+        $process = $this->ranRemote(['work', '--queue', 'q']);
 
         self::assertOutcome(255, '', $process, "spindle: this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root\n");
     }
@@ -277,8 +274,7 @@ final class WorkTest extends TestCase
     public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void
     {
         foreach (['work' => ['--queue', '--broker', '--broker-file', '--workers', '--lease', '--admin', '--allow-root', 'HUP', 'TERM', '130', '143', '253', '254', '255'], 'queue' => ['show', 'retry', 'delete', 'purge', '--broker', '--json', '253', '254', '255']] as $command => $words) {
-            $process = $this->process([$command, '--help']);
-            $process->run();
+            $process = $this->ran([$command, '--help']);
 
             self::assertSame(0, $process->getExitCode());
             foreach ($words as $word) {

@@ -5,51 +5,22 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\Postgres\UsesCluster;
-use Spindle\Tests\Remote\UsesRedis;
-use Spindle\Tests\Streams;
-use Symfony\Component\Process\Process;
+use PHPUnit\Framework\Attributes\Group;
 
-/**
- * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql makes there, if it
- * has one. So does what is run in a folder of the project. A PHP block that has tasks done elsewhere finds a broker, a key, and an agent of the
- * queue "thumbnails".
- */
-final class CodeBlocksTest extends TestCase
+/** All pages but the how-to guides. */
+final class CodeBlocksTest extends CodeBlocksTestCase
 {
-    use UsesCluster;
-    use UsesRedis;
-
-    /** Fences whose content is only looked at. */
-    private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
-
-    /** The file of a page that is executed in the database of each of its blocks. */
-    private const SCHEMA = 'schema.sql';
-
-    private Workplace $workplace;
-
-    protected function setUp(): void
+    protected static function isItsPage(string $page): bool
     {
-        $this->workplace = new Workplace();
-    }
-
-    protected function tearDown(): void
-    {
-        $this->workplace->remove();
+        return !str_starts_with($page, 'docs/how-to/');
     }
 
     /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */
-    public static function blocks(): iterable
+    public static function timedBlocks(): iterable
     {
-        foreach (self::pages() as $page) {
-            $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
-            $files = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->file !== null));
-            $server = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->serves !== null))[0] ?? null;
-            foreach ($blocks as $block) {
-                if ($block->file === null && !\in_array($block->language, self::NOT_CODE, true)) {
-                    yield "{$page}:{$block->line}" => [$block, $files, $server];
-                }
+        foreach (self::allBlocks() as $name => $arguments) {
+            if (self::isTimed($arguments[0])) {
+                yield $name => $arguments;
             }
         }
     }
@@ -58,135 +29,13 @@ final class CodeBlocksTest extends TestCase
      * @param list<CodeBlock> $files
      * @param CodeBlock|null  $server the page's first block that serves something
      */
-    #[DataProvider('blocks')]
-    public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
-    {
-        foreach ($files as $file) {
-            $this->workplace->put((string) $file->file, $file->content);
-        }
-
-        match ($block->language) {
-            'php' => $this->runPhp($block, $files),
-            'console' => $this->runConsole($block, $server),
-            default => self::fail(
-                "A block of \"{$block->language}\" is not run: make it php or console, or one of " . implode(', ', self::NOT_CODE),
-            ),
-        };
-    }
-
-    /** @param list<CodeBlock> $files */
-    private function runPhp(CodeBlock $block, array $files): void
-    {
-        $opening = match (true) {
-            str_starts_with($block->content, '<?php') => '',
-            str_contains($block->content, 'declare(') => '<?php ',
-            default => '<?php declare(strict_types=1); ',
-        };
-        $file = $this->workplace->put('block.php', $opening . $block->content);
-        if ($block->skipped !== null) {
-            self::assertExit(0, $this->workplace->lint($file));
-
-            return;
-        }
-
-        if (str_contains($block->content, 'Spindle\Postgres')) {
-            $this->workplace->useDatabase(implode('', array_map(
-                static fn(CodeBlock $file): string => $file->file === self::SCHEMA ? $file->content : '',
-                $files,
-            )));
-        }
-        if (str_contains($block->content, 'Spindle\Remote')) {
-            $this->workplace->useBroker('thumbnails');
-        }
-        $process = $block->serves === null ? $this->workplace->php($file) : $this->workplace->server($file, $block->serves);
-        self::assertExit($block->exitStatus, $process);
-        self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
-    }
-
-    private function runConsole(CodeBlock $block, ?CodeBlock $server): void
-    {
-        $commands = $block->commands();
-        self::assertNotSame([], $commands, 'A console block shows at least one line that begins with "$ "');
-        if ($block->skipped !== null) {
-            return;
-        }
-
-        if ($block->folder !== null) {
-            $this->workplace->enter($block->folder);
-            $this->workplace->useDatabase('');
-        }
-        $free = self::freeAddress($block->isServed ? $server : $block);
-        $serving = $block->isServed ? $this->beginServing($server ?? self::fail('Nothing on the page has "serves"'), $free) : null;
-        try {
-            $this->runCommands($block, $free);
-        } finally {
-            $serving?->signal(\SIGINT);
-            $serving?->wait();
-        }
-    }
-
-    /** @param array<string, string> $free */
-    private function beginServing(CodeBlock $server, array $free): Process
-    {
-        $commands = array_column($server->commands(), 0);
-        foreach (\array_slice($commands, 0, -1) as $command) {
-            self::assertExit(0, $this->workplace->shell(strtr($command, $free)));
-        }
-
-        return $this->workplace->serving(strtr((string) end($commands), $free), strtr((string) $server->serves, $free));
-    }
-
-    /** @return array<string, string> for strtr(): what the block serves on this machine may be taken by another */
-    private static function freeAddress(?CodeBlock $server): array
-    {
-        if ($server === null || $server->serves === null) {
-            return [];
-        }
-        $socket = Streams::server();
-        $free = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
-
-        return [explode('/', $server->serves)[0] => $free];
-    }
-
-    /** @param array<string, string> $free */
-    private function runCommands(CodeBlock $block, array $free): void
-    {
-        $commands = $block->commands();
-        foreach ($commands as $number => [$command, $expected]) {
-            $serves = $number === \count($commands) - 1 && $block->serves !== null ? strtr($block->serves, $free) : null;
-            $process = $this->workplace->shell(strtr($command, $free), $serves);
-            self::assertExit($number === \count($commands) - 1 ? $block->exitStatus : 0, $process);
-            if ($expected !== '') {
-                ExpectedOutput::assertMatches(strtr($expected, $free), $process->getOutput(), "Output of: {$command}");
-            }
-        }
-    }
-
-    private static function assertExit(int $expected, Process $process): void
-    {
-        self::assertSame(
-            $expected,
-            $process->getExitCode(),
-            "{$process->getCommandLine()}\n{$process->getOutput()}{$process->getErrorOutput()}",
-        );
-    }
-
-    /** @return list<string> below the project's folder */
-    private static function pages(): array
-    {
-        $pages = ['README.md', 'examples/aircraft/README.md'];
-        $docs = Workplace::project() . '/docs';
-        if (is_dir($docs)) {
-            foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($docs)) as $file) {
-                \assert($file instanceof \SplFileInfo);
-                if ($file->getExtension() === 'md') {
-                    $pages[] = substr($file->getPathname(), \strlen(Workplace::project()) + 1);
-                }
-            }
-        }
-        sort($pages);
-
-        return $pages;
+    #[DataProvider('timedBlocks')]
+    #[Group('quiet')]
+    public function testACodeBlockThatShowsATimeDoesWhatThePageSays(
+        CodeBlock $block,
+        array $files,
+        ?CodeBlock $server,
+    ): void {
+        $this->assertDoesWhatThePageSays($block, $files, $server);
     }
 }

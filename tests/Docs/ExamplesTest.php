@@ -33,7 +33,7 @@ final class ExamplesTest extends TestCase
     #[DataProvider('examples')]
     public function testAnExampleRuns(string $file): void
     {
-        $process = $this->workplace->php($file);
+        $process = $this->workplace->script($file);
 
         self::assertSame(0, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
         self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());

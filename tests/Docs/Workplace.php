@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Fork\ForkServer;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
@@ -71,6 +73,12 @@ final class Workplace
         $this->agent->start();
     }
 
+    /** From now on the environment names the broker of another workplace, whose agent serves its queue. */
+    public function useBrokerOf(self $other): void
+    {
+        $this->database += $other->database;
+    }
+
     /** From now on commands run in this folder of the project. */
     public function enter(string $folder): void
     {
@@ -87,6 +95,14 @@ final class Workplace
     public function php(string $file, string ...$arguments): Process
     {
         return $this->run($this->phpCommand($file, ...$arguments));
+    }
+
+    /** As php() does, but in a fork of a PHP that has loaded most classes already, where PHP can fork. */
+    public function script(string $file): ProgramResult
+    {
+        return ForkServer::isAvailable()
+            ? ForkServer::run($file, [], $this->here, $this->environment())
+            : ProgramResult::of($this->php($file));
     }
 
     /** A command that serves this until it is interrupted. */
@@ -145,14 +161,18 @@ final class Workplace
     /** @param list<string> $command */
     private function process(array $command): Process
     {
-        $environment = [
+        return new Process($command, $this->here, $this->environment(), timeout: self::DEADLINE);
+    }
+
+    /** @return array<string, string> */
+    private function environment(): array
+    {
+        return [
             'PATH' => self::project() . '/bin:' . \dirname(PHP_BINARY) . ':' . getenv('PATH'),
             'NO_COLOR' => '1',
             'COLUMNS' => '80',
             ...$this->database,
         ];
-
-        return new Process($command, $this->here, $environment, timeout: self::DEADLINE);
     }
 
     private static function awaitAnswer(Process $process, string $url): void

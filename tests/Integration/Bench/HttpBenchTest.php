@@ -24,7 +24,7 @@ final class HttpBenchTest extends TestCase
 
     /** By its title, how often Spindle's row has figures, and the bare loop's. */
     private const TABLES = [
-        'Plain text, each request .*, 20 connections' => [1, 1],
+        'Plain text, each request .*, 5 connections' => [1, 1],
         'Plain text, identical' => [1, 1],
         'JSON' => [1, 1],
         'A POST of 1 KB' => [1, 1],
@@ -34,7 +34,7 @@ final class HttpBenchTest extends TestCase
         'A handler that waits' => [1, 0],
         'Connections that are kept and idle: 500' => [1, 1],
         'Plain text on kept connections for long, .*: 1,000 requests' => [1, 0],
-        'Healthy clients .*: 20 and 500, a deadline of 1 s' => [1, 0],
+        'Healthy clients .*: 5 and 500, a deadline of 1 s' => [1, 0],
         'Plain text over TLS' => [1, 0],
     ];
 
@@ -42,7 +42,7 @@ final class HttpBenchTest extends TestCase
     {
         self::needsWrk();
         $json = $this->path('http.json');
-        $process = $this->bench('-n', '1000', '--rounds', '1', '--seconds', '0.2', '--connections', '20', '--peers', 'bare', '--deadline', '1', '--json', $json);
+        $process = $this->bench('-n', '1000', '--rounds', '1', '--seconds', '0.2', '--connections', '5', '--peers', 'bare', '--deadline', '1', '--json', $json);
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
@@ -69,7 +69,8 @@ final class HttpBenchTest extends TestCase
         if ($missing !== null) {
             self::markTestSkipped($missing);
         }
-        $process = $this->bench('--only', 'json,echo,tls', '--rounds', '1', '--seconds', '0.2', '--peers', 'fpm');
+        $length = ['--rounds', '1', '--seconds', '0.2', '--connections', '10'];
+        $process = $this->bench('--only', 'json,echo,tls', '--peers', 'fpm', ...$length);
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());

@@ -21,16 +21,17 @@ final class RemoteBenchTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
+    private const CONTESTANTS = ['Spindle, durable', 'Spindle, fast', 'WorkerPool, this machine alone'];
+
     private const RECOVERY = 'From SIGKILL until the task runs again';
 
     /** @return iterable<string, array{list<string>, string, list<string>}> options, the title, and the rows with figures */
     public static function measurements(): iterable
     {
-        $contestants = ['Spindle, durable', 'Spindle, fast', 'WorkerPool, this machine alone'];
-        yield 'bulk' => [['--only', 'bulk', '-n', '200'], 'Tasks in bulk that do nothing, 200 of them', $contestants];
-        yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', $contestants];
+        yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', self::CONTESTANTS];
         yield 'recovery' => [['--only', 'recovery', '--kills', '1'], self::RECOVERY, ['a worker is killed', 'an agent and its workers are killed']];
-        yield 'backlog' => [['--only', 'backlog', '--backlog', '3000'], 'A claim of 16 jobs', ['1,000 jobs are queued', '3,000 jobs are queued']];
+        $lengths = ['1,000 jobs are queued', '2,000 jobs are queued'];
+        yield 'backlog' => [['--only', 'backlog', '--backlog', '2000'], 'A claim of 16 jobs', $lengths];
     }
 
     /**
@@ -40,30 +41,15 @@ final class RemoteBenchTest extends TestCase
     #[DataProvider('measurements')]
     public function testAMeasurementPrintsItsTableAndEveryResultIsRight(array $options, string $title, array $labels): void
     {
-        $json = $this->path('remote.json');
-        $process = $this->bench('--rounds', '1', '--json', $json, ...$options);
-        $process->run();
-
-        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertMatchesRegularExpression('/^Engine   (?:Redis|Valkey) \d+\.\d+/m', $process->getOutput());
-        foreach ($labels as $label) {
-            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
-        }
-        foreach (self::series($json) as $series) {
-            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
-            self::assertIsArray($series['raw']);
-            self::assertSame([true], array_column($series['raw'], 'right'));
-            self::assertSame($title === self::RECOVERY ? [1] : [], array_map(array_sum(...), array_filter(array_column($series['raw'], 'histogram'), is_array(...))));
-        }
-        self::assertSame(['remote.json'], Text::names($this->path()));
-        self::assertSame([], $this->itsProcesses());
+        $this->assertPrintsItsTable($options, $title, $labels);
     }
 
-    public function testTheRateOfTheDiskIsMeasuredBesideTheDurableTier(): void
+    public function testTasksInBulkAreMeasuredAndBesideTheDurableTierTheRateOfTheDisk(): void
     {
-        $json = $this->path('remote.json');
-        $this->bench('--only', 'bulk', '-n', '20', '--rounds', '1', '--json', $json)->mustRun();
-        [$durable, $fast] = array_map(static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null, self::series($json));
+        $title = 'Tasks in bulk that do nothing, 50 of them';
+        $all = $this->assertPrintsItsTable(['--only', 'bulk', '-n', '50'], $title, self::CONTESTANTS);
+        $first = static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null;
+        [$durable, $fast] = array_map($first, $all);
         self::assertIsArray($durable);
         self::assertIsArray($fast);
         self::assertGreaterThan(0, $durable['fsync']);
@@ -85,6 +71,38 @@ final class RemoteBenchTest extends TestCase
     protected function deadline(): int
     {
         return 120;
+    }
+
+    /**
+     * @param list<string> $options
+     * @param list<string> $labels
+     *
+     * @return list<array<mixed>> the series
+     */
+    private function assertPrintsItsTable(array $options, string $title, array $labels): array
+    {
+        $json = $this->path('remote.json');
+        $process = $this->bench('--rounds', '1', '--json', $json, ...$options);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertMatchesRegularExpression('/^Engine   (?:Redis|Valkey) \d+\.\d+/m', $process->getOutput());
+        foreach ($labels as $label) {
+            $row = "/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m";
+            self::assertMatchesRegularExpression($row, $process->getOutput());
+        }
+        $all = self::series($json);
+        foreach ($all as $series) {
+            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
+            self::assertIsArray($series['raw']);
+            self::assertSame([true], array_column($series['raw'], 'right'));
+            $histograms = array_filter(array_column($series['raw'], 'histogram'), is_array(...));
+            self::assertSame($title === self::RECOVERY ? [1] : [], array_map(array_sum(...), $histograms));
+        }
+        self::assertSame(['remote.json'], Text::names($this->path()));
+        self::assertSame([], $this->itsProcesses());
+
+        return $all;
     }
 
     /** @return list<array<mixed>> */

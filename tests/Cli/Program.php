@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use Spindle\Tests\Fork\ForkServer;
+use Spindle\Tests\Fork\ProgramResult;
+use Symfony\Component\Process\Process;
+
+/**
+ * The command `spindle`: bin/spindle, or the file that SPINDLE_BIN names.
+ *
+ *     SPINDLE_BIN=build/spindle ./test tests/Cli
+ *
+ * bin/spindle runs in a fork of a PHP that has loaded it already, where PHP can fork.
+ */
+final class Program
+{
+    /** In bash: closes whatever descriptors the test was started with. */
+    public const CLOSE_ALL = 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; ';
+
+    private const DEADLINE = 240.0;
+
+    /**
+     * Runs it to its end, with pipes as standard descriptors.
+     *
+     * @param list<string>          $arguments
+     * @param array<string, string> $environment in addition to that of this process
+     */
+    public static function run(
+        array $arguments,
+        string $directory,
+        array $environment = [],
+        string $input = '',
+    ): ProgramResult {
+        if (!self::isGiven() && ForkServer::isAvailable()) {
+            return ForkServer::run(self::path(), $arguments, $directory, $environment, $input);
+        }
+        $options = ['-d', 'error_reporting=-1', '-d', 'display_errors=stderr'];
+        $command = [\PHP_BINARY, ...$options, self::path(), ...$arguments];
+        $process = new Process($command, $directory, $environment, $input, self::DEADLINE);
+        $process->run();
+
+        return ProgramResult::of($process);
+    }
+
+    public static function path(): string
+    {
+        return self::isGiven()
+            ? (string) realpath((string) getenv('SPINDLE_BIN'))
+            : \dirname(__DIR__, 2) . '/bin/spindle';
+    }
+
+    private static function isGiven(): bool
+    {
+        return !\in_array(getenv('SPINDLE_BIN'), [false, ''], true);
+    }
+}

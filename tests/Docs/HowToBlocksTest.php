@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Docs;
+
+/** The how-to guides. None of their blocks shows a time. */
+final class HowToBlocksTest extends CodeBlocksTestCase
+{
+    protected static function isItsPage(string $page): bool
+    {
+        return str_starts_with($page, 'docs/how-to/');
+    }
+
+    public function testNoBlockShowsATime(): void
+    {
+        self::assertNotContains(true, array_map(
+            static fn(array $arguments): bool => self::isTimed($arguments[0]),
+            iterator_to_array(self::allBlocks()),
+        ));
+    }
+}

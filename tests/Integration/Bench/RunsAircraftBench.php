@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Bench;
+
+use Spindle\Bench\Http\Fpm;
+use Spindle\Bench\Support\Program;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\Process;
+
+/** Runs the benchmark of the aircraft application and checks what it prints and writes; never how fast anything is. */
+trait RunsAircraftBench
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    /**
+     * @param list<string>                $options
+     * @param array<string, list<string>> $tables the rows with figures by title
+     */
+    private function assertPrintsTables(array $options, array $tables): Process
+    {
+        self::needsWrk();
+        [$json, $html] = [$this->path('aircraft.json'), $this->path('aircraft.html')];
+        $process = $this->bench('--rounds', '1', '--json', $json, '--html', $html, ...$options);
+        $process->run();
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        foreach ($tables as $title => $labels) {
+            foreach ($labels as $label) {
+                $row = "/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m";
+                self::assertMatchesRegularExpression($row, $process->getOutput());
+            }
+        }
+        $data = json_decode((string) file_get_contents($json), true);
+        self::assertIsArray($data);
+        self::assertIsArray($data['series']);
+        self::assertNotSame([], $data['series']);
+        foreach ($data['series'] as $series) {
+            self::assertIsArray($series);
+            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
+            self::assertIsArray($series['raw']);
+            self::assertSame([true], array_column($series['raw'], 'right'));
+        }
+        self::assertIsAReport((string) file_get_contents($html), array_keys($tables));
+        self::assertSame(['aircraft.html', 'aircraft.json'], Text::names($this->path()));
+        self::assertSame([], $this->itsProcesses());
+
+        return $process;
+    }
+
+    /** @return list<string> the rows of nginx with PHP-FPM: the same handlers, the same preloaded, and plain PHP */
+    private static function fpmRows(): array
+    {
+        $same = 'nginx \+ PHP-FPM, the same handlers';
+
+        $rows = ["{$same}, \d+ workers", "{$same}, preloaded, \d+ workers", 'nginx \+ PHP-FPM, plain PHP, \d+ workers'];
+
+        return Fpm::missing() === null ? $rows : [];
+    }
+
+    protected function deadline(): int
+    {
+        return 150;
+    }
+
+    private static function needsWrk(): void
+    {
+        if (Program::find('wrk') === null) {
+            self::markTestSkipped('wrk is not installed');
+        }
+    }
+
+    /** @param list<string> $titles patterns */
+    private static function assertIsAReport(string $html, array $titles): void
+    {
+        $document = new \DOMDocument();
+        self::assertTrue($document->loadXML(substr($html, \strlen('<!DOCTYPE html>'))), 'it is well-formed');
+        self::assertGreaterThan(0, $document->getElementsByTagName('svg')->length);
+        self::assertSame(0, preg_match('~<script|<link|<img|\b(?:src|href)=|@import|url\(~i', $html));
+        preg_match_all('~https?://[^"\s<]+~', $html, $addresses);
+        self::assertSame(['http://www.w3.org/2000/svg'], array_values(array_unique($addresses[0])));
+        foreach ($titles as $title) {
+            self::assertMatchesRegularExpression("~<h2>{$title}~", html_entity_decode($html, \ENT_QUOTES | \ENT_XML1));
+        }
+    }
+
+    /**
+     * The directory of the test is in the environment of each process, or in the command line: nginx and FPM overwrite
+     * their environments.
+     *
+     * @return array<int, string> command lines
+     */
+    private function itsProcesses(): array
+    {
+        $lines = [];
+        foreach (array_filter(Text::names('/proc'), ctype_digit(...)) as $pid) {
+            $line = Processes::commandLine((int) $pid);
+            if (str_contains($line . @file_get_contents("/proc/{$pid}/environ"), $this->path())) {
+                $lines[(int) $pid] = $line;
+            }
+        }
+
+        return $lines;
+    }
+
+    /** Its temporary files are in the directory of the test. */
+    private function bench(string ...$arguments): Process
+    {
+        $command = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/aircraft.php', ...$arguments];
+
+        return new Process($command, null, ['TMPDIR' => $this->path()] + getenv(), timeout: 140.0);
+    }
+}
