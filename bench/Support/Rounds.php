@@ -18,7 +18,7 @@ final class Rounds
     public static function run(array $series, int $rounds): array
     {
         for ($round = 1; $round <= $rounds; ++$round) {
-            foreach ($round % 2 === 1 ? $series : array_reverse($series) as $one) {
+            foreach (self::order($series, $round) as $one) {
                 self::say("round {$round}/{$rounds}: {$one->name()}");
                 $one->measure($round);
             }
@@ -26,6 +26,18 @@ final class Rounds
         self::say('');
 
         return $series;
+    }
+
+    /**
+     * Returns the series in the order of a round, counted from 1.
+     *
+     * @param list<Series> $series
+     *
+     * @return list<Series>
+     */
+    public static function order(array $series, int $round): array
+    {
+        return $round % 2 === 1 ? $series : array_reverse($series);
     }
 
     /** Progress, on standard error: one line that changes on a terminal, nothing elsewhere. */
