@@ -84,7 +84,8 @@ final readonly class Core
         $directory = new PrivateDirectory();
         [$raw, $log] = ["{$directory->path}/" . self::RAW, "{$directory->path}/" . self::LOG];
         $command = $this->command($name, $raw);
-        $child = Signals::hold(static fn(): Child => new Child($command, $log, $directory->path));
+        // A killed script's database would stay: what watches over it would be killed, too.
+        $child = Signals::hold(static fn(): Child => new Child($command, $log, $directory->path, endsAll: true));
         while ($child->isRunning()) {
             usleep((int) (self::LOOK * 1e6));
         }
