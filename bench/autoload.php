@@ -11,16 +11,11 @@ declare(strict_types=1);
  */
 
 (static function (): void {
-    $checkout = getenv('SPINDLE_BENCH_CHECKOUT');
-    $autoloaders = array_filter(
-        $checkout === false
-            ? [dirname(__DIR__) . '/vendor/autoload.php', dirname(__DIR__, 3) . '/autoload.php']
-            : ["{$checkout}/vendor/autoload.php"],
-        is_file(...),
-    );
+    $named = getenv('SPINDLE_BENCH_CHECKOUT');
+    $checkout = $named === false ? dirname(__DIR__) : $named;
+    $autoloaders = array_filter(["{$checkout}/vendor/autoload.php", dirname($checkout, 2) . '/autoload.php'], is_file(...));
     if ($autoloaders === []) {
-        $folder = $checkout === false ? dirname(__DIR__) : $checkout;
-        fwrite(STDERR, "The Composer packages are missing: run composer install in {$folder}\n");
+        fwrite(STDERR, "The Composer packages are missing: run composer install in {$checkout}\n");
         exit(255);
     }
     require_once reset($autoloaders);

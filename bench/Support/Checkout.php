@@ -69,14 +69,11 @@ final readonly class Checkout
     public static function misfit(\Throwable $failure): ?string
     {
         $folder = getenv(self::VARIABLE);
-        while (!$failure instanceof \Error || $failure->getPrevious() instanceof \Error) {
-            $failure = $failure->getPrevious();
-            if ($failure === null) {
-                return null;
-            }
+        while (($previous = $failure->getPrevious()) !== null) {
+            $failure = $previous;
         }
 
-        return \is_string($folder) && $folder !== \dirname(__DIR__, 2)
+        return $failure instanceof \Error && \is_string($folder) && $folder !== \dirname(__DIR__, 2)
             ? "its API does not fit this measurement: {$failure->getMessage()}"
             : null;
     }
