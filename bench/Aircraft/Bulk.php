@@ -36,13 +36,20 @@ final readonly class Bulk
         $this->write($file);
         $series = $lines = [];
         foreach ([Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one === Contestant::Fpm))] as $contestant) {
-            foreach ($this->bench->ofEach($contestant, fn(?Checkout $checkout): Setup => $this->bench->setup($contestant, checkout: $checkout)) as $setup) {
+            $setups = $this->bench->ofEach(
+                $contestant,
+                fn(?Checkout $checkout): Setup => $this->bench->setup($contestant, checkout: $checkout),
+            );
+            foreach ($setups as $setup) {
                 $series[] = $this->bench->series($setup, function (Served $served) use ($file, $setup, &$lines): Outcome {
                     $outcome = $this->measure($served, $file);
                     /** @var list<array{float, int}> $samples */
                     $samples = $outcome->more['samples'];
                     $label = $setup->checkout?->label($setup->label()) ?? $setup->label();
-                    $lines[$label] = array_map(static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)], $samples);
+                    $lines[$label] = array_map(
+                        static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
+                        $samples,
+                    );
 
                     return $outcome;
                 }, 'bulk');

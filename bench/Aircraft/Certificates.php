@@ -33,16 +33,23 @@ final readonly class Certificates
 
     public function run(): void
     {
+        $entrants = $this->bench->options->entrants;
+        $ways = [['Spindle, workers on its core', false], ['Spindle, workers on both cores', true]];
         $series = [];
-        foreach ($this->bench->options->entrants->some([['Spindle, workers on its core', false], ['Spindle, workers on both cores', true]]) as [$label, $onBoth]) {
-            foreach ($this->bench->options->entrants->checkouts as $checkout) {
-                $series[] = $this->series($this->bench->setup(Contestant::Spindle, onBoth: $onBoth, isTimed: true, checkout: $checkout), $label);
+        foreach ($entrants->some($ways) as [$label, $onBoth]) {
+            foreach ($entrants->checkouts as $checkout) {
+                $setup = $this->bench->setup(Contestant::Spindle, onBoth: $onBoth, isTimed: true, checkout: $checkout);
+                $series[] = $this->series($setup, $label);
             }
         }
         // Agents stand for other machines, whose checkout is this one.
+        $withAgents = $this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true);
         $series = [
             ...$series,
-            ...($this->bench->options->entrants->peers(Agents::missing() === null ? [true] : []) !== [] ? [$this->series($this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true), self::AGENTS)] : []),
+            ...array_map(
+                fn(string $label): Series => $this->series($withAgents, $label),
+                $entrants->peers(Agents::missing() === null ? [self::AGENTS] : []),
+            ),
             ...array_map(fn(Contestant $one): Series => $this->series($this->bench->setup($one)), array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))),
         ];
         $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [

@@ -51,10 +51,11 @@ final readonly class Crud
     public function run(): void
     {
         $this->findWorkers();
-        $spindle = $this->bench->options->entrants->some([Contestant::Spindle, Contestant::SpindleOnTwo, Contestant::SpindleAnnouncing]);
+        $all = [Contestant::Spindle, Contestant::SpindleOnTwo, Contestant::SpindleAnnouncing];
         $series = [];
-        foreach ([...$spindle, ...$this->bench->peers] as $one) {
-            foreach ($this->bench->ofEach($one, fn(?Checkout $checkout): Setup => $this->bench->setup($one, checkout: $checkout)) as $setup) {
+        foreach ([...$this->bench->options->entrants->some($all), ...$this->bench->peers] as $one) {
+            $of = fn(?Checkout $checkout): Setup => $this->bench->setup($one, checkout: $checkout);
+            foreach ($this->bench->ofEach($one, $of) as $setup) {
                 $series[] = $this->bench->series($setup, $this->measure(...), 'crud');
             }
         }

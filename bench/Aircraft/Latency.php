@@ -53,7 +53,8 @@ final readonly class Latency
             $setups[] = $this->bench->setup($peer, $far->endpoint, $workers);
         }
         if ($other !== null) {
-            $setups[] = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $this->bench->options->connections, checkout: $other);
+            $connections = $this->bench->options->connections;
+            $setups[] = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $connections, checkout: $other);
         }
         Rounds::say('');
         $series = array_map(fn(Setup $setup): Series => $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $load, $far), $context), $setups);

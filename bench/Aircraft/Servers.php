@@ -39,7 +39,8 @@ final readonly class Servers
 
         return $checkout->command([
             'env', ...array_map(static fn(string $name, string $value): string => "{$name}={$value}", array_keys($environment), $environment),
-            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, "{$checkout->folder}/bin/spindle", 'serve', self::app($setup, $checkout),
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS,
+            "{$checkout->folder}/bin/spindle", 'serve', self::app($setup, $checkout),
             '--listen', $address, '--processes', $setup->contestant === Contestant::SpindleOnTwo ? '2' : '1', '--quiet',
         ]);
     }

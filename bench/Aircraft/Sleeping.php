@@ -34,8 +34,10 @@ final readonly class Sleeping
         $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
         $series = [];
         foreach ($contestants as $one) {
-            foreach ($this->bench->ofEach($one, fn(?Checkout $checkout): Setup => $this->bench->setup($one, connections: $connections, checkout: $checkout)) as $setup) {
-                $series[] = $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $clients), "sleep, {$clients} clients");
+            $of = fn(?Checkout $checkout): Setup => $this->bench->setup($one, connections: $connections, checkout: $checkout);
+            foreach ($this->bench->ofEach($one, $of) as $setup) {
+                $measure = fn(Served $served): Outcome => $this->measure($served, $clients);
+                $series[] = $this->bench->series($setup, $measure, "sleep, {$clients} clients");
             }
         }
         $title = \sprintf('pg_sleep(1) %d times in each request: %d %s, %d connections for a process', self::EACH, $clients, $clients === 1 ? 'client' : 'clients at once', $connections);

@@ -197,7 +197,8 @@ final readonly class Comparison
         foreach ($this->contestants as $contestant) {
             $checkouts = $contestant === Contestant::Spindle ? $this->options->entrants->checkouts : [null];
             foreach ($contestant->takesPart($what) ? $checkouts : [] as $checkout) {
-                $start = fn(): Server => $this->servers->start($contestant, $what->work(), $what === Measurement::Tls, $checkout);
+                $withTls = $what === Measurement::Tls;
+                $start = fn(): Server => $this->servers->start($contestant, $what->work(), $withTls, $checkout);
                 $series[] = $this->one($contestant->label(), $start, $measure, $context, $checkout);
             }
         }

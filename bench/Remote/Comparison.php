@@ -147,13 +147,24 @@ final class Comparison
      */
     private function tiers(Measurement $what): array
     {
-        $tier = fn(Tier $tier, Checkout $checkout): Series => self::series("Spindle, {$tier->value}", $what, $checkout, function () use ($what, $tier, $checkout): array {
-            $rig = Rig::start($tier, $checkout);
-            $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
+        $tier = fn(Tier $tier, Checkout $checkout): Series => self::series(
+            "Spindle, {$tier->value}",
+            $what,
+            $checkout,
+            function () use ($what, $tier, $checkout): array {
+                $rig = Rig::start($tier, $checkout);
+                $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
 
-            return $rig->measure($what, $this->options->tasks) + $disk;
-        });
-        $local = fn(Checkout $checkout): Series => self::series(self::LOCAL, $what, $checkout, fn(): array => Rig::local($what, self::MORE * $this->options->tasks, $checkout));
+                return $rig->measure($what, $this->options->tasks) + $disk;
+            },
+        );
+        $tasks = self::MORE * $this->options->tasks;
+        $local = static fn(Checkout $checkout): Series => self::series(
+            self::LOCAL,
+            $what,
+            $checkout,
+            static fn(): array => Rig::local($what, $tasks, $checkout),
+        );
         $ways = [
             static fn(Checkout $checkout): Series => $tier(Tier::Durable, $checkout),
             static fn(Checkout $checkout): Series => $tier(Tier::Fast, $checkout),

@@ -26,7 +26,8 @@ final class PhpProcess
      */
     public static function start(PrivateDirectory $directory, Checkout $checkout, string $file, string ...$arguments): Child
     {
-        $command = $checkout->command([\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . "/{$file}", ...array_values($arguments)]);
+        $script = \dirname(__DIR__) . "/{$file}";
+        $command = $checkout->command([\PHP_BINARY, ...Program::PHP_OPTIONS, $script, ...array_values($arguments)]);
 
         return Signals::hold(static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path));
     }
@@ -38,8 +39,13 @@ final class PhpProcess
      *
      * @throws \RuntimeException when it has none
      */
-    public static function figures(PrivateDirectory $directory, Checkout $checkout, Measurement $what, int $tasks, string ...$options): array
-    {
+    public static function figures(
+        PrivateDirectory $directory,
+        Checkout $checkout,
+        Measurement $what,
+        int $tasks,
+        string ...$options,
+    ): array {
         $result = "{$directory->path}/result";
         $script = self::start($directory, $checkout, 'remote-script.php', '--what', $what->value, "-n{$tasks}", '--result', $result, ...array_values($options));
         for ($end = hrtime(true) + self::LIMIT * 1e9; $script->isRunning() && hrtime(true) < $end;) {

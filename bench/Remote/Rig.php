@@ -30,8 +30,11 @@ final readonly class Rig
     private string $address;
     private string $keys;
 
-    private function __construct(public TemporaryRedis $redis, private PrivateDirectory $directory, private Checkout $checkout)
-    {
+    private function __construct(
+        public TemporaryRedis $redis,
+        private PrivateDirectory $directory,
+        private Checkout $checkout,
+    ) {
         $this->broker = new RedisBroker($redis->address());
         $this->address = $this->secret('address', $redis->address());
         $this->keys = $this->secret('keys', bin2hex(random_bytes(32)));
@@ -99,7 +102,7 @@ final readonly class Rig
     }
 
     /**
-     * Has a script do it with one agent. What is in the engine only agent and script read: another checkout's keys may differ.
+     * Has a script do it with one agent. Only these two read what is in the engine: another checkout's keys may differ.
      *
      * @return array<string, mixed> its figures
      *

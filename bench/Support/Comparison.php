@@ -79,7 +79,8 @@ final readonly class Comparison
         $series = [];
         foreach ($this->memories as $memory) {
             foreach ($this->contestants() as $key => [$name, $checkout]) {
-                $series[$memory][$key] = ContestantProcess::series($name, $this->work + ['memory' => (string) $memory], "{$memory} MB", $checkout);
+                $options = $this->work + ['memory' => (string) $memory];
+                $series[$memory][$key] = ContestantProcess::series($name, $options, "{$memory} MB", $checkout);
             }
             if ($this->work['tasks'] === 'sleep') {
                 $series[$memory][self::IDEAL] = Series::constant('ideal: sleep alone', (int) $this->work['j'] / Workload::meanSleep((int) $this->work['n']));
@@ -89,7 +90,11 @@ final readonly class Comparison
         return $series;
     }
 
-    /** @return array<string, array{string, Checkout|null}> names, and whose Spindle they are; by the name where that is this one's */
+    /**
+     * Returns names, and whose Spindle they are. The key is the name for all but those of another checkout.
+     *
+     * @return array<string, array{string, Checkout|null}>
+     */
     private function contestants(): array
     {
         $all = array_map(static fn(string $name): array => [$name, null], array_combine($this->limit(), $this->limit()));

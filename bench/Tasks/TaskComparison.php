@@ -73,9 +73,11 @@ final readonly class TaskComparison
         $series = [];
         foreach ($this->spindle(false) as $name) {
             $label = TaskContestants::named($name)->label;
-            foreach ($this->options->entrants->some([["{$label}, a function's name", false], ["{$label}, a static closure", true]]) as [$title, $closure]) {
+            $ways = [["{$label}, a function's name", false], ["{$label}, a static closure", true]];
+            $count = $this->count($what, $name);
+            foreach ($this->options->entrants->some($ways) as [$title, $closure]) {
                 foreach ($this->options->entrants->checkouts as $checkout) {
-                    $series[] = $this->process->series($what, $name, $this->count($what, $name), 2, $what->value, $title, $closure, $checkout);
+                    $series[] = $this->process->series($what, $name, $count, 2, $what->value, $title, $closure, $checkout);
                 }
             }
         }
