@@ -26,7 +26,7 @@ $options = Options::read(
           --scale PERCENT   of the usual length of each measurement (100)
           --json FILE       where the raw data goes
 
-        Six to nine minutes with another checkout, half of that without.
+        The length grows with rounds and scale; another checkout doubles it.
 
         TEXT, implode(', ', Core::names())),
 );
