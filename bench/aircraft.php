@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 use Spindle\Bench\Aircraft\Comparison;
 use Spindle\Bench\Aircraft\ComparisonOptions;
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
@@ -18,7 +19,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '1000000', 'clients' => '50', 'cycles' => '200', 'connections' => '100', 'rounds' => '5', 'seconds' => '5', 'peers' => 'all', 'json' => '', 'html' => ''],
+    ['only' => 'all', 'n' => '1000000', 'clients' => '50', 'cycles' => '200', 'connections' => '100', 'rounds' => '5', 'seconds' => '5', 'peers' => 'all', 'json' => '', 'html' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/aircraft.php [options]
           --only LIST         between commas, of: crud, latency, sleep, certificates, bulk (all)
@@ -29,6 +30,8 @@ $options = Options::read(
           --rounds N          measurements of each contestant, in turn (5)
           --seconds S         of load for each measurement of latency and certificates (5)
           --peers LIST        between commas, of: fpm, fpm-preloaded, fpm-plain, pgbench; all is those that are there, none is none
+          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
+          --first             measure only the first of Spindle's contestants, and no peers
           --json FILE         where the raw data goes
           --html FILE         where the report goes, with charts, as a page that needs nothing else
 

@@ -12,21 +12,41 @@
 #                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls aircraft-crud
 #                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk
 #                                    remote-single remote-recovery remote-backlog
+#   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
+#                                    postgres-select http-text aircraft-crud remote-bulk; other options: see bench/core.php
+#   bench/all.sh --against DIR ...   each of Spindle's contestants beside the same of another checkout, in the folder DIR,
+#                                    and the ratios to it; goes with all of the above. See docs/explanation/benchmarks.md
 #
 # PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, PUMICE the
 # folder of Pumice's source, and AUTOLOAD files, between blanks, by which PHP finds the peers of http. Raw data goes to the
 # folder that JSON names, where it is set.
 set -eu
+from=$PWD
 cd "$(dirname "$0")/.."
 
-php=${PHP:-php}
+# The options come in any order before the names; a folder is relative to where the caller is.
+php=${PHP:-php} full= core= against=
+while :; do
+    case ${1:-} in
+        --full) full=yes ;;
+        --core) core=yes ;;
+        --against)
+            [ $# -gt 1 ] || { echo 'bench/all.sh: --against needs a folder' >&2; exit 255; }
+            case $2 in /*) against=$2 ;; *) against=$from/$2 ;; esac
+            shift ;;
+        *) break ;;
+    esac
+    shift
+done
+if [ -n "$core" ]; then
+    exec "$php" bench/core.php ${against:+--against "$against"} ${JSON:+--json "$JSON/core.json"} "$@"
+fi
 many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
 seconds=1 soak=100000 cycles=20 aircraft=100000
 remote=20000 kills=4 backlog=100000
-if [ "${1:-}" = --full ]; then
-    shift
+if [ -n "$full" ]; then
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
@@ -41,6 +61,9 @@ title() {
 bench() {
     script=$1
     shift
+    case $script in
+        commands | tasks | postgres | http | aircraft | remote) set -- "$@" ${against:+--against "$against"} ;;
+    esac
     "$php" "bench/$script.php" "$@" ${JSON:+--json "$JSON/$name.json"}
 }
 

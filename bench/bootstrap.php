@@ -6,6 +6,7 @@ declare(strict_types=1);
  * What each benchmark begins with.
  */
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\UsageException;
 
 ini_set('memory_limit', '-1');
@@ -13,6 +14,11 @@ ini_set('memory_limit', '-1');
 require_once __DIR__ . '/autoload.php';
 
 set_exception_handler(static function (Throwable $failure): never {
+    $misfit = Checkout::misfit($failure);
+    if ($misfit !== null) {
+        echo "{$misfit}\n"; // standard output is what a measuring process has for its parent
+        exit(Checkout::MISFIT);
+    }
     $usage = $failure instanceof UsageException;
     fwrite(STDERR, 'spindle: ' . ($usage ? $failure->getMessage() : $failure) . "\n");
     exit($usage ? 255 : 1);

@@ -43,7 +43,7 @@ $measure = static function (Workload $workload) use ($contestant, $options): arr
     return $tally->toArray();
 };
 $start = $options->has('cold') ? null : $measure(Workload::echoes($options->int('j')))['first'];
-$before = Usage::now();
+[$before, $running] = [Usage::now(), Usage::ofTree()];
 $figures = $measure($workload);
 unset($measure, $contestant);
 $after = Usage::now();
@@ -51,5 +51,6 @@ $after = Usage::now();
 echo json_encode($figures + [
     'start' => $start ?? $figures['first'],
     'cpu' => $after->cpu - $before->cpu,
+    'cpu running' => Usage::ofTree() - $running,
     'peak' => $after->peak,
 ], JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION), "\n";

@@ -10,6 +10,7 @@ declare(strict_types=1);
 
 use Spindle\Bench\Http\Comparison;
 use Spindle\Bench\Http\ComparisonOptions;
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
@@ -19,7 +20,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '1000000', 'connections' => '50', 'rounds' => '5', 'seconds' => '3', 'peers' => 'all', 'autoload' => [], 'deadline' => '10', 'json' => ''],
+    ['only' => 'all', 'n' => '1000000', 'connections' => '50', 'rounds' => '5', 'seconds' => '3', 'peers' => 'all', 'autoload' => [], 'deadline' => '10', 'json' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/http.php [options]
           --only LIST         between commas, of: text, text-same, json, echo, one, connections, two, wait, idle, soak, slow,
@@ -31,6 +32,8 @@ $options = Options::read(
           --peers LIST        between commas, of: bare, fpm, workerman, react, amp; all is those that are there, none is none
           --autoload FILE     by which PHP finds workerman, react or amp; may be given several times
           --deadline SECONDS  for the head of a request, which slow clients do not keep (10)
+          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
+          --first             measure only the first of Spindle's contestants, and no peers
           --json FILE         where the raw data goes
 
         TEXT,

@@ -11,6 +11,7 @@ use Spindle\Bench\Postgres\Comparison;
 use Spindle\Bench\Postgres\ComparisonOptions;
 use Spindle\Bench\Postgres\Measurement;
 use Spindle\Bench\Postgres\Server;
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 
 require __DIR__ . '/bootstrap.php';
@@ -18,7 +19,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '', 'connections' => '', 'fibers' => '', 'rounds' => '5', 'peers' => 'all', 'bytes' => '33554432', 'limit' => '600', 'dsn' => '', 'json' => ''],
+    ['only' => 'all', 'n' => '', 'connections' => '', 'fibers' => '', 'rounds' => '5', 'peers' => 'all', 'bytes' => '33554432', 'limit' => '600', 'dsn' => '', 'json' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/postgres.php [options]
           --only LIST         between commas, of: select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel,
@@ -34,6 +35,8 @@ $options = Options::read(
           --limit SECONDS     for one measurement (600)
           --dsn DSN           of a server to measure; its tables are in a schema of their own, dropped at the end
                               (a temporary cluster)
+          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
+          --first             measure only the first of Spindle's contestants, and no peers
           --json FILE         where the raw data goes
 
         TEXT,

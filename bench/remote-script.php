@@ -18,6 +18,8 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
+use function Amp\delay;
+
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
@@ -35,9 +37,17 @@ $options = Options::read(
 
         TEXT,
 );
-$executor = $options->has('address')
-    ? new RemoteExecutor(new RedisBroker((string) file_get_contents($options->text('address'))), Rig::QUEUE, Keys::fromFile($options->text('keys')))
+$broker = $options->has('address') ? new RedisBroker((string) file_get_contents($options->text('address'))) : null;
+// The start of an agent does not count.
+for ($end = hrtime(true) + Rig::START * 1e9; $broker !== null && $broker->figures(Rig::QUEUE)['agents'] === 0; delay(0.02)) {
+    if (hrtime(true) > $end) {
+        throw new RuntimeException('no agent serves the queue');
+    }
+}
+$executor = $broker !== null
+    ? new RemoteExecutor($broker, Rig::QUEUE, Keys::fromFile($options->text('keys')))
     : new WorkerPool(Rig::WORKERS, options: new WorkerPoolOptions(bootstrap: Bootstrap::file()));
 $script = new Script($executor, $options->int('agent', 0), $options->int('engine', 0));
 $figures = $script->run(Measurement::from($options->text('what')), $options->int('n'));
+$figures['submitted'] = $broker?->figures(Rig::QUEUE)['submitted_total'] ?? 0;
 file_put_contents($options->text('result'), json_encode($figures, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION) . "\n");

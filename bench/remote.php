@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 use Spindle\Bench\Remote\Comparison;
 use Spindle\Bench\Remote\ComparisonOptions;
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\Signals;
 use Spindle\Bench\Support\UsageException;
@@ -18,7 +19,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '100000', 'rounds' => '5', 'kills' => '20', 'backlog' => '1000000', 'json' => ''],
+    ['only' => 'all', 'n' => '100000', 'rounds' => '5', 'kills' => '20', 'backlog' => '1000000', 'json' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/remote.php [options]
           --only LIST       between commas, of: bulk, single, recovery, backlog (all)
@@ -26,6 +27,8 @@ $options = Options::read(
           --rounds N        measurements of each contestant, in turn; recovery is measured once (5)
           --kills N         workers that are killed in recovery, and a quarter as many agents (20)
           --backlog N       jobs of the long queue; the short one has 1000 (1000000)
+          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
+          --first           measure only the first of Spindle's contestants, and no peers
           --json FILE       where the raw data goes
 
         It starts redis-server, or valkey-server, for itself: one whose append-only file is synced for each answer

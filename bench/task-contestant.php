@@ -41,5 +41,6 @@ $after = Usage::now();
 echo json_encode($figures + [
     'count' => $options->int('n'),
     'cpu' => $after->cpu - $before->cpu,
+    'cpu running' => $after->cpu - $before->cpu,
     'peak' => $after->peak,
 ], JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION), "\n";

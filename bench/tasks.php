@@ -7,6 +7,7 @@ declare(strict_types=1);
  * of a pool and the death of a worker, each against its peers and against what the machine gives.
  */
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Tasks\TaskComparison;
 use Spindle\Bench\Tasks\TaskOptions;
@@ -16,7 +17,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '', 'workers' => '1,2,4,8', 'rounds' => '5', 'contexts' => 'process', 'peers' => 'all', 'bytes' => '1048576', 'iterations' => '10000000', 'pumice' => '', 'limit' => '900', 'json' => ''],
+    ['only' => 'all', 'n' => '', 'workers' => '1,2,4,8', 'rounds' => '5', 'contexts' => 'process', 'peers' => 'all', 'bytes' => '1048576', 'iterations' => '10000000', 'pumice' => '', 'limit' => '900', 'json' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/tasks.php [options]
           --only LIST       between commas, of: bulk, single, objects, mix, cpu, echo, memory, start, death (all)
@@ -30,6 +31,8 @@ $options = Options::read(
           --iterations N    of each task of cpu (10000000)
           --pumice DIR      Pumice's source, so that it takes part in cpu
           --limit SECONDS   for one measurement: a peer that hangs does not hold up the others (900)
+          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
+          --first           measure only the first of Spindle's contestants, and no peers
           --json FILE       where the raw data goes
 
         TEXT,

@@ -6,6 +6,7 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Http\Wrk;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
@@ -29,11 +30,24 @@ final class Bench
         public readonly array $peers,
     ) {}
 
-    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false, bool $hasAgents = false): Setup
+    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false, bool $hasAgents = false, ?Checkout $checkout = null): Setup
     {
+        $checkout ??= $contestant->isFpm() ? null : $this->options->entrants->checkouts[0];
         $workers = $contestant->isFpm() && $workers === 0 ? $this->workers[$contestant->value] ?? self::WORKERS : $workers;
 
-        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed, $hasAgents);
+        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed, $hasAgents, $checkout);
+    }
+
+    /**
+     * The same of each checkout of Spindle.
+     *
+     * @param \Closure(?Checkout): Setup $setup
+     *
+     * @return non-empty-list<Setup>
+     */
+    public function ofEach(Contestant $contestant, \Closure $setup): array
+    {
+        return array_map($setup, $contestant->isFpm() ? [null] : $this->options->entrants->checkouts);
     }
 
     /** From now on setup() gives it so many workers. */
@@ -49,7 +63,7 @@ final class Bench
      */
     public function series(Setup $setup, \Closure $measure, string $context, ?string $label = null): Series
     {
-        return Outcome::series($label ?? $setup->label(), fn(): Outcome => $this->with($setup, $measure), $context);
+        return Outcome::series($label ?? $setup->label(), fn(): Outcome => $this->with($setup, $measure), $context, $setup->checkout);
     }
 
     /**

@@ -8,8 +8,10 @@ use Aircraft\Fleet;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\LineChart;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
 /** Aircraft by the million, in and out: what the client sends comes from a file, and what it gets is only looked at. */
@@ -34,15 +36,24 @@ final readonly class Bulk
         $this->write($file);
         $series = $lines = [];
         foreach ([Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one === Contestant::Fpm))] as $contestant) {
-            $setup = $this->bench->setup($contestant);
-            $series[] = $this->bench->series($setup, function (Served $served) use ($file, $setup, &$lines): Outcome {
-                $outcome = $this->measure($served, $file);
-                /** @var list<array{float, int}> $samples */
-                $samples = $outcome->more['samples'];
-                $lines[$setup->label()] = array_map(static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)], $samples);
+            $setups = $this->bench->ofEach(
+                $contestant,
+                fn(?Checkout $checkout): Setup => $this->bench->setup($contestant, checkout: $checkout),
+            );
+            foreach ($setups as $setup) {
+                $series[] = $this->bench->series($setup, function (Served $served) use ($file, $setup, &$lines): Outcome {
+                    $outcome = $this->measure($served, $file);
+                    /** @var list<array{float, int}> $samples */
+                    $samples = $outcome->more['samples'];
+                    $label = $setup->checkout?->label($setup->label()) ?? $setup->label();
+                    $lines[$label] = array_map(
+                        static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
+                        $samples,
+                    );
 
-                return $outcome;
-            }, 'bulk');
+                    return $outcome;
+                }, 'bulk');
+            }
         }
         $title = number_format($this->bench->options->rows) . ' aircraft imported, and exported';
         $this->bench->report->table($title, $this->bench->rounds($series), [
@@ -54,7 +65,7 @@ final readonly class Bulk
             Column::megabytes('export', 'exportMore', 2),
             Column::raw('CPU s, import', 'importCpu', 2),
             Column::raw('export', 'exportCpu', 2),
-        ]);
+        ], Metric::figure('s', 2), Metric::cpu(['importCpu'], 1e6 / $this->bench->options->rows));
         $this->bench->report->chart(BarChart::svg("Seconds of the import of {$this->bench->options->rows} aircraft", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 2));
         $this->bench->report->chart(LineChart::svg('Proportional memory of all processes meanwhile, MB: the import, then the export', $lines));
     }

@@ -8,6 +8,7 @@ use Spindle\Bench\Http\Load as HttpLoad;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Support\BarChart;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
 /** Light requests while heavy ones are under way all the time. */
@@ -32,10 +33,23 @@ final readonly class Certificates
 
     public function run(): void
     {
+        $entrants = $this->bench->options->entrants;
+        $ways = [['Spindle, workers on its core', false], ['Spindle, workers on both cores', true]];
+        $series = [];
+        foreach ($entrants->some($ways) as [$label, $onBoth]) {
+            foreach ($entrants->checkouts as $checkout) {
+                $setup = $this->bench->setup(Contestant::Spindle, onBoth: $onBoth, isTimed: true, checkout: $checkout);
+                $series[] = $this->series($setup, $label);
+            }
+        }
+        // Agents stand for other machines, whose checkout is this one.
+        $withAgents = $this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true);
         $series = [
-            $this->series($this->bench->setup(Contestant::Spindle, isTimed: true), 'Spindle, workers on its core'),
-            $this->series($this->bench->setup(Contestant::Spindle, onBoth: true, isTimed: true), 'Spindle, workers on both cores'),
-            ...(Agents::missing() === null ? [$this->series($this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true), self::AGENTS)] : []),
+            ...$series,
+            ...array_map(
+                fn(string $label): Series => $this->series($withAgents, $label),
+                $entrants->peers(Agents::missing() === null ? [self::AGENTS] : []),
+            ),
             ...array_map(fn(Contestant $one): Series => $this->series($this->bench->setup($one)), array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))),
         ];
         $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [
@@ -51,7 +65,7 @@ final readonly class Certificates
             Column::raw('when workers start', 'gapStart', 1),
             Column::raw('with', 'gap', 1),
             Column::raw('certificates/s', 'certificates', 1),
-        ]);
+        ], Metric::figure('p99 ÷ alone', 2));
         foreach (['p99Alone' => 'alone', 'p99' => 'while certificates are rendered'] as $name => $when) {
             $this->bench->report->chart(BarChart::svg("p99 of light requests {$when}, ms", Bench::figures($series, static fn(Series $one): ?float => $one->medianOf($name)), 2));
         }

@@ -41,7 +41,7 @@ final class Comparison
                 'Cores in use' => $cores->describe(),
                 'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
             ] + ($peers === [] ? [] : ['FPM' => Fpm::describe()]) + ($this->hasCertificates() && Agents::missing() === null ? ['Agents' => $cores->describeAway()] : []);
-            $report = new Report($this->options->toArray() + $facts);
+            $report = new Report($this->options->toArray() + $facts, $this->options->entrants);
             foreach ($facts as $name => $text) {
                 printf("%-8s %s\n", $name, $text);
             }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
@@ -30,11 +31,15 @@ final readonly class ComparisonOptions
         public int $rounds,
         public float $seconds,
         private array $peers,
+        public Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
     public static function of(Options $options): self
     {
+        $entrants = Entrants::of($options);
+        $peers = $options->text('peers') === 'none' ? [] : $options->names('peers', [...array_column(Contestant::PEERS, 'value'), self::PGBENCH]);
+
         return new self(
             array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
             $options->int('clients'),
@@ -43,7 +48,8 @@ final readonly class ComparisonOptions
             $options->int('n'),
             $options->int('rounds'),
             $options->seconds('seconds'),
-            $options->text('peers') === 'none' ? [] : $options->names('peers', [...array_column(Contestant::PEERS, 'value'), self::PGBENCH]),
+            $entrants->peers($peers),
+            $entrants,
         );
     }
 

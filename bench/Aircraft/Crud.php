@@ -7,8 +7,10 @@ namespace Spindle\Bench\Aircraft;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Postgres\Pgbench;
 use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\LineChart;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
@@ -49,11 +51,15 @@ final readonly class Crud
     public function run(): void
     {
         $this->findWorkers();
-        $contestants = [Contestant::Spindle, Contestant::SpindleOnTwo, Contestant::SpindleAnnouncing, ...$this->bench->peers];
-        $series = [
-            ...array_map(fn(Contestant $one): Series => $this->bench->series($this->bench->setup($one), $this->measure(...), 'crud'), $contestants),
-            ...$this->ceilings(),
-        ];
+        $all = [Contestant::Spindle, Contestant::SpindleOnTwo, Contestant::SpindleAnnouncing];
+        $series = [];
+        foreach ([...$this->bench->options->entrants->some($all), ...$this->bench->peers] as $one) {
+            $of = fn(?Checkout $checkout): Setup => $this->bench->setup($one, checkout: $checkout);
+            foreach ($this->bench->ofEach($one, $of) as $setup) {
+                $series[] = $this->bench->series($setup, $this->measure(...), 'crud');
+            }
+        }
+        $series = [...$series, ...$this->ceilings()];
         $options = $this->bench->options;
         $this->bench->report->table("Create, read, update, delete: {$options->clients} clients, {$options->cycles} cycles each", $this->bench->rounds($series), [
             Column::median('cycles/s'),
@@ -67,11 +73,13 @@ final readonly class Crud
             Column::megabytes('MB', 'memory'),
             Column::raw('connections', 'connections', 0),
             Column::percent('client, % of a core', 'client'),
-        ]);
+        ], Metric::figure('cycles/s'), Metric::cpu(['cpu'], 1e3));
         $this->bench->report->chart(BarChart::svg('Cycles a second', Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median)));
         $this->bench->report->chart(BarChart::svg('CPU of the server for a cycle, ms', Bench::figures($series, static fn(Series $one): ?float => $one->medianOf('cpu')), 3));
         $this->bench->report->chart(BarChart::svg('Proportional memory of all processes of the server, MB', Bench::figures($series, static fn(Series $one): ?float => self::megabytes($one->medianOf('memory'))), 1));
-        $this->chartMemory();
+        if (!$options->entrants->isFirstOnly) {
+            $this->chartMemory();
+        }
     }
 
     private function measure(Served $served): Outcome

@@ -7,6 +7,7 @@ namespace Spindle\Bench\Aircraft;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Support\BarChart;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
@@ -41,6 +42,7 @@ final readonly class Latency
     {
         $context = "{$milliseconds} ms";
         $spindle = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $this->bench->options->connections);
+        $other = $this->bench->options->entrants->other();
         [$fits, $setups] = [[], [$spindle]];
         $memory = $this->bench->peers === [] ? 0 : $this->memory($spindle, $load);
         foreach ($this->bench->peers as $peer) {
@@ -49,6 +51,10 @@ final readonly class Latency
             $workers = max(self::FEW, self::FEW + (int) floor(($memory - $first) / $each));
             $fits[] = [$workers, $each];
             $setups[] = $this->bench->setup($peer, $far->endpoint, $workers);
+        }
+        if ($other !== null) {
+            $connections = $this->bench->options->connections;
+            $setups[] = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $connections, checkout: $other);
         }
         Rounds::say('');
         $series = array_map(fn(Setup $setup): Series => $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $load, $far), $context), $setups);
@@ -67,6 +73,8 @@ final readonly class Latency
                 Column::percent('client, % of a core', 'client'),
                 Column::percent('the delay, %', 'line'),
             ],
+            Metric::figure('cycles/s', 1),
+            Metric::cpu(['cpu'], 1e3),
         );
         $this->bench->report->chart(BarChart::svg("Cycles a second, {$milliseconds} ms on the way to the database and back", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 1));
         $this->tellNeeds($milliseconds, $series, $fits);

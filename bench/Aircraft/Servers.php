@@ -9,6 +9,7 @@ use Spindle\Bench\Http\FpmPool;
 use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Bench\Http\Servers as HttpServers;
 use Spindle\Bench\Http\Site;
+use Spindle\Bench\Support\Checkout;
 
 /** Starts contestants, each in fresh processes on a port of its own. */
 final readonly class Servers
@@ -33,14 +34,25 @@ final readonly class Servers
     /** @return non-empty-list<string> */
     private static function spindle(Setup $setup, string $address, PrivateDirectory $directory): array
     {
+        $checkout = $setup->checkout ?? Checkout::alone();
         $environment = self::environment($setup) + ($setup->isTimed ? [LoopGaps::VARIABLE => LoopGaps::file($directory)] : []);
 
-        return [
+        return $checkout->command([
             'env', ...array_map(static fn(string $name, string $value): string => "{$name}={$value}", array_keys($environment), $environment),
-            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, self::root() . '/bin/spindle', 'serve',
-            $setup->isTimed ? __DIR__ . '/timed-app.php' : self::root() . '/examples/aircraft/app.php',
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS,
+            "{$checkout->folder}/bin/spindle", 'serve', self::app($setup, $checkout),
             '--listen', $address, '--processes', $setup->contestant === Contestant::SpindleOnTwo ? '2' : '1', '--quiet',
-        ];
+        ]);
+    }
+
+    /** @return string the file that is served: always the application of this checkout */
+    private static function app(Setup $setup, Checkout $checkout): string
+    {
+        return match (true) {
+            $setup->isTimed => __DIR__ . '/timed-app.php',
+            $checkout->isNamed() => __DIR__ . '/app.php',
+            default => self::root() . '/examples/aircraft/app.php',
+        };
     }
 
     /** @return list<non-empty-list<string>> */

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
+use Spindle\Bench\Support\Checkout;
+
 /** How a contestant serves. */
 final readonly class Setup
 {
@@ -13,6 +15,7 @@ final readonly class Setup
      * @param bool $onBoth      whether it may use both cores
      * @param bool $isTimed     whether Spindle's event loop is timed, see {@see LoopGaps}
      * @param bool $hasAgents   whether certificates are rendered by agents
+     * @param Checkout|null $checkout whose Spindle it is; null when it is none
      */
     public function __construct(
         public Contestant $contestant,
@@ -22,6 +25,7 @@ final readonly class Setup
         public bool $onBoth = false,
         public bool $isTimed = false,
         public bool $hasAgents = false,
+        public ?Checkout $checkout = null,
     ) {}
 
     public function label(): string

@@ -6,7 +6,9 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Support\BarChart;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
 /** Requests that wait for the database ten times each, side by side. */
@@ -30,18 +32,21 @@ final readonly class Sleeping
         // Plain PHP has no such request.
         $contestants = [Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))];
         $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
-        $series = array_map(fn(Contestant $one): Series => $this->bench->series(
-            $this->bench->setup($one, connections: $connections),
-            fn(Served $served): Outcome => $this->measure($served, $clients),
-            "sleep, {$clients} clients",
-        ), $contestants);
+        $series = [];
+        foreach ($contestants as $one) {
+            $of = fn(?Checkout $checkout): Setup => $this->bench->setup($one, connections: $connections, checkout: $checkout);
+            foreach ($this->bench->ofEach($one, $of) as $setup) {
+                $measure = fn(Served $served): Outcome => $this->measure($served, $clients);
+                $series[] = $this->bench->series($setup, $measure, "sleep, {$clients} clients");
+            }
+        }
         $title = \sprintf('pg_sleep(1) %d times in each request: %d %s, %d connections for a process', self::EACH, $clients, $clients === 1 ? 'client' : 'clients at once', $connections);
         $this->bench->report->table($title, $this->bench->rounds($series), [
             Column::median('seconds', 2),
             Column::range(2),
             Column::raw('connections', 'connections', 0),
             Column::megabytes('MB', 'memory'),
-        ]);
+        ], Metric::figure('s', 2));
         $this->bench->report->chart(BarChart::svg("Seconds: {$title}", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 2));
     }
 

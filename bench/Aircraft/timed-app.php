@@ -12,4 +12,4 @@ require_once __DIR__ . '/../autoload.php';
 
 LoopGaps::tell((string) getenv(LoopGaps::VARIABLE));
 
-return require __DIR__ . '/../../examples/aircraft/app.php';
+return require __DIR__ . '/app.php';

@@ -21,10 +21,11 @@ final class Child
      * @param non-empty-list<string> $command
      * @param string                 $log     file that gets what it prints
      * @param string                 $folder  that it runs in
+     * @param bool                   $endsAll whether it ends what it has started, which then is not killed
      *
      * @throws \RuntimeException
      */
-    public function __construct(array $command, string $log, string $folder)
+    public function __construct(array $command, string $log, string $folder, private readonly bool $endsAll = false)
     {
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', $log, 'a'], ['file', $log, 'a']], $pipes, $folder);
         if ($process === false) {
@@ -49,7 +50,7 @@ final class Child
         if ($this->process === null) {
             return;
         }
-        $pids = $this->tree->pids();
+        $pids = $this->endsAll ? \array_slice($this->tree->pids(), 0, 1) : $this->tree->pids();
         proc_terminate($this->process, \SIGTERM);
         for ($end = hrtime(true) + self::GRACE * 1e9; $this->isRunning() && hrtime(true) < $end;) {
             usleep((int) (self::LOOK * 1e6));

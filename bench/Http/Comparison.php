@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Bench\Http;
 
 use Revolt\EventLoop;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
@@ -45,7 +47,7 @@ final readonly class Comparison
         }
         $this->contestants = array_values(array_filter($options->contestants(), static fn(Contestant $one): bool => $one->missing() === null));
         $description = $this->describe();
-        $this->report = new Report($options->toArray() + $description);
+        $this->report = new Report($options->toArray() + $description, $options->entrants);
         foreach ($description as $name => $text) {
             printf("%-8s %s\n", $name, $text);
         }
@@ -86,7 +88,7 @@ final readonly class Comparison
             Column::raw('p50 ms', 'p50', 2),
             Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
-        ]);
+        ], Metric::figure('requests/s'), self::cpuEach());
     }
 
     private function latency(): void
@@ -101,32 +103,37 @@ final readonly class Comparison
             Column::raw('requests/s', 'rate', 0),
             ...self::costs($series[0]),
             ...self::memoryAndClient(),
-        ]);
+        ], Metric::figure('p50 ms', 3), self::cpuEach());
     }
 
     private function processes(): void
     {
         $what = Measurement::Two;
         $load = new Load($what->work(), $this->options->connections);
-        $series = array_map(
-            fn(int $processes): Series => $this->one(
+        $series = $alone = [];
+        foreach ($this->options->entrants->checkouts as $checkout) {
+            $own = array_map(fn(int $processes): Series => $this->one(
                 $processes === 1 ? '1 process' : "{$processes} processes",
-                fn(): Server => $this->servers->startProcesses($processes),
+                fn(): Server => $this->servers->startProcesses($processes, $checkout),
                 fn(Server $server): Outcome => $this->throughput->rate($server, $load),
                 $what->value,
-            ),
-            self::PROCESSES,
-        );
+                $checkout,
+            ), self::PROCESSES);
+            foreach ($own as $one) {
+                $series[] = $one;
+                $alone[$one->label] = $own[0];
+            }
+        }
         $this->table($series, "{$what->title()}, {$load->connections} connections", [
             Column::median('requests/s'),
             Column::range(),
-            Column::ratioTo('÷ one process', $series[0]),
+            Column::figure('÷ one process', static fn(Series $one): ?float => $one->ratioTo($alone[$one->label])?->median, 3),
             Column::raw('CPU µs each', 'cpu', 1),
             Column::percent('of the busiest process, %', 'busiest'),
             Column::raw('p50 ms', 'p50', 2),
             Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
-        ]);
+        ], Metric::figure('requests/s'), self::cpuEach());
     }
 
     private function idle(): void
@@ -138,7 +145,7 @@ final readonly class Comparison
             Column::range(2),
             Column::megabytes('MB before', 'before'),
             Column::megabytes('MB with them', 'after'),
-        ]);
+        ], Metric::figure('KB each', 2));
     }
 
     private function soak(): void
@@ -146,20 +153,21 @@ final readonly class Comparison
         $what = Measurement::Soak;
         $soak = new Soak($this->wrk, $this->options->count);
         $connections = $this->options->connections;
-        $series = $this->one(
+        $series = array_map(fn(Checkout $checkout): Series => $this->one(
             Contestant::Spindle->label(),
-            fn(): Server => $this->servers->start(Contestant::Spindle, $what->work()),
+            fn(): Server => $this->servers->start(Contestant::Spindle, $what->work(), checkout: $checkout),
             static fn(Server $server): Outcome => $soak->measure($server, $connections),
             $what->value,
-        );
-        $this->report->table(\sprintf('%s, %d connections: %s requests', $what->title(), $connections, number_format($this->options->count)), Rounds::run([$series], 1), [
+            $checkout,
+        ), $this->options->entrants->checkouts);
+        $this->report->table(\sprintf('%s, %d connections: %s requests', $what->title(), $connections, number_format($this->options->count)), Rounds::run($series, 1), [
             Column::median('growth, %', 2),
             Column::megabytes('MB after a tenth', 'tenth', 2),
             Column::megabytes('at the end', 'end', 2),
             Column::megabytes('at most', 'most', 2),
             Column::raw('requests', 'requests', 0),
             Column::raw('requests/s', 'rate', 0),
-        ]);
+        ], Metric::raw('requests/s', 'rate'));
     }
 
     private function slow(): void
@@ -175,7 +183,7 @@ final readonly class Comparison
             Column::raw('with them', 'during', 2),
             Column::raw('closed', 'closed', 0),
             Column::raw('the last after s', 'last', 1),
-        ]);
+        ], Metric::figure('p99 ÷ without', 2));
     }
 
     /**
@@ -187,9 +195,11 @@ final readonly class Comparison
     {
         $series = [];
         foreach ($this->contestants as $contestant) {
-            if ($contestant->takesPart($what)) {
-                $start = fn(): Server => $this->servers->start($contestant, $what->work(), $what === Measurement::Tls);
-                $series[] = $this->one($contestant->label(), $start, $measure, $context);
+            $checkouts = $contestant === Contestant::Spindle ? $this->options->entrants->checkouts : [null];
+            foreach ($contestant->takesPart($what) ? $checkouts : [] as $checkout) {
+                $withTls = $what === Measurement::Tls;
+                $start = fn(): Server => $this->servers->start($contestant, $what->work(), $withTls, $checkout);
+                $series[] = $this->one($contestant->label(), $start, $measure, $context, $checkout);
             }
         }
         \assert($series !== []);
@@ -201,7 +211,7 @@ final readonly class Comparison
      * @param \Closure(): Server        $start
      * @param \Closure(Server): Outcome $measure
      */
-    private function one(string $label, \Closure $start, \Closure $measure, string $context): Series
+    private function one(string $label, \Closure $start, \Closure $measure, string $context, ?Checkout $checkout): Series
     {
         return Outcome::series($label, static function () use ($start, $measure): Outcome {
             $server = $start();
@@ -210,16 +220,16 @@ final readonly class Comparison
             } finally {
                 $server->stop();
             }
-        }, $context);
+        }, $context, $checkout);
     }
 
     /**
      * @param list<Series> $series
      * @param list<Column> $columns
      */
-    private function table(array $series, string $title, array $columns): void
+    private function table(array $series, string $title, array $columns, Metric $figure, ?Metric $cpu = null): void
     {
-        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns);
+        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns, $figure, $cpu);
         $limited = array_filter($series, static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY);
         if ($limited !== []) {
             $this->report->warn('the client was at its own limit for ' . implode(', ', array_map(static fn(Series $one): string => $one->name(), $limited)) . ': their CPU for each request says more than their rate');
@@ -233,6 +243,11 @@ final readonly class Comparison
             Column::raw('CPU µs each', 'cpu', 1),
             Column::rawRatioOf('CPU, Spindle ÷ it', 'cpu', $spindle),
         ];
+    }
+
+    private static function cpuEach(): Metric
+    {
+        return Metric::cpu(['cpu'], 1.0);
     }
 
     /** @return list<Column> of all processes of the server under load, and the share of a core that the client takes */

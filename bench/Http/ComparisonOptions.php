@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
@@ -30,20 +31,25 @@ final readonly class ComparisonOptions
         private array $peers,
         public array $autoloaders,
         public int $deadline,
+        public Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
     public static function of(Options $options): self
     {
+        $entrants = Entrants::of($options);
+        $peers = $options->text('peers') === 'none' ? [] : array_map(Contestant::from(...), $options->names('peers', array_column(self::PEERS, 'value')));
+
         return new self(
             array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
             $options->int('n', 10),
             $options->int('connections'),
             $options->int('rounds'),
             $options->seconds('seconds'),
-            $options->text('peers') === 'none' ? [] : array_map(Contestant::from(...), $options->names('peers', array_column(self::PEERS, 'value'))),
+            $entrants->peers($peers),
             array_map(self::file(...), $options->all('autoload')),
             $options->int('deadline'),
+            $entrants,
         );
     }
 

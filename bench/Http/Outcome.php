@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Series;
 
 /** What one measurement of one contestant came to. */
@@ -24,8 +25,9 @@ final readonly class Outcome
     /**
      * @param \Closure(): self $measure from a fresh start to the end
      * @param string           $context what sets it apart from others with its label
+     * @param Checkout|null    $checkout whose Spindle it is; null when it is none
      */
-    public static function series(string $label, \Closure $measure, string $context): Series
+    public static function series(string $label, \Closure $measure, string $context, ?Checkout $checkout = null): Series
     {
         return new Series($label, static function (Series $series) use ($measure): float {
             $outcome = $measure();
@@ -35,6 +37,6 @@ final readonly class Outcome
             }
 
             return $outcome->figure;
-        }, $context);
+        }, $context, $checkout);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Postgres\Certificate;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 
 /** Starts servers, each in fresh processes on a port of its own. */
@@ -25,16 +26,24 @@ final readonly class Servers
         $this->certificate = $withTls ? Certificate::make() : null;
     }
 
-    /** @throws \RuntimeException when it does not come up */
-    public function start(Contestant $contestant, Work $work, bool $withTls = false): Server
+    /**
+     * @param Checkout|null $checkout whose Spindle it is; null when it is none
+     *
+     * @throws \RuntimeException when it does not come up
+     */
+    public function start(Contestant $contestant, Work $work, bool $withTls = false, ?Checkout $checkout = null): Server
     {
         $site = $this->site($work, $withTls ? $this->certificate : null);
         $directory = new PrivateDirectory();
 
-        return new Server($site, $directory, $contestant === Contestant::Fpm ? Fpm::commands(FpmPool::of($site), $directory) : [[
+        $command = [
             ...self::php(), self::folder() . '/http-contestant.php', $contestant->value, $work->value, ...$site->arguments(),
             ...array_map(static fn(string $file): string => "--autoload={$file}", $this->autoloaders),
-        ]]);
+        ];
+
+        return new Server($site, $directory, $contestant === Contestant::Fpm
+            ? Fpm::commands(FpmPool::of($site), $directory)
+            : [$checkout?->command($command) ?? $command]);
     }
 
     /**
@@ -42,14 +51,14 @@ final readonly class Servers
      *
      * @throws \RuntimeException when it does not come up
      */
-    public function startProcesses(int $processes): Server
+    public function startProcesses(int $processes, Checkout $checkout): Server
     {
         $site = $this->site(Measurement::Two->work(), null);
 
-        return new Server($site, new PrivateDirectory(), [[
-            ...self::php(), \dirname(self::folder()) . '/bin/spindle', 'serve', self::folder() . '/http-app.php',
+        return new Server($site, new PrivateDirectory(), [$checkout->command([
+            ...self::php(), "{$checkout->folder}/bin/spindle", 'serve', self::folder() . '/http-app.php',
             '--listen', $site->address(), '--processes', (string) $processes,
-        ]]);
+        ])]);
     }
 
     private function site(Work $work, ?Certificate $certificate): Site

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
@@ -38,7 +40,7 @@ final readonly class Comparison
     {
         $description = $server->describe();
         $this->process = new MeasuredProcess($server, $options->limit);
-        $this->report = new Report($options->toArray() + ['server' => $description]);
+        $this->report = new Report($options->toArray() + ['server' => $description], $options->entrants);
         foreach ($description as $name => $text) {
             printf("%-8s %s\n", $name, $text);
         }
@@ -68,23 +70,25 @@ final readonly class Comparison
         $series = $bases = [];
         foreach ($this->rateJobs($what, $variant) as $job) {
             $shape = $job->contestant->hasFibers() ? $job->shape : $job->shape->connections;
-            $series[] = $one = $this->process->series($job, "{$job->contestant->label()}, {$shape}", "{$what->value}, {$variant->value}");
+            $measured = $this->series($job, "{$job->contestant->label()}, {$shape}", "{$what->value}, {$variant->value}");
+            array_push($series, ...$measured);
             $base = self::BASES["{$job->contestant->value}, {$job->shape->connections}"] ?? null;
             if ($base !== null) {
-                $bases[] = Column::ratioTo($base, $one);
+                $bases[] = Column::ratioTo($base, $measured[0]);
             }
         }
+        $unit = match ($what) {
+            Measurement::Select => 'queries/s',
+            Measurement::Unit => 'units/s',
+            default => $variant === Variant::Transaction ? 'transactions/s' : 'updates/s',
+        };
         $this->table($series, $variant === Variant::Single && $what !== Measurement::Update ? $what->title() : "{$what->title()}; {$variant->label()}", [
-            Column::median(match ($what) {
-                Measurement::Select => 'queries/s',
-                Measurement::Unit => 'units/s',
-                default => $variant === Variant::Transaction ? 'transactions/s' : 'updates/s',
-            }),
+            Column::median($unit),
             Column::range(),
             ...$bases,
             self::each('CPU µs each', 'cpu', 1e6),
             self::each('of the server', 'server', 1e6),
-        ]);
+        ], Metric::figure($unit), self::cpuEach());
     }
 
     /** @return iterable<Job> */
@@ -95,7 +99,7 @@ final readonly class Comparison
                 continue;
             }
             $withoutFibers = array_map(static fn(int $connections): Shape => new Shape($connections, 1), self::WITHOUT_FIBERS[$contestant->value] ?? [1]);
-            foreach ($contestant->hasFibers() ? $this->options->shapes($what) : $withoutFibers as $shape) {
+            foreach ($contestant->hasFibers() ? $this->options->entrants->some($this->options->shapes($what)) : $withoutFibers as $shape) {
                 yield $this->job($what, $contestant, $variant, $shape);
             }
         }
@@ -111,7 +115,7 @@ final readonly class Comparison
             ...$this->ratiosToPgsql($series, 'times as fast as ext-pgsql'),
             self::each('CPU ms each', 'cpu', 1e3),
             self::each('of the server', 'server', 1e3),
-        ]);
+        ], Metric::figure('ms', 2), self::cpuEach());
     }
 
     private function parameter(): void
@@ -124,7 +128,7 @@ final readonly class Comparison
             self::each('CPU ms', 'cpu', 1e3),
             self::each('of the server', 'server', 1e3),
             self::figure('peak MB', 'peak', 0, 1 / (1 << 20)),
-        ]);
+        ], Metric::figure('ms', 1), self::cpuEach());
     }
 
     private function memory(Measurement $what, Variant $variant): void
@@ -138,25 +142,25 @@ final readonly class Comparison
             self::figure('growth at most, MB', 'growth', 1),
             self::each('CPU µs each', 'cpu', 1e6),
             self::each('of the server', 'server', 1e6),
-        ]);
+        ], Metric::figure('rows/s'), self::cpuEach());
     }
 
     private function sleep(): void
     {
         $what = Measurement::Sleep;
         $count = $this->options->count($what);
-        $series = array_map(
-            fn(Contestant $contestant): Series => $this->process->series($this->job($what, $contestant, Variant::Single, new Shape($count, $count)), $contestant->label(), $what->value),
+        $series = array_merge(...array_map(
+            fn(Contestant $contestant): array => $this->series($this->job($what, $contestant, Variant::Single, new Shape($count, $count)), $contestant->label(), $what->value),
             $this->there([Contestant::Pool, Contestant::Connections, Contestant::PoolByPgsql, Contestant::Pgsql, Contestant::Amp]),
-        );
-        $this->table($series, "{$what->title()}: {$count}", [Column::median('s', 3), Column::range(3)]);
+        ));
+        $this->table($series, "{$what->title()}: {$count}", [Column::median('s', 3), Column::range(3)], Metric::figure('s', 3), self::cpuEach());
     }
 
     private function gaps(): void
     {
         $what = Measurement::Gaps;
         $columns = [Column::median('longest gap, ms', 1), Column::range(1), self::figure('the whole, ms', 'took', 1)];
-        $this->table($this->scenarios($what), $what->title(), $columns);
+        $this->table($this->scenarios($what), $what->title(), $columns, Metric::figure('ms', 1));
         if ($this->server->target->tls === null) {
             echo Variant::Tls->label(), ": not available: the server is not a cluster of this benchmark's own, or ext-openssl is not loaded\n";
         }
@@ -169,21 +173,21 @@ final readonly class Comparison
             Column::median('median', 1),
             Column::range(1),
             self::figure('slowest', 'slowest', 1),
-        ]);
+        ], Metric::figure('ms', 1));
     }
 
     private function acquire(): void
     {
         $what = Measurement::Acquire;
-        $series = array_map(
-            fn(Contestant $contestant): Series => $this->process->series($this->job($what, $contestant), $contestant->label(), $what->value),
+        $series = array_merge(...array_map(
+            fn(Contestant $contestant): array => $this->series($this->job($what, $contestant), $contestant->label(), $what->value),
             $this->there([Contestant::Pool, Contestant::PoolByPgsql]),
-        );
+        ));
         $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
             Column::median('the latest, ms too late', 2),
             Column::range(2),
             self::figure('the first', 'first', 2),
-        ]);
+        ], Metric::figure('ms', 2));
         foreach ($series as $one) {
             $raw = $one->toArray()['raw'];
             $waited = end($raw)['waited'] ?? [];
@@ -194,15 +198,15 @@ final readonly class Comparison
     /** @return list<Series> */
     private function bulk(Measurement $what, Variant $variant): array
     {
-        return array_map(
-            fn(Contestant $contestant): Series => $this->process->series(
+        return array_merge(...array_map(
+            fn(Contestant $contestant): array => $this->series(
                 new Job($what, $variant, $contestant, $this->options->count($what), new Shape(1, 1), $this->options->bytes),
                 $contestant->shortLabel(),
                 "{$what->value}, {$variant->value}",
             ),
             // Rows that are copied out can't be had as they come with ext-pgsql, so that Spindle refuses it by that driver.
             $this->there([Contestant::Connections, ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]), Contestant::Pgsql, Contestant::Pdo]),
-        );
+        ));
     }
 
     /** @return list<Series> each of what it is made of, with each of Spindle's drivers */
@@ -215,11 +219,20 @@ final readonly class Comparison
             }
             foreach ($this->there([Contestant::Connections, Contestant::ConnectionsByPgsql]) as $contestant) {
                 $label = $contestant === Contestant::Connections ? $variant->label() : "{$variant->label()}; ext-pgsql";
-                $series[] = $this->process->series($this->job($what, $contestant, $variant), $label, $what->value);
+                array_push($series, ...$this->series($this->job($what, $contestant, $variant), $label, $what->value));
             }
         }
 
         return $series;
+    }
+
+    /** @return non-empty-list<Series> of each checkout where it is Spindle */
+    private function series(Job $job, string $label, string $context): array
+    {
+        return array_map(
+            fn(?Checkout $checkout): Series => $this->process->series($job, $label, $context, $checkout),
+            $job->contestant->driver() === null ? [null] : $this->options->entrants->checkouts,
+        );
     }
 
     private function job(Measurement $what, Contestant $contestant, Variant $variant = Variant::Single, Shape $shape = new Shape(1, 1)): Job
@@ -237,10 +250,11 @@ final readonly class Comparison
      */
     private function there(array $contestants): array
     {
-        return array_values(array_filter(
+        // Those of Spindle come before its peers.
+        return $this->options->entrants->some(array_values(array_filter(
             $contestants,
             fn(Contestant $one): bool => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true)) && $one->missing() === null,
-        ));
+        )));
     }
 
     private function tellWhoIsMissing(): void
@@ -258,9 +272,9 @@ final readonly class Comparison
      * @param list<Series> $series
      * @param list<Column> $columns
      */
-    private function table(array $series, string $title, array $columns): void
+    private function table(array $series, string $title, array $columns, Metric $figure, ?Metric $cpu = null): void
     {
-        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns);
+        $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns, $figure, $cpu);
     }
 
     /**
@@ -293,6 +307,11 @@ final readonly class Comparison
     private static function each(string $title, string $name, float $factor): Column
     {
         return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor / max(1.0, $one->medianOf('count') ?? 1.0)), 2);
+    }
+
+    private static function cpuEach(): Metric
+    {
+        return Metric::cpu(['cpu'], 1e6, 'count');
     }
 
     private static function scaled(?float $value, float $factor): ?float

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
@@ -37,6 +38,7 @@ final readonly class ComparisonOptions
         public array $peers,
         public int $bytes,
         public int $limit,
+        public Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
@@ -51,6 +53,7 @@ final readonly class ComparisonOptions
             $options->text('peers') === 'none' ? [] : $options->names('peers', Contestant::PEERS),
             $options->int('bytes', 1024),
             $options->int('limit'),
+            Entrants::of($options),
         );
     }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Series;
 
@@ -13,22 +14,23 @@ final readonly class MeasuredProcess
     /** @param int $limit seconds that a measurement may take */
     public function __construct(private Server $server, private int $limit) {}
 
-    public function series(Job $job, string $label, string $context): Series
+    /** @param Checkout|null $checkout whose Spindle it is; null when it is none */
+    public function series(Job $job, string $label, string $context, ?Checkout $checkout = null): Series
     {
-        return new Series($label, function (Series $series) use ($job): float {
+        return new Series($label, function (Series $series) use ($job, $checkout): float {
             $this->server->prepare($job->what, $job->count);
 
-            return $this->measure($job, $series);
-        }, $context);
+            return $this->measure($job, $series, $checkout);
+        }, $context, $checkout);
     }
 
-    private function measure(Job $job, Series $series): float
+    private function measure(Job $job, Series $series, ?Checkout $checkout): float
     {
         $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/postgres-contestant.php', ...$job->arguments()];
-        [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->limit, ...$command]);
+        [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->limit, ...$checkout?->command($command) ?? $command]);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
-            throw new \RuntimeException($status === 124 ? "it was not done after {$this->limit} seconds" : "it ended with {$status}");
+            throw new \RuntimeException($status === 124 ? "it was not done after {$this->limit} seconds" : Program::failure($status, $output));
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);

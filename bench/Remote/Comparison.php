@@ -6,7 +6,9 @@ namespace Spindle\Bench\Remote;
 
 use Revolt\EventLoop;
 use Spindle\Bench\Http\Outcome;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Package;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
@@ -25,6 +27,11 @@ final class Comparison
     /** Times as many tasks as others a pool on this machine gets: it has run the others before a clock can tell. */
     private const MORE = 10;
 
+    private const LOCAL = 'WorkerPool, this machine alone';
+
+    /** What this process measures itself, so that it can't be another checkout's. */
+    private const ALONE = [Measurement::Recovery, Measurement::Backlog];
+
     public function __construct(private readonly ComparisonOptions $options) {}
 
     /**
@@ -35,7 +42,7 @@ final class Comparison
     public function run(string $json = ''): void
     {
         $facts = self::describe();
-        $report = new Report($this->options->toArray() + $facts);
+        $report = new Report($this->options->toArray() + $facts, $this->options->entrants);
         foreach ($facts as $name => $text) {
             printf("%-8s %s\n", $name, $text);
         }
@@ -46,6 +53,9 @@ final class Comparison
                 Measurement::Recovery => $this->recovery($report),
                 Measurement::Backlog => $this->backlog($report),
             };
+            if ($this->options->entrants->other() !== null && \in_array($what, self::ALONE, true)) {
+                echo "\n{$what->value}: measured of this checkout alone\n";
+            }
             $report->write($json);
         }
         $report->finish($json);
@@ -57,7 +67,7 @@ final class Comparison
         $report->table(\sprintf('Tasks in bulk that do nothing, %s of them, one agent with %d workers', number_format($this->options->tasks), Rig::WORKERS), $series, [
             Column::median('tasks/s'),
             Column::range(),
-            Column::ratioTo('÷ ' . $series[2]->label, $series[2]),
+            ...array_map(static fn(Series $one): Column => Column::ratioTo("÷ {$one->label}", $one), self::local($series)),
             Column::raw('CPU µs each, of the script', 'cpu script', 1, 1e6),
             Column::raw('of the agent and workers', 'cpu workers', 1, 1e6),
             Column::raw('of the engine', 'cpu engine', 1, 1e6),
@@ -65,7 +75,7 @@ final class Comparison
             Column::raw('from it', 'bytes out', 0),
             Column::raw('in its file', 'bytes file', 0),
             Column::raw("the disk's fsync/s", 'fsync', 0),
-        ]);
+        ], Metric::figure('tasks/s'), Metric::cpu(['cpu script', 'cpu workers']));
     }
 
     private function single(Report $report): void
@@ -78,7 +88,7 @@ final class Comparison
             Column::raw('longest', 'longest', 2),
             Column::raw(Script::CROWD . ' submitters at once, tasks/s', 'crowd', 0),
             Column::raw("the disk's fsync/s", 'fsync', 0),
-        ]);
+        ], Metric::figure('p50 ms', 3));
     }
 
     private function recovery(Report $report): void
@@ -133,25 +143,53 @@ final class Comparison
     /**
      * Each with a fresh engine, a fresh agent and a fresh script; and a pool of the script's own.
      *
-     * @return array{Series, Series, Series} measured
+     * @return list<Series> measured
      */
     private function tiers(Measurement $what): array
     {
-        $tier = fn(Tier $tier): Series => self::series("Spindle, {$tier->value}", $what, function () use ($what, $tier): array {
-            $rig = Rig::start($tier);
-            $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
+        $tier = fn(Tier $tier, Checkout $checkout): Series => self::series(
+            "Spindle, {$tier->value}",
+            $what,
+            $checkout,
+            function () use ($what, $tier, $checkout): array {
+                $rig = Rig::start($tier, $checkout);
+                $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
 
-            return $rig->measure($what, $this->options->tasks) + $disk;
-        });
-        $local = self::series('WorkerPool, this machine alone', $what, fn(): array => Rig::local($what, self::MORE * $this->options->tasks));
-        $series = [$tier(Tier::Durable), $tier(Tier::Fast), $local];
-        Rounds::run($series, $this->options->rounds);
+                return $rig->measure($what, $this->options->tasks) + $disk;
+            },
+        );
+        $tasks = self::MORE * $this->options->tasks;
+        $local = static fn(Checkout $checkout): Series => self::series(
+            self::LOCAL,
+            $what,
+            $checkout,
+            static fn(): array => Rig::local($what, $tasks, $checkout),
+        );
+        $ways = [
+            static fn(Checkout $checkout): Series => $tier(Tier::Durable, $checkout),
+            static fn(Checkout $checkout): Series => $tier(Tier::Fast, $checkout),
+            $local,
+        ];
+        $series = [];
+        foreach ($this->options->entrants->some($ways) as $way) {
+            array_push($series, ...array_map($way, $this->options->entrants->checkouts));
+        }
 
-        return $series;
+        return Rounds::run($series, $this->options->rounds);
+    }
+
+    /**
+     * @param list<Series> $series
+     *
+     * @return list<Series> the pool of this machine alone, where it takes part
+     */
+    private static function local(array $series): array
+    {
+        return array_values(array_filter($series, static fn(Series $one): bool => $one->label === self::LOCAL));
     }
 
     /** @param \Closure(): array<string, mixed> $measure */
-    private static function series(string $label, Measurement $what, \Closure $measure): Series
+    private static function series(string $label, Measurement $what, Checkout $checkout, \Closure $measure): Series
     {
         return new Series($label, static function (Series $series) use ($measure): float {
             $figures = $measure();
@@ -161,7 +199,7 @@ final class Comparison
             }
 
             return \is_float($figures['figure']) ? $figures['figure'] : throw new \RuntimeException('it told no figure');
-        }, $what->value);
+        }, $what->value, $checkout);
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Remote;
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
@@ -22,6 +23,7 @@ final readonly class ComparisonOptions
         public int $rounds,
         public int $kills,
         public int $backlog,
+        public Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
@@ -33,6 +35,7 @@ final readonly class ComparisonOptions
             $options->int('rounds'),
             $options->int('kills'),
             $options->int('backlog', Backlog::SHORT),
+            Entrants::of($options),
         );
     }
 

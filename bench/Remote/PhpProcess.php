@@ -6,6 +6,7 @@ namespace Spindle\Bench\Remote;
 
 use Spindle\Bench\Http\Child;
 use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Signals;
 
@@ -19,10 +20,14 @@ final class PhpProcess
 
     private const LOG = 'log';
 
-    /** @param PrivateDirectory $directory that gets what it prints */
-    public static function start(PrivateDirectory $directory, string $file, string ...$arguments): Child
+    /**
+     * @param PrivateDirectory $directory that gets what it prints
+     * @param Checkout         $checkout  whose Spindle it has
+     */
+    public static function start(PrivateDirectory $directory, Checkout $checkout, string $file, string ...$arguments): Child
     {
-        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . "/{$file}", ...array_values($arguments)];
+        $script = \dirname(__DIR__) . "/{$file}";
+        $command = $checkout->command([\PHP_BINARY, ...Program::PHP_OPTIONS, $script, ...array_values($arguments)]);
 
         return Signals::hold(static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path));
     }
@@ -34,10 +39,15 @@ final class PhpProcess
      *
      * @throws \RuntimeException when it has none
      */
-    public static function figures(PrivateDirectory $directory, Measurement $what, int $tasks, string ...$options): array
-    {
+    public static function figures(
+        PrivateDirectory $directory,
+        Checkout $checkout,
+        Measurement $what,
+        int $tasks,
+        string ...$options,
+    ): array {
         $result = "{$directory->path}/result";
-        $script = self::start($directory, 'remote-script.php', '--what', $what->value, "-n{$tasks}", '--result', $result, ...array_values($options));
+        $script = self::start($directory, $checkout, 'remote-script.php', '--what', $what->value, "-n{$tasks}", '--result', $result, ...array_values($options));
         for ($end = hrtime(true) + self::LIMIT * 1e9; $script->isRunning() && hrtime(true) < $end;) {
             usleep((int) (self::LOOK * 1e6));
         }

@@ -6,6 +6,7 @@ namespace Spindle\Bench\Remote;
 
 use Spindle\Bench\Http\Child;
 use Spindle\Bench\Http\PrivateDirectory;
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Signals;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
@@ -20,7 +21,7 @@ final readonly class Rig
     public const WORKERS = 2;
 
     /** Seconds until agents have to be there. */
-    private const START = 15.0;
+    public const START = 15.0;
 
     private const LOOK = 0.02;
 
@@ -29,8 +30,11 @@ final readonly class Rig
     private string $address;
     private string $keys;
 
-    private function __construct(public TemporaryRedis $redis, private PrivateDirectory $directory)
-    {
+    private function __construct(
+        public TemporaryRedis $redis,
+        private PrivateDirectory $directory,
+        private Checkout $checkout,
+    ) {
         $this->broker = new RedisBroker($redis->address());
         $this->address = $this->secret('address', $redis->address());
         $this->keys = $this->secret('keys', bin2hex(random_bytes(32)));
@@ -39,13 +43,16 @@ final readonly class Rig
     /**
      * Without agents.
      *
+     * @param Checkout|null $checkout whose Spindle the agents and the script have; null for this one's
+     *
      * @throws \RuntimeException
      */
-    public static function start(Tier $tier): self
+    public static function start(Tier $tier, ?Checkout $checkout = null): self
     {
         $rig = Signals::hold(static fn(): self => new self(
             TemporaryRedis::start(['appendfsync' => $tier === Tier::Durable ? 'always' : 'everysec']),
             new PrivateDirectory(),
+            $checkout ?? Checkout::alone(),
         ));
         $promised = $rig->broker->tier();
 
@@ -55,7 +62,7 @@ final readonly class Rig
     /** Without waiting for it. */
     public function agent(): Child
     {
-        return PhpProcess::start($this->directory, 'remote-agent.php', $this->address, $this->keys, (string) self::WORKERS);
+        return PhpProcess::start($this->directory, $this->checkout, 'remote-agent.php', $this->address, $this->keys, (string) self::WORKERS);
     }
 
     /**
@@ -95,7 +102,7 @@ final readonly class Rig
     }
 
     /**
-     * Has a script do it with one agent.
+     * Has a script do it with one agent. Only these two read what is in the engine: another checkout's keys may differ.
      *
      * @return array<string, mixed> its figures
      *
@@ -104,15 +111,14 @@ final readonly class Rig
     public function measure(Measurement $what, int $tasks): array
     {
         $agent = $this->agent();
-        $this->await([$agent]);
         $options = ['--address', $this->address, '--keys', $this->keys, '--agent', (string) $agent->tree->pids()[0], '--engine', (string) $this->redis->pid()];
         $before = $this->moved();
         try {
-            $figures = PhpProcess::figures($this->directory, $what, $tasks, ...$options);
+            $figures = PhpProcess::figures($this->directory, $this->checkout, $what, $tasks, ...$options);
         } finally {
             $agent->stop();
         }
-        $all = max(1, $this->broker->figures(self::QUEUE)['submitted_total']);
+        $all = \is_int($figures['submitted'] ?? null) ? max(1, $figures['submitted']) : 1;
         foreach ($this->moved() as $name => $bytes) {
             $figures[$name] = ($bytes - $before[$name]) / $all;
         }
@@ -145,9 +151,9 @@ final readonly class Rig
      *
      * @throws \RuntimeException when it has none
      */
-    public static function local(Measurement $what, int $tasks): array
+    public static function local(Measurement $what, int $tasks, Checkout $checkout): array
     {
-        return PhpProcess::figures(new PrivateDirectory(), $what, $tasks);
+        return PhpProcess::figures(new PrivateDirectory(), $checkout, $what, $tasks);
     }
 
     private function secret(string $name, #[\SensitiveParameter] string $content): string

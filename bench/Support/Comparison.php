@@ -24,6 +24,7 @@ final readonly class Comparison
         private array $memories,
         private int $rounds,
         private array $work,
+        private Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed, or can't be had here */
@@ -37,12 +38,15 @@ final readonly class Comparison
         ];
         Workload::of($work['tasks'], $work['command'], 1);
 
+        $entrants = Entrants::of($options);
+
         return new self(
-            self::spindle($options->start()),
-            self::peers($options),
+            $entrants->some(self::spindle($options->start())),
+            $entrants->peers(self::peers($options)),
             $options->ints('memory'),
             $options->int('rounds'),
             $options->has('cold') ? $work + ['cold' => ''] : $work,
+            $entrants,
         );
     }
 
@@ -50,15 +54,21 @@ final readonly class Comparison
     public function run(string $json = ''): void
     {
         $series = $this->series();
-        $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work);
-        $missing = Contestants::named(Contestants::LIMIT)->missing();
+        $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work, $this->entrants);
+        $missing = $this->entrants->isFirstOnly ? null : Contestants::named(Contestants::LIMIT)->missing();
         if ($missing !== null) {
             $report->warn("there is no limit to compare with: {$missing}");
         }
         $this->warmUp();
         Rounds::run(array_merge(...array_map(array_values(...), array_values($series))), $this->rounds);
         foreach ($this->memories as $memory) {
-            $report->table("The process holds {$memory} MB", array_values($series[$memory]), $this->columns($series, $memory));
+            $report->table(
+                "The process holds {$memory} MB",
+                array_values($series[$memory]),
+                $this->columns($series, $memory),
+                Metric::figure('commands/s'),
+                Metric::cpu(['cpu running'], 1e6 / (int) $this->work['n']),
+            );
         }
         $report->finish($json);
     }
@@ -68,8 +78,9 @@ final readonly class Comparison
     {
         $series = [];
         foreach ($this->memories as $memory) {
-            foreach ([...$this->limit(), ...$this->spindle, ...$this->peers] as $name) {
-                $series[$memory][$name] = ContestantProcess::series($name, $this->work + ['memory' => (string) $memory], "{$memory} MB");
+            foreach ($this->contestants() as $key => [$name, $checkout]) {
+                $options = $this->work + ['memory' => (string) $memory];
+                $series[$memory][$key] = ContestantProcess::series($name, $options, "{$memory} MB", $checkout);
             }
             if ($this->work['tasks'] === 'sleep') {
                 $series[$memory][self::IDEAL] = Series::constant('ideal: sleep alone', (int) $this->work['j'] / Workload::meanSleep((int) $this->work['n']));
@@ -79,12 +90,32 @@ final readonly class Comparison
         return $series;
     }
 
+    /**
+     * Returns names, and whose Spindle they are. The key is the name for all but those of another checkout.
+     *
+     * @return array<string, array{string, Checkout|null}>
+     */
+    private function contestants(): array
+    {
+        $all = array_map(static fn(string $name): array => [$name, null], array_combine($this->limit(), $this->limit()));
+        foreach ($this->spindle as $name) {
+            foreach ($this->entrants->checkouts as $checkout) {
+                $all[$name . ($checkout->isOther ? ' of the other' : '')] = [$name, $checkout];
+            }
+        }
+        foreach ($this->peers as $name) {
+            $all[$name] = [$name, null];
+        }
+
+        return $all;
+    }
+
     /** Files come into the cache, the processor's clock goes up: a short run of each that does not count. */
     private function warmUp(): void
     {
         $count = max(1, intdiv((int) $this->work['n'], 10));
-        foreach ([...$this->limit(), ...$this->spindle, ...$this->peers] as $name) {
-            $warmUp = ContestantProcess::series($name, ['n' => (string) $count] + $this->work);
+        foreach ($this->contestants() as [$name, $checkout]) {
+            $warmUp = ContestantProcess::series($name, ['n' => (string) $count] + $this->work, '', $checkout);
             Rounds::say("warm-up: {$warmUp->label}");
             $warmUp->measure(0);
         }
@@ -125,7 +156,7 @@ final readonly class Comparison
     /** @return list<string> */
     private function limit(): array
     {
-        return Contestants::isThere(Contestants::LIMIT) ? [Contestants::LIMIT] : [];
+        return !$this->entrants->isFirstOnly && Contestants::isThere(Contestants::LIMIT) ? [Contestants::LIMIT] : [];
     }
 
     /** @return non-empty-list<string> */

@@ -12,13 +12,15 @@ final class ContestantProcess
     /**
      * @param array<string, string> $options of contestant.php, by name
      * @param string                $context what sets it apart from others with its label
+     * @param Checkout|null         $checkout whose Spindle it is; null when it is none
      */
-    public static function series(string $name, array $options, string $context = ''): Series
+    public static function series(string $name, array $options, string $context = '', ?Checkout $checkout = null): Series
     {
         return new Series(
             Contestants::named($name)->label(),
-            static fn(Series $series): float => self::measure($name, $options, $series),
+            static fn(Series $series): float => self::measure($name, $options, $series, $checkout),
             $context,
+            $checkout,
         );
     }
 
@@ -27,7 +29,7 @@ final class ContestantProcess
      *
      * @return float commands per second
      */
-    private static function measure(string $name, array $options, Series $series): float
+    private static function measure(string $name, array $options, Series $series, ?Checkout $checkout): float
     {
         $arguments = array_map(
             static fn(string $option, string $value): string => match (true) {
@@ -38,10 +40,11 @@ final class ContestantProcess
             array_keys($options),
             $options,
         );
-        [$status, $output] = Program::run([\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/contestant.php', $name, ...$arguments]);
+        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/contestant.php', $name, ...$arguments];
+        [$status, $output] = Program::run($checkout?->command($command) ?? $command);
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['rate'] ?? null)) {
-            throw new \RuntimeException("it ended with {$status}");
+            throw new \RuntimeException(Program::failure($status, $output));
         }
         /** @var array{rate: float, results: int, failed: int, wrong: int, right: bool} $data */
         $series->record($data);

@@ -61,10 +61,22 @@ final readonly class ProcessStatus
         if ($exact > 0) {
             return $exact / 1e9;
         }
-        $stat = (string) file_get_contents("/proc/{$this->pid}/stat");
+
+        return $this->ticks(12, 13);
+    }
+
+    /** @return float seconds of {@see cpu()}, and of the children that it has waited for, those to a tick of the clock */
+    public function cpuWithChildren(): float
+    {
+        return $this->cpu() + $this->ticks(14, 15);
+    }
+
+    private function ticks(int $user, int $system): float
+    {
+        $stat = (string) @file_get_contents("/proc/{$this->pid}/stat");
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')')));
 
-        return ((int) ($fields[12] ?? 0) + (int) ($fields[13] ?? 0)) / self::TICKS;
+        return ((int) ($fields[$user] ?? 0) + (int) ($fields[$system] ?? 0)) / self::TICKS;
     }
 
     private function status(string $field): int

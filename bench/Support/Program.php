@@ -25,12 +25,13 @@ final class Program
     /**
      * Runs it with these lines as its input and its standard error passed through.
      *
-     * @param list<string>          $command
-     * @param iterable<int, string> $lines
+     * @param list<string>                       $command
+     * @param iterable<int, string>              $lines
+     * @param array{string, string, string}|null $errors where its standard error goes instead, as for proc_open()
      *
      * @return array{int, string} exit code and standard output
      */
-    public static function run(array $command, iterable $lines = [], string $separator = "\n"): array
+    public static function run(array $command, iterable $lines = [], string $separator = "\n", ?array $errors = null): array
     {
         $input = tmpfile();
         \assert($input !== false);
@@ -38,7 +39,7 @@ final class Program
             fwrite($input, $line . $separator);
         }
         rewind($input);
-        $process = proc_open($command, [$input, ['pipe', 'w'], \STDERR], $pipes);
+        $process = proc_open($command, [$input, ['pipe', 'w'], $errors ?? \STDERR], $pipes);
         if ($process === false) {
             throw new \RuntimeException("{$command[0]} could not be started");
         }
@@ -46,5 +47,11 @@ final class Program
         $output = (string) stream_get_contents($pipes[1]);
 
         return [proc_close($process), $output];
+    }
+
+    /** Returns what to say of a contestant's program that has no figures. */
+    public static function failure(int $status, string $output): string
+    {
+        return $status === Checkout::MISFIT ? trim($output) : "it ended with {$status}";
     }
 }

@@ -7,6 +7,9 @@ namespace Spindle\Bench\Support;
 /** What a benchmark prints: where it ran, tables, warnings; the raw data as JSON and all of it as a page, when files are named. */
 final class Report
 {
+    /** Fewer rounds than these have quartiles that say little. */
+    private const ROUNDS = 5;
+
     /** @var list<Series> */
     private array $series = [];
 
@@ -19,13 +22,21 @@ final class Report
     /** @var array<string, string> before anything was measured */
     private readonly array $environment;
 
+    /** @var list<Line> */
+    private array $lines = [];
+
     /**
-     * @param array<string, mixed> $options what was asked for
+     * @param array<string, mixed> $options  what was asked for
+     * @param Entrants|null        $entrants null where no checkouts are compared
      */
-    public function __construct(private readonly array $options)
+    public function __construct(private readonly array $options, private readonly ?Entrants $entrants = null)
     {
-        $this->environment = Environment::describe();
+        $checkouts = $entrants?->describe() ?? [];
+        $this->environment = Environment::describe() + $checkouts;
         Environment::print();
+        foreach ($checkouts as $name => $text) {
+            printf("%-8s %s\n", $name, $text);
+        }
         $warning = Environment::warning();
         $this->warnings = $warning === null ? [] : [$warning];
     }
@@ -33,8 +44,10 @@ final class Report
     /**
      * @param list<Series> $series a row each
      * @param list<Column> $columns
+     * @param Metric|null  $figure by which checkouts are compared; null where they are not
+     * @param Metric|null  $cpu    the same, of CPU time
      */
-    public function table(string $title, array $series, array $columns): void
+    public function table(string $title, array $series, array $columns, ?Metric $figure = null, ?Metric $cpu = null): void
     {
         $rows = array_map(
             static fn(Series $one): array => [$one->label, ...array_map(static fn(Column $column): string => $column->cell($one), $columns)],
@@ -43,6 +56,9 @@ final class Report
         $this->rows($title, ['', ...array_map(static fn(Column $column): string => $column->title, $columns)], $rows);
         $this->series = [...$this->series, ...$series];
         $this->warnings = array_merge($this->warnings, ...array_map(static fn(Series $one): array => $one->problems(), $series));
+        if ($figure !== null && $this->entrants?->areCompared() === true) {
+            $this->compare($series, $figure, $cpu);
+        }
     }
 
     /**
@@ -66,12 +82,19 @@ final class Report
         $this->warnings[] = $warning;
     }
 
+    /** Has a line in the table of all, which {@see finish()} prints. */
+    public function keep(Line $line): void
+    {
+        $this->lines[] = $line;
+    }
+
     /**
      * @param string $json the file that raw data goes to; '' for none
      * @param string $html the file that the page goes to; '' for none
      */
     public function finish(string $json = '', string $html = '', string $title = ''): void
     {
+        $this->printLines();
         $this->warnOfWideFigures();
         foreach ($this->warnings as $number => $warning) {
             echo $number === 0 ? "\n" : '', "Warning: {$warning}\n";
@@ -89,10 +112,51 @@ final class Report
                 'series' => array_map(static fn(Series $one): array => $one->toArray(), $this->series),
                 'warnings' => $this->warnings,
             ];
+            if ($this->lines !== []) {
+                $data['lines'] = array_map(static fn(Line $one): array => $one->toArray(), $this->lines);
+            }
             file_put_contents($json, json_encode($data, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR) . "\n");
         }
         if ($html !== '') {
             file_put_contents($html, Page::of($title, $this->environment + $this->options, $this->html, $this->warnings));
+        }
+    }
+
+    /** @param list<Series> $series */
+    private function compare(array $series, Metric $figure, ?Metric $cpu): void
+    {
+        $that = [];
+        foreach ($series as $one) {
+            if ($one->checkout?->isOther === true) {
+                $that[$one->subject()] = $one;
+            }
+        }
+        foreach ($series as $one) {
+            $isCompared = $this->entrants?->other() === null || isset($that[$one->subject()]);
+            if ($one->checkout?->isOther === false && $isCompared) {
+                $this->lines[] = Line::of($one, $that[$one->subject()] ?? null, $figure, $cpu);
+            }
+        }
+    }
+
+    private function printLines(): void
+    {
+        $other = $this->entrants?->other()?->revision;
+        if ($this->lines !== [] && ($other !== null || $this->series === [])) {
+            $this->rows(
+                $other === null ? 'This checkout' : "This checkout beside {$other}",
+                Line::titles($other),
+                array_map(static fn(Line $line): array => $line->cells($other), $this->lines),
+            );
+            $this->warnOfFewRounds();
+        }
+    }
+
+    private function warnOfFewRounds(): void
+    {
+        $rounds = max([0, ...array_map(static fn(Line $line): int => $line->rounds(), $this->lines)]);
+        if ($rounds < self::ROUNDS) {
+            $this->warn(\sprintf('quartiles of fewer than %d rounds say little: take more with --rounds', self::ROUNDS));
         }
     }
 

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Measures series in turn, again and again (A B C, A B C), so that a slow minute of the machine meets all of them. */
+/**
+ * Measures series in turn, there and back again (A B C, C B A), so that a slow minute of the machine meets all of them, and
+ * none always comes after the same other one.
+ */
 final class Rounds
 {
     /**
@@ -15,7 +18,7 @@ final class Rounds
     public static function run(array $series, int $rounds): array
     {
         for ($round = 1; $round <= $rounds; ++$round) {
-            foreach ($series as $one) {
+            foreach (self::order($series, $round) as $one) {
                 self::say("round {$round}/{$rounds}: {$one->name()}");
                 $one->measure($round);
             }
@@ -23,6 +26,18 @@ final class Rounds
         self::say('');
 
         return $series;
+    }
+
+    /**
+     * Returns the series in the order of a round, counted from 1.
+     *
+     * @param list<Series> $series
+     *
+     * @return list<Series>
+     */
+    public static function order(array $series, int $round): array
+    {
+        return $round % 2 === 1 ? $series : array_reverse($series);
     }
 
     /** Progress, on standard error: one line that changes on a terminal, nothing elsewhere. */

@@ -16,15 +16,22 @@ final class Series
     /** @var array<string, true> */
     private array $problems = [];
 
+    /** What tables call it. */
+    public readonly string $label;
+
     /**
      * @param \Closure(self): float $measure
-     * @param string                $context what sets it apart from others with its label
+     * @param string                $context  what sets it apart from others with its label
+     * @param Checkout|null         $checkout that is measured; null when it is not Spindle
      */
     public function __construct(
-        public readonly string $label,
+        private readonly string $contestant,
         private readonly \Closure $measure,
         private readonly string $context = '',
-    ) {}
+        public readonly ?Checkout $checkout = null,
+    ) {
+        $this->label = $checkout?->label($contestant) ?? $contestant;
+    }
 
     /** @return self one that is not measured, but known */
     public static function constant(string $label, float $value): self
@@ -56,6 +63,18 @@ final class Series
     public function name(): string
     {
         return $this->label . ($this->context === '' ? '' : ", {$this->context}");
+    }
+
+    /** What it has in common with the same contestant of another checkout. */
+    public function subject(): string
+    {
+        return $this->contestant . ($this->context === '' ? '' : ", {$this->context}");
+    }
+
+    /** @return array<int, float> by round; without those that failed */
+    public function values(): array
+    {
+        return $this->values;
     }
 
     /** @return Statistics|null null when no measurement succeeded */

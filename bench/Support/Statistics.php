@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What a list of measurements comes to. */
+/** What a list of measurements comes to. The lower and the upper quartile lie between values as Excel's and R's do. */
 final readonly class Statistics
 {
     /** From this share of the median between the slowest and the fastest, a figure wants a warning. */
@@ -15,6 +15,8 @@ final readonly class Statistics
         public float $min,
         public float $max,
         public int $count,
+        public float $lower,
+        public float $upper,
     ) {}
 
     /**
@@ -36,6 +38,8 @@ final readonly class Statistics
             (float) $values[0],
             (float) $values[$count - 1],
             $count,
+            self::quantile($values, 0.25),
+            self::quantile($values, 0.75),
         );
     }
 
@@ -68,5 +72,19 @@ final readonly class Statistics
     public function isWide(): bool
     {
         return $this->spread() > self::WIDE;
+    }
+
+    /**
+     * Interpolates between the two nearest values (R's type 7).
+     *
+     * @param non-empty-list<int|float> $sorted
+     */
+    private static function quantile(array $sorted, float $share): float
+    {
+        $position = $share * (\count($sorted) - 1);
+        $below = (int) floor($position);
+        $above = min($below + 1, \count($sorted) - 1);
+
+        return $sorted[$below] + ($position - $below) * ($sorted[$above] - $sorted[$below]);
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
+use Spindle\Bench\Http\ProcessTree;
+
 /** What this process has used of the machine so far. */
 final readonly class Usage
 {
@@ -21,6 +23,20 @@ final readonly class Usage
         [$own, $children] = [self::read(0), self::read(1)];
 
         return new self(self::cpu($own) + self::cpu($children), $own['ru_maxrss'] * (\PHP_OS_FAMILY === 'Darwin' ? 1 : 1024));
+    }
+
+    /**
+     * Returns the CPU seconds of this process and of all that it has started, whether it has ended or not. The difference of
+     * two is what was used in between, without the start of what ran at the first.
+     */
+    public static function ofTree(): float
+    {
+        $seconds = self::now()->cpu;
+        foreach (\array_slice((new ProcessTree((int) getmypid()))->pids(), 1) as $pid) {
+            $seconds += (new ProcessStatus($pid))->cpuWithChildren();
+        }
+
+        return $seconds;
     }
 
     /** @param array<string, int> $usage */

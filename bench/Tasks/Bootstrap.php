@@ -5,14 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Bench\Tasks;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Bench\Support\Checkout;
 
 /** What workers load to know the tasks. */
 final class Bootstrap
 {
-    /** @return string|null null where Composer's autoloader knows the benchmarks */
+    /** @return string|null null where Composer's autoloader knows the benchmarks, and no other checkout has its own */
     public static function file(): ?string
     {
-        foreach (ClassLoader::getRegisteredLoaders() as $loader) {
+        $loaders = getenv(Checkout::VARIABLE) === false ? ClassLoader::getRegisteredLoaders() : [];
+        foreach ($loaders as $loader) {
             if ($loader->findFile(Work::class) !== false) {
                 return null;
             }

@@ -6,6 +6,7 @@ namespace Spindle\Bench\Tasks;
 
 use Spindle\Bench\Support\ProcessStatus;
 use Spindle\Bench\Support\Statistics;
+use Spindle\Bench\Support\Usage;
 
 /**
  * Measures one contestant once, and checks what came of it.
@@ -44,6 +45,7 @@ final readonly class Measure
         $begin = hrtime(true);
         self::workersOf($pool, $this->workers);
         $start = self::since($begin);
+        $running = Usage::ofTree();
         $figures = match ($what) {
             TaskMeasurement::Single => $this->single($pool),
             TaskMeasurement::Objects => $this->objects($pool),
@@ -52,9 +54,10 @@ final readonly class Measure
             TaskMeasurement::Memory => $this->memory($pool),
             default => $this->bulk($pool),
         };
+        $running = Usage::ofTree() - $running;
         $pool->close();
 
-        return $figures + ['start' => $start];
+        return $figures + ['start' => $start, 'cpu running' => $running];
     }
 
     /** @return Figures tasks per second */

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
+use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
@@ -19,13 +21,16 @@ final readonly class TaskComparison
         'objects' => ['amp' => 20, Python::EXECUTOR => 10],
     ];
 
+    /** How the names of Spindle's contestants begin. */
+    private const SPINDLE = 'spindle-';
+
     private TaskProcess $process;
     private Report $report;
 
     public function __construct(private TaskOptions $options)
     {
         $this->process = new TaskProcess($options);
-        $this->report = new Report($options->toArray());
+        $this->report = new Report($options->toArray(), $options->entrants);
     }
 
     /** Measures, prints, and writes the raw data into a file when one is named. */
@@ -59,7 +64,7 @@ final readonly class TaskComparison
             Column::ratioOf('Spindle ÷ it', $series[0]),
             self::microseconds('CPU µs each'),
             self::megabytes(),
-        ]);
+        ], Metric::figure('tasks/s'), self::cpuEach());
     }
 
     private function single(): void
@@ -68,8 +73,13 @@ final readonly class TaskComparison
         $series = [];
         foreach ($this->spindle(false) as $name) {
             $label = TaskContestants::named($name)->label;
-            $series[] = $this->process->series($what, $name, $this->count($what, $name), 2, $what->value, "{$label}, a function's name");
-            $series[] = $this->process->series($what, $name, $this->count($what, $name), 2, $what->value, "{$label}, a static closure", true);
+            $ways = [["{$label}, a function's name", false], ["{$label}, a static closure", true]];
+            $count = $this->count($what, $name);
+            foreach ($this->options->entrants->some($ways) as [$title, $closure]) {
+                foreach ($this->options->entrants->checkouts as $checkout) {
+                    $series[] = $this->process->series($what, $name, $count, 2, $what->value, $title, $closure, $checkout);
+                }
+            }
         }
         $series = $this->measured($what, [...$series, ...$this->series($what, $this->peers('amp', Python::EXECUTOR), 2)], $this->options->rounds);
         $this->report->table($what->title(), $series, [
@@ -78,7 +88,7 @@ final readonly class TaskComparison
             Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
             Column::ratioTo('÷ ' . $series[0]->label, $series[0]),
             self::microseconds('CPU µs each'),
-        ]);
+        ], Metric::raw('tasks/s', 'rate'), self::cpuEach());
     }
 
     private function objects(): void
@@ -92,7 +102,7 @@ final readonly class TaskComparison
             Column::ratioOf('Spindle ÷ it', $series[0]),
             self::microseconds('CPU µs each'),
             self::megabytes(),
-        ]);
+        ], Metric::figure('tasks/s'), self::cpuEach());
     }
 
     private function mix(): void
@@ -110,13 +120,17 @@ final readonly class TaskComparison
         if ($names[0] === 'forks') {
             $columns[] = Column::ratioTo('÷ plain forks', $series[0]);
         }
-        $this->report->table("{$what->title()}; {$count} tasks, workers: 2", [$ideal, ...$series], $columns);
+        $this->report->table("{$what->title()}; {$count} tasks, workers: 2", [$ideal, ...$series], $columns, Metric::figure('s', 3), self::cpuEach());
     }
 
     private function cpu(): void
     {
         $what = TaskMeasurement::Cpu;
-        $names = ['sequential', ...$this->spindle(false), 'spindle-tasks', 'process-per-task', ...$this->peers('pumice')];
+        $names = [
+            ...$this->limit('sequential'), ...$this->spindle(false),
+            ...$this->options->entrants->peers(['spindle-tasks', 'process-per-task']), ...$this->peers('pumice'),
+        ];
+        $spindle = $names[0] === 'sequential' ? 1 : 0;
         $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
         $totals = array_unique(array_map(static fn(Series $one): string => (string) $one->medianOf('total'), $series));
         if (\count($totals) > 1) {
@@ -126,9 +140,9 @@ final readonly class TaskComparison
             Column::median('s', 3),
             Column::range(3),
             Column::ratioOf('times as fast as one after the other', $series[0]),
-            Column::ratioTo('÷ ' . $series[1]->label, $series[1]),
+            Column::ratioTo('÷ ' . $series[$spindle]->label, $series[$spindle]),
             Column::figure('CPU s', static fn(Series $one): ?float => $one->medianOf('cpu'), 2),
-        ]);
+        ], Metric::figure('s', 3), self::cpuEach());
     }
 
     private function echo(): void
@@ -142,7 +156,7 @@ final readonly class TaskComparison
             Column::ratioTo('÷ ' . $series[0]->label, $series[0]),
             Column::figure('CPU ms each', static fn(Series $one): ?float => self::each($one, 1e3), 2),
             self::megabytes(),
-        ]);
+        ], Metric::figure('strings/s', 1), self::cpuEach());
     }
 
     private function memory(): void
@@ -156,7 +170,7 @@ final readonly class TaskComparison
             $column('of PHP after a tenth', 'first php'),
             $column('at the end', 'php'),
             Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
-        ]);
+        ], Metric::figure('MB', 1), self::cpuEach());
     }
 
     private function start(): void
@@ -170,7 +184,7 @@ final readonly class TaskComparison
             Column::range(1),
             $column('of 8 at once, the first', 'first'),
             $column('the last', 'last'),
-        ]);
+        ], Metric::figure('ms', 1));
     }
 
     private function death(): void
@@ -181,7 +195,7 @@ final readonly class TaskComparison
             Column::median('median', 2),
             Column::range(2),
             Column::figure('slowest', static fn(Series $one): ?float => $one->medianOf('slowest'), 2),
-        ]);
+        ], Metric::figure('ms', 2));
     }
 
     /**
@@ -203,10 +217,23 @@ final readonly class TaskComparison
      */
     private function series(TaskMeasurement $what, array $names, int $workers): array
     {
-        return array_map(
-            fn(string $name): Series => $this->process->series($what, $name, $this->count($what, $name), $workers, "{$what->value}, workers: {$workers}"),
-            $names,
-        );
+        $series = [];
+        foreach ($names as $name) {
+            $checkouts = str_starts_with($name, self::SPINDLE) ? $this->options->entrants->checkouts : [null];
+            array_push($series, ...array_map(
+                fn(?Checkout $checkout): Series => $this->process->series(
+                    $what,
+                    $name,
+                    $this->count($what, $name),
+                    $workers,
+                    "{$what->value}, workers: {$workers}",
+                    checkout: $checkout,
+                ),
+                $checkouts,
+            ));
+        }
+
+        return $series;
     }
 
     private function count(TaskMeasurement $what, string $contestant): int
@@ -219,34 +246,43 @@ final readonly class TaskComparison
     {
         $names = [];
         foreach ($this->options->contexts as $context) {
-            $name = 'spindle-' . strtolower($context->name);
+            $name = self::SPINDLE . strtolower($context->name);
             array_push($names, $name, ...($withMap ? ["{$name}-map"] : []));
         }
 
-        return $names;
+        return $this->options->entrants->some($names);
     }
 
-    /** @return list<string> */
+    /** @return non-empty-list<string> */
     private function everyContext(): array
     {
         $there = array_filter(WorkerContext::cases(), static fn(WorkerContext $context): bool => TaskContestants::missing($context) === null);
 
-        return array_values(array_map(static fn(WorkerContext $context): string => 'spindle-' . strtolower($context->name), $there));
+        $names = array_values(array_map(static fn(WorkerContext $context): string => self::SPINDLE . strtolower($context->name), $there));
+        \assert($names !== []);
+
+        return $this->options->entrants->some($names);
     }
 
     /** @return list<string> */
     private function limit(string $name): array
     {
-        return $this->process->missing($name) === null ? [$name] : [];
+        return $this->options->entrants->peers($this->process->missing($name) === null ? [$name] : []);
     }
 
     /** @return list<string> those of these names that were asked for and are there */
     private function peers(string ...$names): array
     {
-        return array_values(array_filter(
-            $names,
+        return $this->options->entrants->peers(array_values(array_filter(
+            array_values($names),
             fn(string $name): bool => \in_array(explode('-', $name)[0], $this->options->peers, true) && $this->process->missing($name) === null,
-        ));
+        )));
+    }
+
+    /** While it runs: the start and the end of a pool do not count. */
+    private static function cpuEach(): Metric
+    {
+        return Metric::cpu(['cpu running'], 1e6, 'count');
     }
 
     private static function microseconds(string $title): Column

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 use Spindle\Worker\WorkerContext;
@@ -35,6 +36,7 @@ final readonly class TaskOptions
         public int $iterations,
         public string $pumice,
         public int $limit,
+        public Entrants $entrants,
     ) {}
 
     /** @throws UsageException for an option's value that is not allowed */
@@ -57,6 +59,7 @@ final readonly class TaskOptions
             $options->int('iterations'),
             $pumice,
             $options->int('limit'),
+            Entrants::of($options),
         );
     }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
+use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Series;
 
@@ -24,8 +25,9 @@ final readonly class TaskProcess
     /**
      * @param string $context what sets it apart from others with its label
      * @param bool   $closure whether a closure is submitted, where that is a question
+     * @param Checkout|null $checkout whose Spindle it is; null when it is none
      */
-    public function series(TaskMeasurement $what, string $contestant, int $count, int $workers, string $context, string $label = '', bool $closure = false): Series
+    public function series(TaskMeasurement $what, string $contestant, int $count, int $workers, string $context, string $label = '', bool $closure = false, ?Checkout $checkout = null): Series
     {
         if ($label === '') {
             $label = Python::is($contestant) ? Python::label($contestant) : TaskContestants::named($contestant, $this->options->pumice)->label;
@@ -39,7 +41,9 @@ final readonly class TaskProcess
                 ...($closure ? ['--closure'] : []),
             ];
 
-        return new Series($label, fn(Series $series): float => $this->measure($command, $series), $context);
+        $command = $checkout === null || $command === [] ? $command : $checkout->command($command);
+
+        return new Series($label, fn(Series $series): float => $this->measure($command, $series), $context, $checkout);
     }
 
     /** @param list<string> $command */
@@ -51,7 +55,7 @@ final readonly class TaskProcess
             throw new \RuntimeException(match ($status) {
                 0 => 'it printed no figures: ' . substr($output, 0, self::SHOWN),
                 124 => "it was not done after {$this->options->limit} seconds",
-                default => "it ended with {$status}",
+                default => Program::failure($status, $output),
             });
         }
         /** @var array{figure: float, results: int, right: bool} $data */

@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/**
+ * A checkout of Spindle that is measured, with the packages of its own vendor/ folder.
+ *
+ * The programs that measure are always those of the present checkout. {@see command()} makes their bench/autoload.php load
+ * Spindle from the folder, so each checkout runs in processes of its own.
+ */
+final readonly class Checkout
+{
+    /** Names the folder to a program that is run over it. */
+    public const VARIABLE = 'SPINDLE_BENCH_CHECKOUT';
+
+    /** Exit status of a program that the Spindle of the folder is too old or too new for; see bench/bootstrap.php. */
+    public const MISFIT = 3;
+
+    /** A class of Spindle's public API, by which it is seen what an autoloader loads. */
+    private const PROBE = 'Spindle\Command\CommandPool';
+
+    private const NOWHERE = ['file', '/dev/null', 'w'];
+
+    /**
+     * @param string $revision what git calls it, else the name of the folder
+     * @param bool   $isOther  whether this is what the present checkout is compared with
+     */
+    private function __construct(
+        public string $folder,
+        public string $revision,
+        public bool $isOther,
+        private bool $isNamed,
+    ) {}
+
+    /** Returns the present one, which runs as it does when nothing else is measured. */
+    public static function alone(): self
+    {
+        return self::in(\dirname(__DIR__, 2), false, false);
+    }
+
+    /**
+     * Returns the present one and the one in a folder. Both find their classes in the same way, at the same cost.
+     *
+     * @return array{self, self}
+     *
+     * @throws UsageException when the folder has no Spindle, or no packages, or those of another folder
+     */
+    public static function besides(string $path): array
+    {
+        $folder = (string) realpath($path);
+        if ($folder === '' || !is_dir("{$folder}/src/Command")) {
+            throw new UsageException("option --against: '{$path}' is no checkout of Spindle; give its folder");
+        }
+        if (!is_file("{$folder}/vendor/autoload.php")) {
+            throw new UsageException("option --against: '{$path}' has no packages; run composer install there");
+        }
+        $loaded = self::loadedFrom($folder);
+        if (!str_starts_with($loaded, "{$folder}/src/")) {
+            $what = $loaded === '' ? 'does not load Spindle' : "loads {$loaded}";
+            throw new UsageException("option --against: the autoloader of '{$path}' {$what}; run composer install there");
+        }
+
+        return [self::in(\dirname(__DIR__, 2), false, true), self::in($folder, true, true)];
+    }
+
+    /** Returns the message for a failure that an API which does not fit explains; null for others. */
+    public static function misfit(\Throwable $failure): ?string
+    {
+        $folder = getenv(self::VARIABLE);
+        while (($previous = $failure->getPrevious()) !== null) {
+            $failure = $previous;
+        }
+
+        return $failure instanceof \Error && \is_string($folder) && $folder !== \dirname(__DIR__, 2)
+            ? "its API does not fit this measurement: {$failure->getMessage()}"
+            : null;
+    }
+
+    /** What a table calls a contestant of this checkout. */
+    public function label(string $contestant): string
+    {
+        return $this->isOther ? "{$contestant} ({$this->revision})" : $contestant;
+    }
+
+    /** @return string revision and folder */
+    public function describe(): string
+    {
+        return "{$this->revision}, {$this->folder}";
+    }
+
+    /**
+     * Returns a command line whose process, and all that it starts, has Spindle from this checkout.
+     *
+     * @param non-empty-list<string> $command
+     *
+     * @return non-empty-list<string>
+     */
+    public function command(array $command): array
+    {
+        return $this->isNamed ? ['env', self::VARIABLE . "={$this->folder}", ...$command] : $command;
+    }
+
+    /** Whether programs are told the folder; else they run in their usual way. */
+    public function isNamed(): bool
+    {
+        return $this->isNamed;
+    }
+
+    private static function in(string $folder, bool $isOther, bool $isNamed): self
+    {
+        return new self($folder, $isNamed ? self::revisionOf($folder) : '', $isOther, $isNamed);
+    }
+
+    private static function revisionOf(string $folder): string
+    {
+        $git = static fn(string $arguments): string => Program::find('git') === null
+            ? ''
+            : trim(Program::run(['git', '-C', $folder, ...explode(' ', $arguments)], errors: self::NOWHERE)[1]);
+        if ($git('rev-parse --show-toplevel') !== $folder) {
+            return basename($folder);
+        }
+
+        return $git('rev-parse --short HEAD') . ($git('status --porcelain') === '' ? '' : ' with changes');
+    }
+
+    /** @return string the file that the folder's autoloader has for a class of Spindle; '' for none */
+    private static function loadedFrom(string $folder): string
+    {
+        $code = 'require $argv[1] . "/vendor/autoload.php"; echo (new ReflectionClass($argv[2]))->getFileName();';
+        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, '-r', $code, '--', $folder, self::PROBE];
+        [$status, $output] = Program::run($command, errors: self::NOWHERE);
+
+        return $status === 0 ? trim($output) : '';
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Support;
+
+/** A figure that each round of a series has, by which checkouts are compared. */
+final readonly class Metric
+{
+    /** @param \Closure(Series): array<int, float> $byRound */
+    private function __construct(
+        public string $unit,
+        public int $decimals,
+        private \Closure $byRound,
+    ) {}
+
+    /** The figure that the series measures. */
+    public static function figure(string $unit, int $decimals = 0): self
+    {
+        return new self($unit, $decimals, static fn(Series $series): array => $series->values());
+    }
+
+    /** A figure of the raw data. */
+    public static function raw(string $unit, string $name, int $decimals = 0): self
+    {
+        return new self($unit, $decimals, static fn(Series $series): array => $series->byRound($name));
+    }
+
+    /**
+     * CPU time of an operation, in microseconds: the sum of some figures of the raw data.
+     *
+     * @param non-empty-list<string> $names
+     * @param float                  $factor from what these are in to microseconds
+     * @param string|null            $count  the figure that has the number of operations, for sums over all of them
+     */
+    public static function cpu(array $names, float $factor = 1e6, ?string $count = null): self
+    {
+        return new self('CPU µs each', 2, static function (Series $series) use ($names, $factor, $count): array {
+            $counts = $count === null ? [] : $series->byRound($count);
+            $sums = [];
+            foreach ($names as $name) {
+                foreach ($series->byRound($name) as $round => $value) {
+                    $sums[$round] = ($sums[$round] ?? 0.0) + $factor * $value / max(1.0, $counts[$round] ?? 1.0);
+                }
+            }
+
+            return $sums;
+        });
+    }
+
+    /** @return array<int, float> by round; without those rounds that have none */
+    public function of(Series $series): array
+    {
+        return array_filter(($this->byRound)($series), static fn(float $value): bool => $value > 0.0);
+    }
+}
