@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests;
 
 use PHPUnit\Framework\Assert;
+use Spindle\Internal\Clock;
 
 use function Amp\delay;
 
@@ -14,13 +15,13 @@ final class Eventually
     private const LOOK = 0.005;
 
     /**
-     * Turns the event loop meanwhile.
+     * Turns the event loop meanwhile. In virtual time, the deadline is virtual as well.
      *
      * @param callable(): bool $condition
      */
     public static function holds(callable $condition, string $claim, float $seconds = 5.0): void
     {
-        self::look($condition, $claim, $seconds, static fn() => delay(self::LOOK));
+        self::look($condition, $claim, $seconds, Clock::now(...), static fn() => delay(self::LOOK));
     }
 
     /**
@@ -30,18 +31,25 @@ final class Eventually
      */
     public static function holdsByItself(callable $condition, string $claim, float $seconds = 5.0): void
     {
-        self::look($condition, $claim, $seconds, static fn() => usleep((int) (self::LOOK * 1e6)));
+        $clock = static fn(): float => hrtime(true) / 1e9;
+        self::look($condition, $claim, $seconds, $clock, static fn() => usleep((int) (self::LOOK * 1e6)));
     }
 
     /**
-     * @param callable(): bool $condition
-     * @param \Closure(): void $pause
+     * @param callable(): bool  $condition
+     * @param \Closure(): float $clock
+     * @param \Closure(): void  $pause
      */
-    private static function look(callable $condition, string $claim, float $seconds, \Closure $pause): void
-    {
-        $end = hrtime(true) + (int) ($seconds * 1e9);
+    private static function look(
+        callable $condition,
+        string $claim,
+        float $seconds,
+        \Closure $clock,
+        \Closure $pause,
+    ): void {
+        $end = $clock() + $seconds;
         $holds = $condition();
-        while (!$holds && hrtime(true) < $end) {
+        while (!$holds && $clock() < $end) {
             $pause();
             $holds = $condition();
         }

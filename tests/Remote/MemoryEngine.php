@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Remote;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Clock;
 use Spindle\Remote\Letter;
 
 /** What several {@see MemoryBroker}s share, as machines share an engine: queues, mailboxes, and the clock. */
@@ -18,12 +19,12 @@ final class MemoryEngine
 
     private int $last = 0;
 
-    /** @param (\Closure(): float)|null $clock in seconds; null for one that goes by itself */
+    /** @param (\Closure(): float)|null $clock in seconds; null for the project's own, which may be virtual */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     public function now(): float
     {
-        return $this->clock === null ? hrtime(true) / 1e9 : ($this->clock)();
+        return $this->clock === null ? Clock::now() : ($this->clock)();
     }
 
     public function queue(string $name): MemoryQueue

@@ -11,9 +11,12 @@ use Spindle\Remote\Letter;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
+use Spindle\Tests\VirtualTime;
 
 final class MemoryBrokerTest extends BrokerContract
 {
+    use VirtualTime;
+
     private ?MemoryEngine $engine = null;
 
     public function testTheClockIsTheEnginesOwn(): void

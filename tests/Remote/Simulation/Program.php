@@ -13,6 +13,7 @@ use Spindle\Remote\Keys;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryEngine;
+use Spindle\Tests\VirtualDriver;
 use Spindle\Worker\TaskException;
 
 use function Amp\async;

@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Internal\Clock;
+
+/**
+ * Runs each test in virtual time: timers, delays, leases and timeouts take no real time.
+ *
+ * Event loop and {@see Clock} show the time of a {@see VirtualDriver}. Code that reads hrtime() or microtime() does
+ * not see it. A test that waits for another process must not use it.
+ */
+trait VirtualTime
+{
+    private ?VirtualDriver $virtualDriver = null;
+
+    /** Comes before the other hooks, such as those that remember which watchers exist. */
+    #[Before(100)]
+    protected function enterVirtualTime(): void
+    {
+        $this->virtualDriver = new VirtualDriver(1_000_000.0, 2_000_000.0); // at most 11 days for a test
+        self::replaceDriver($this->virtualDriver);
+        Clock::replace($this->virtualDriver->time(...));
+    }
+
+    /** Comes after the other hooks. */
+    #[After(-100)]
+    protected function leaveVirtualTime(): void
+    {
+        Clock::replace(null);
+        $this->virtualDriver = null;
+        self::replaceDriver((new DriverFactory())->create());
+    }
+
+    /** Returns the virtual time in seconds. */
+    private function now(): float
+    {
+        return $this->virtualDriver?->time() ?? throw new \LogicException('Virtual time has not begun');
+    }
+
+    /** Replaces the driver. One that waited for {main} has not ended its loop, and can't be replaced until it has. */
+    private static function replaceDriver(EventLoop\Driver $driver): void
+    {
+        $old = EventLoop::getDriver();
+        if ($old->isRunning()) {
+            $old->stop();
+            $old->run();
+        }
+        EventLoop::setDriver($driver);
+    }
+}
