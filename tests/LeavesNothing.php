@@ -23,7 +23,7 @@ trait LeavesNothing
     private string $mark = '';
 
     /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
-    private array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
+    protected array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
     #[Before(10)]
     protected function lookAround(): void
@@ -45,7 +45,7 @@ trait LeavesNothing
         gc_collect_cycles();
         $left = fn(): array => array_filter([
             ...array_map(array_diff(...), $this->surroundings(), $this->before),
-            Processes::withVariable(self::MARK, $this->mark),
+            $this->leftProcesses(),
         ]);
         $rest = $left();
         for ($end = hrtime(true) + 2_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
@@ -54,8 +54,14 @@ trait LeavesNothing
         self::assertSame([], $rest, 'The test left something behind');
     }
 
+    /** @return array<int, string> command lines, by pid, of what the test has started */
+    protected function leftProcesses(): array
+    {
+        return Processes::withVariable(self::MARK, $this->mark);
+    }
+
     /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
-    private function surroundings(): array
+    protected function surroundings(): array
     {
         $descriptors = [];
         foreach (Text::names('/proc/self/fd') as $descriptor) {

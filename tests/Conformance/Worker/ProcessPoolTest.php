@@ -6,8 +6,10 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-final class ProcessPoolTest extends WorkerPoolContract
+final class ProcessPoolTest extends PoolTestCase
 {
+    use Contract\OfPools;
+
     protected function context(): WorkerContext
     {
         return WorkerContext::Process;

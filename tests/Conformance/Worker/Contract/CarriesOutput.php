@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\WorkerPool;
@@ -16,7 +16,7 @@ use function Amp\delay;
 /**
  * What tasks print.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait CarriesOutput
 {

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 
 /**
  * What a task may be given and may return.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait CarriesValues
 {

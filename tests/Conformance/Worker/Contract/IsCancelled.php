@@ -11,13 +11,13 @@ use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use Amp\TimeoutException;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 
 /**
  * Cancelling, before, during and after; and the executor afterwards.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait IsCancelled
 {
@@ -38,7 +38,7 @@ trait IsCancelled
     {
         $gate = $this->gate();
         $cancellation = new DeferredCancellation();
-        $executor = $this->executor();
+        $executor = $this->ownExecutor(); // of a pool that has workers one may have started it
         $future = $executor->submit(static fn(): string => $gate->say('submitted'), $cancellation->getCancellation());
         $cancellation->cancel();
 

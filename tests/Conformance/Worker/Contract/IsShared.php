@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\Future;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 
 use function Amp\delay;
@@ -14,7 +14,7 @@ use function Amp\delay;
 /**
  * One executor, used by many at once.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait IsShared
 {
@@ -130,8 +130,8 @@ trait IsShared
 
     public function testTwoExecutorsDoNotMeet(): void
     {
-        $one = $this->executor();
-        $other = $this->executor();
+        $one = $this->ownExecutor();
+        $other = $this->ownExecutor();
         $three = 3;
         $task = static fn(): int => $three;
 

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Spindle\Tests\Conformance\Worker\Task\Dump;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Worker\Internal\Reception;
 use Spindle\Worker\Internal\Settings;
 
 /**
  * Tasks print what they find, into logs and pages; what lets somebody speak to the pool as a worker, or sign a closure, is not in that.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait KeepsSecrets
 {

@@ -9,14 +9,14 @@ use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 
 /**
  * What becomes of an object whose class is on one side only: nothing is made of it that it is not.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait KnowsClasses
 {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 
@@ -15,7 +15,7 @@ use function Amp\delay;
 /**
  * Which results a loop gets, in which order and under which keys.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait MapsInput
 {

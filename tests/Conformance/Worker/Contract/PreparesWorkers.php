@@ -8,7 +8,7 @@ use Amp\Future;
 use Psr\Log\AbstractLogger;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Streams;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerStartException;
@@ -16,7 +16,7 @@ use Spindle\Worker\WorkerStartException;
 /**
  * What a worker is before its first task, and what it knows.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait PreparesWorkers
 {

@@ -6,14 +6,14 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\DeferredFuture;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Eventually;
 
 /**
  * How the input is pulled.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait PullsLazily
 {

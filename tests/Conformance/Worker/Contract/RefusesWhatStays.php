@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Torn;
 use Spindle\Tests\Streams;
@@ -16,7 +16,7 @@ use Spindle\Worker\UnserializableException;
 /**
  * What can't travel, and what is said of it.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait RefusesWhatStays
 {

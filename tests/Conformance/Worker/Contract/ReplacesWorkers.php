@@ -8,7 +8,7 @@ use Amp\Future;
 use Spindle\Internal\CpuCount;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\WorkerPool;
@@ -16,7 +16,7 @@ use Spindle\Worker\WorkerPool;
 /**
  * How many workers there are, and for how long.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait ReplacesWorkers
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\OddNumber;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
@@ -16,7 +16,7 @@ use function strtoupper as upper;
 /**
  * What a task may be.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait RunsCallables
 {
@@ -54,7 +54,7 @@ trait RunsCallables
         yield 'a closure of a method that uses its object' => [(new Number(8))->bound(), 8];
         yield 'a closure that uses its class' => [Number::scoped(), 'private ' . Number::class];
         yield 'a closure with imported names' => [static fn(): array => TextOfTests::numbers(upper('a1 b2')), [1, 2]];
-        yield 'a closure with the class of its place' => [static fn(): string => __CLASS__, ExecutorContract::class];
+        yield 'a closure with the class of its place' => [static fn(): string => __CLASS__, __CLASS__];
     }
 
     /** @param callable(): mixed $task */

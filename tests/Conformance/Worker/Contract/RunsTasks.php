@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Tests\Async;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Failing;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Streams;
@@ -20,7 +20,7 @@ use function Amp\delay;
 /**
  * Tasks with callbacks.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait RunsTasks
 {

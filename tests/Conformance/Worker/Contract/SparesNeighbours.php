@@ -10,7 +10,7 @@ use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\Brittle;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
@@ -21,7 +21,7 @@ use function Amp\Future\await;
 /**
  * What a task does concerns no other, though they share a worker and a batch.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait SparesNeighbours
 {

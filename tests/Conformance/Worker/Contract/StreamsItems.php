@@ -9,12 +9,11 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\Eventually;
-use Spindle\Worker\Executor;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 
@@ -23,7 +22,7 @@ use function Amp\delay;
 /**
  * Tasks that are generators.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait StreamsItems
 {
@@ -387,22 +386,6 @@ trait StreamsItems
                 $gate->say('ended');
             }
         };
-    }
-
-    /**
-     * @template TKey
-     * @template TItem
-     * @template TResult
-     *
-     * @param \Closure(): \Generator<TKey, TItem, mixed, TResult> $task
-     *
-     * @return \Generator<TKey, TItem, mixed, TResult>
-     */
-    protected static function items(Executor $executor, \Closure $task): \Generator
-    {
-        $items = $executor->submit($task)->await();
-
-        return $items;
     }
 
     /**

@@ -11,7 +11,7 @@ use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskFailedException;
@@ -21,7 +21,7 @@ use Spindle\Worker\WorkerPool;
 /**
  * Tasks that end their worker.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait SurvivesCrashes
 {

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Collected;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Failing;
 use Spindle\Tests\Conformance\Worker\Task\FieldException;
 use Spindle\Tests\Conformance\Worker\Task\HoldingException;
@@ -21,7 +21,7 @@ use function Amp\Future\await;
 /**
  * What is known here of an exception that a task has thrown.
  *
- * @phpstan-require-extends ExecutorContract
+ * @phpstan-require-extends ExecutorTestCase
  */
 trait TellsFailures
 {

@@ -8,7 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\Task\Deed;
-use Spindle\Tests\Conformance\Worker\WorkerPoolContract;
+use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 use Spindle\Worker\TaskContext;
@@ -22,7 +22,7 @@ use Spindle\Worker\WorkerCrashedException;
 /**
  * Which tasks are tried again, and how often.
  *
- * @phpstan-require-extends WorkerPoolContract
+ * @phpstan-require-extends PoolTestCase
  */
 trait TriesAgain
 {

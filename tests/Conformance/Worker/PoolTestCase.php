@@ -12,21 +12,10 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What a pool promises beyond that, whatever its workers are. */
-abstract class WorkerPoolContract extends ExecutorContract
+/** What tests of pools need, whatever the workers are. */
+abstract class PoolTestCase extends ExecutorTestCase
 {
     use ProcessForEachWorker;
-
-    use Contract\CarriesOutput;
-    use Contract\SurvivesCrashes;
-    use Contract\SparesNeighbours;
-    use Contract\LimitsTime;
-    use Contract\TriesAgain;
-    use Contract\ReplacesWorkers;
-    use Contract\PreparesWorkers;
-    use Contract\KnowsClasses;
-    use Contract\KeepsSecrets;
-    use Contract\Closes;
 
     abstract protected function context(): WorkerContext;
 

@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
+
+/**
+ * All that executors promise.
+ *
+ * @phpstan-require-extends ExecutorTestCase
+ */
+trait OfExecutors
+{
+    use CarriesValues;
+    use HasContext;
+    use IsCancelled;
+    use IsLeft;
+    use IsShared;
+    use MapsInput;
+    use PullsLazily;
+    use RefusesWhatStays;
+    use RunsCallables;
+    use RunsTasks;
+    use StreamsItems;
+    use TellsFailures;
+}

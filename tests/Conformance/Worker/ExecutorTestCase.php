@@ -1,0 +1,185 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use Amp\Cancellation;
+use Amp\Future;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\Executor;
+
+/** What tests of executors need. */
+abstract class ExecutorTestCase extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    /** @var \SplObjectStorage<Executor, null>|null of this test, which end with it and not before, unless it drops them */
+    private ?\SplObjectStorage $executors = null;
+
+    /**
+     * With room for two tasks at once, if it has any.
+     *
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    abstract protected function make(?\Closure $onReport): Executor;
+
+    /** Items of a generator that may be made before they are asked for. */
+    abstract protected function itemsAhead(): int;
+
+    /** Whether a task may ask for its cancellation, and is told of it. */
+    protected function tellsTasksOfTheirCancellation(): bool
+    {
+        return true;
+    }
+
+    protected function needsCancellationInTasks(): void
+    {
+        if (!$this->tellsTasksOfTheirCancellation()) {
+            self::markTestSkipped('A thread is ended at once: its tasks are not told of their cancellation');
+        }
+    }
+
+    #[After]
+    protected function dropExecutors(): void
+    {
+        $this->executors = null;
+    }
+
+    /** An exception that left the loop in the middle of something, such as that of a test which did not end in time, spoils it. */
+    #[After(-5)]
+    protected function renewTheLoop(): void
+    {
+        if ($this->status()->isFailure() || $this->status()->isError()) {
+            EventLoop::setDriver((new DriverFactory())->create());
+            gc_collect_cycles();
+        }
+    }
+
+    /**
+     * Returns an executor that other tests may use as well, before or after this one.
+     *
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    protected function executor(?\Closure $onReport = null): Executor
+    {
+        return $this->ownExecutor($onReport);
+    }
+
+    /**
+     * Returns an executor of this test only.
+     *
+     * @param (\Closure(mixed): void)|null $onReport
+     */
+    protected function ownExecutor(?\Closure $onReport = null): Executor
+    {
+        return $this->held($this->make($onReport));
+    }
+
+    /**
+     * @template T of Executor
+     *
+     * @param T $executor
+     *
+     * @return T
+     */
+    protected function held(Executor $executor): Executor
+    {
+        $this->executors ??= new \SplObjectStorage();
+        $this->executors->attach($executor);
+
+        return $executor;
+    }
+
+    protected function gate(string $name = 'gate'): Gate
+    {
+        return new Gate($this->path($name));
+    }
+
+    /**
+     * The same loop in either order.
+     *
+     * @template TKey
+     * @template TValue
+     * @template TResult
+     *
+     * @param 'map'|'mapUnordered'      $verb
+     * @param iterable<TKey, TValue>    $input
+     * @param callable(TValue): TResult $task
+     *
+     * @return \Generator<TKey, TResult>
+     */
+    protected static function loop(Executor $executor, string $verb, iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
+    {
+        return $verb === 'map' ? $executor->map($input, $task, $cancellation) : $executor->mapUnordered($input, $task, $cancellation);
+    }
+
+    /**
+     * @template TKey
+     * @template TItem
+     * @template TResult
+     *
+     * @param \Closure(): \Generator<TKey, TItem, mixed, TResult> $task
+     *
+     * @return \Generator<TKey, TItem, mixed, TResult>
+     */
+    protected static function items(Executor $executor, \Closure $task): \Generator
+    {
+        $items = $executor->submit($task)->await();
+
+        return $items;
+    }
+
+    protected static function assertUsable(Executor $executor): void
+    {
+        self::assertSame(42, $executor->submit([Number::class, 'answer'])->await());
+        self::assertSame(['a' => 2, 'b' => 4], iterator_to_array($executor->map(['a' => 1, 'b' => 2], [Number::class, 'double'])));
+    }
+
+    /**
+     * What a piece of work throws, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param class-string<T>   $class
+     * @param \Closure(): mixed $work
+     *
+     * @return T
+     */
+    protected static function thrown(string $class, \Closure $work): \Throwable
+    {
+        try {
+            $work();
+        } catch (\Throwable $thrown) {
+            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
+
+            return $thrown;
+        }
+        self::fail("No {$class} is thrown");
+    }
+
+    /**
+     * What a future fails with, which must be of a class.
+     *
+     * @template T of \Throwable
+     *
+     * @param Future<mixed>   $future
+     * @param class-string<T> $class
+     *
+     * @return T
+     */
+    protected static function failure(string $class, Future $future): \Throwable
+    {
+        return self::thrown($class, $future->await(...));
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use PHPUnit\Framework\Attributes\Group;
+use Spindle\Worker\WorkerContext;
+
+/** What goes through code that all workers share, and is tested with processes as well. */
+#[Group('full')]
+final class ForkExecutorRestTest extends PoolTestCase
+{
+    use Contract\CarriesValues;
+    use Contract\IsCancelled;
+    use Contract\IsLeft;
+    use Contract\IsShared;
+    use Contract\MapsInput;
+    use Contract\PullsLazily;
+    use Contract\RefusesWhatStays;
+    use Contract\RunsTasks;
+    use Contract\TellsFailures;
+    use SharesPool;
+
+    protected function context(): WorkerContext
+    {
+        return WorkerContext::Fork;
+    }
+}

@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\AfterClass;
+use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\Processes;
+use Spindle\Worker\Executor;
+use Spindle\Worker\WorkerPool;
+
+use function Amp\delay;
+use function Amp\Future\await;
+
+/**
+ * Gives the tests of a class one pool with two workers. A test after which the pool differs is its last one: the pool is
+ * killed, nothing of it may be left, and the next test has a new pool.
+ *
+ * @phpstan-require-extends PoolTestCase
+ */
+trait SharesPool
+{
+    private static ?WorkerPool $shared = null;
+
+    /** @var array<string, array<string>> surroundings before the shared pool was started */
+    private static array $beforePool = [];
+
+    #[AfterClass]
+    public static function killSharedPool(): void
+    {
+        self::$shared?->kill();
+        self::$shared = null;
+    }
+
+    /** Starts both workers, so that no test does. */
+    #[Before(20)]
+    protected function startSharedPool(): void
+    {
+        if (self::$shared !== null) {
+            return;
+        }
+        gc_collect_cycles();
+        self::$beforePool = $this->surroundings();
+        $pool = $this->make(null);
+        \assert($pool instanceof WorkerPool);
+        $gate = $this->gate('workers');
+        $tasks = [];
+        foreach (['one', 'other'] as $name) {
+            $tasks[] = $pool->submit(static fn(): string => $gate->pass($name));
+        }
+        $gate->awaitTasks(2);
+        $gate->open();
+        await($tasks);
+        self::$shared = $pool;
+    }
+
+    protected function executor(?\Closure $onReport = null): Executor
+    {
+        return $onReport === null ? self::$shared ?? self::fail('The shared pool is gone') : $this->ownExecutor($onReport);
+    }
+
+    /** The loop of a failed test may be in disorder. */
+    #[After(-4)]
+    protected function dropSharedPoolAfterFailure(): void
+    {
+        if ($this->status()->isFailure() || $this->status()->isError()) {
+            self::$shared = null;
+        }
+    }
+
+    #[After(-10)]
+    protected function findNothingLeft(): void
+    {
+        if ($this->status()->isSuccess() && !$this->isPoolAsBefore()) {
+            fprintf(STDERR, "POOL CHANGED %s\n", $this->name()); self::killSharedPool();
+            $this->before = self::$beforePool;
+        }
+        parent::findNothingLeft();
+    }
+
+    private function isPoolAsBefore(): bool
+    {
+        delay(0.005);
+        gc_collect_cycles();
+        $now = $this->surroundings();
+        foreach ($now as $kind => $things) {
+            // An idle pool has a timer, which is another one after each task.
+            $isMore = $kind === 'watchers' ? \count($things) > \count($this->before[$kind]) : array_diff($things, $this->before[$kind]) !== [];
+            if ($isMore) {
+                return false;
+            }
+        }
+
+        return $this->leftProcesses() === [];
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker;
+
+use PHPUnit\Framework\Attributes\Group;
+use Spindle\Tests\OnThreads;
+
+/** What goes through code that all workers share, and is tested with processes as well. */
+#[Group('full')]
+final class ThreadExecutorRestTest extends PoolTestCase
+{
+    use Contract\CarriesValues;
+    use Contract\IsCancelled;
+    use Contract\IsLeft;
+    use Contract\IsShared;
+    use Contract\MapsInput;
+    use Contract\PullsLazily;
+    use Contract\RefusesWhatStays;
+    use Contract\RunsTasks;
+    use Contract\TellsFailures;
+    use OnThreads;
+    use SharesPool;
+
+    protected function tellsTasksOfTheirCancellation(): bool
+    {
+        return false;
+    }
+}
