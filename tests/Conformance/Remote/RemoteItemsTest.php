@@ -4,15 +4,74 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\Group;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Eventually;
 
+use function Amp\delay;
+
 /** Generators, and how far ahead of the caller input is pulled and items are made: the remote way has windows of its own. */
 final class RemoteItemsTest extends RemoteExecutorTestCase
 {
-    use Contract\PullsLazily;
-    use Contract\StreamsItems;
+    use Contract\PullsLazily {
+        testAnEndlessInputIsPulledABoundedNumberAhead as private endlessInput;
+        testLargeResultsAreKeptFewAhead as private largeResults;
+    }
+    use Contract\StreamsItems {
+        testTenThousandItemsComeInTheirOrder as private tenThousandItems;
+    }
+
+    /** Tasks between the input and the caller's loop, and what one batch may add to them. */
+    private const WINDOW = 4096 + 512;
+
+    /** @param 'map'|'mapUnordered' $verb */
+    #[DataProvider('verbs')]
+    public function testAnInputIsPulledNoFurtherAheadThanTheWindow(string $verb): void
+    {
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            while (true) {
+                yield ++$pulled;
+            }
+        };
+        foreach (self::loop($this->executor(), $verb, $input(), abs(...)) as $_) {
+            do { // until no more is pulled
+                $before = $pulled;
+                delay(0.1);
+            } while ($pulled !== $before);
+            break;
+        }
+
+        self::assertGreaterThan(512, $pulled);
+        self::assertLessThanOrEqual(1 + self::WINDOW, $pulled);
+    }
+
+    /** @return iterable<array{'map'|'mapUnordered'}> */
+    public static function verbs(): iterable
+    {
+        yield ['map'];
+        yield ['mapUnordered'];
+    }
+
+    #[Group('full')]
+    public function testAnEndlessInputIsPulledABoundedNumberAhead(): void
+    {
+        $this->endlessInput();
+    }
+
+    #[Group('full')]
+    public function testLargeResultsAreKeptFewAhead(): void
+    {
+        $this->largeResults();
+    }
+
+    #[Group('full')]
+    public function testTenThousandItemsComeInTheirOrder(): void
+    {
+        $this->tenThousandItems();
+    }
 
     /** Nobody tells when it has ended there. */
     public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
