@@ -37,8 +37,24 @@ trait SharesAnAgent
     private static ?Process $sharedAgent = null;
     private static string $sharedQueue = '';
 
-    /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
-    private static array $beforeAgent = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
+    /**
+     * Surroundings before the shared agent was started.
+     *
+     * @var array{
+     *     descriptors: array<string>,
+     *     children: array<string>,
+     *     files: array<string>,
+     *     watchers: array<string>,
+     *     memory: array<string>,
+     * }
+     */
+    private static array $beforeAgent = [
+        'descriptors' => [],
+        'children' => [],
+        'files' => [],
+        'watchers' => [],
+        'memory' => [],
+    ];
 
     #[AfterClass]
     public static function stopSharedAgent(): void

@@ -210,7 +210,8 @@ class RedisBrokerTest extends BrokerContract
     #[DataProvider('keys')]
     public function testNoJobIsLostWhateverKeyAnOperatorDeletes(string $key, bool $isFoundAtOnce): void
     {
-        $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0));
+        $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
+        $this->submit(new Job('delayed', 'frame', delay: 60.0));
         $this->giveBack($this->join('a'), $this->claim('a', 1)[0], SettlementKind::Retry, 0, 1);
         self::assertCount(4, $this->claim('a'));
         $this->submit('waits');
@@ -220,7 +221,8 @@ class RedisBrokerTest extends BrokerContract
             if (!$isFoundAtOnce) {
                 $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0'); // an hour is over
             }
-            $this->shared()->command('ZADD', "spindle:{{$this->queue()}}:delayed", 'XX', '0', 'delayed'); // its time has come
+            $due = "spindle:{{$this->queue()}}:delayed";
+            $this->shared()->command('ZADD', $due, 'XX', '0', 'delayed'); // the delay is over
             $this->broker()->repair($this->queue());
             foreach ($this->listed(JobStatus::Running) as $id) {
                 $claimed[$id] = true;

@@ -8,7 +8,7 @@ use Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 
-/** The promises of executors that the way to an agent can break; RemoteItemsTest and RemoteExecutorRestTest have others. */
+/** The promises of executors that the way to an agent can break; RemoteItemsTest has those about generators. */
 final class RemoteExecutorTest extends RemoteExecutorTestCase
 {
     use Contract\HasContext;
@@ -23,7 +23,8 @@ final class RemoteExecutorTest extends RemoteExecutorTestCase
         $executor = $this->executor();
 
         self::assertEquals($values, $executor->submit(static fn(): array => $values)->await());
-        self::assertEquals($values, iterator_to_array($executor->map($values, static fn(mixed $value): mixed => $value)));
+        $mapped = $executor->map($values, static fn(mixed $value): mixed => $value);
+        self::assertEquals($values, iterator_to_array($mapped));
     }
 
     /** A pool that knows its tasks to be short may give one worker several of these, which wait for each other. */

@@ -12,7 +12,7 @@ use Spindle\Tests\Eventually;
 
 use function Amp\delay;
 
-/** Generators, and how far ahead of the caller input is pulled and items are made: the remote way has windows of its own. */
+/** Generators, and how far input is pulled and items are made ahead: the remote way has windows of its own. */
 final class RemoteItemsTest extends RemoteExecutorTestCase
 {
     use Contract\PullsLazily {
