@@ -39,9 +39,15 @@ trait VirtualTime
     }
 
     /** Returns the virtual time in seconds. */
-    private function now(): float
+    protected function now(): float
     {
         return $this->virtualDriver?->time() ?? throw new \LogicException('Virtual time has not begun');
+    }
+
+    /** Lets time pass in which nothing here runs, as if the process had been stopped. */
+    protected function freeze(float $seconds): void
+    {
+        $this->virtualDriver?->freeze($seconds);
     }
 
     /** Replaces the driver. One that waited for {main} has not ended its loop, and can't be replaced until it has. */

@@ -87,7 +87,7 @@ final class RemoteMap implements Waiter
                 $done = null;
                 if ($outcome instanceof \Generator) {
                     yield from self::once($key, $outcome);
-                    yield from []; // lets go of what was yielded: a stream that nobody reads ends its task then
+                    yield from self::nothing(); // releases the yielded stream: without a reader, its task ends now
                 } else {
                     yield $key => $this->sender->result($id, $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue), $key);
                 }
@@ -113,6 +113,16 @@ final class RemoteMap implements Waiter
     {
         [$only, $items] = [$items, null];
         yield $key => $only;
+    }
+
+    /**
+     * PHP keeps the last yielded value until another generator is delegated to; an array does not suffice.
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    private static function nothing(): \Generator
+    {
+        yield from [];
     }
 
     public function wantsOutcome(): bool

@@ -170,7 +170,8 @@ class RedisBrokerTest extends BrokerContract
     public function testWhatALostOwnerHadIsFoundWhateverAnOperatorHasDone(array $doing, bool $repairedBefore): void
     {
         $this->submit('one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
-        self::assertCount(3, $this->claim($this->join('a', 1.0)));
+        self::assertCount(3, $this->claim($this->join('a')));
+        $this->broker()->renew($this->queue(), 'a', self::SHORT, false, '{}');
         $this->engine(...$doing);
         if ($repairedBefore) {
             self::assertSame(0, $this->broker()->repair($this->queue()));
@@ -209,7 +210,8 @@ class RedisBrokerTest extends BrokerContract
     #[DataProvider('keys')]
     public function testNoJobIsLostWhateverKeyAnOperatorDeletes(string $key, bool $isFoundAtOnce): void
     {
-        $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 2.0));
+        $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
+        $this->submit(new Job('delayed', 'frame', delay: 60.0));
         $this->giveBack($this->join('a'), $this->claim('a', 1)[0], SettlementKind::Retry, 0, 1);
         self::assertCount(4, $this->claim('a'));
         $this->submit('waits');
@@ -219,6 +221,8 @@ class RedisBrokerTest extends BrokerContract
             if (!$isFoundAtOnce) {
                 $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0'); // an hour is over
             }
+            $due = "spindle:{{$this->queue()}}:delayed";
+            $this->shared()->command('ZADD', $due, 'XX', '0', 'delayed'); // the delay is over
             $this->broker()->repair($this->queue());
             foreach ($this->listed(JobStatus::Running) as $id) {
                 $claimed[$id] = true;

@@ -4,62 +4,32 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote;
 
-use Revolt\EventLoop;
-use Spindle\Remote\JobRetryPolicy;
-use Spindle\Remote\RedisBroker;
-use Spindle\Remote\RemoteExecutor;
-use Spindle\Remote\RemoteOptions;
-use Spindle\Tests\Conformance\Worker\ExecutorContract;
-use Spindle\Tests\Eventually;
-use Spindle\Tests\Remote\Redis;
-use Spindle\Tests\Remote\RunsAgents;
-use Spindle\Worker\Executor;
+use Spindle\Tests\Conformance\Worker\Contract;
+use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
 
-final class RemoteExecutorTest extends ExecutorContract
+/** The promises of executors that the way to an agent can break; RemoteItemsTest has those about generators. */
+final class RemoteExecutorTest extends RemoteExecutorTestCase
 {
-    use RunsAgents;
+    use Contract\HasContext;
+    use Contract\IsCancelled;
+    use Contract\IsLeft;
+    use Contract\MapsInput;
+    use Contract\TellsFailures;
 
-    protected function make(?\Closure $onReport): Executor
+    public function testValuesOfAllKindsTravelBothWays(): void
     {
-        $queue = self::newQueue();
-        $this->agent($queue);
-
-        return new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys(), JobRetryPolicy::none(), new RemoteOptions(maxPayload: 64 << 20, onReport: $onReport));
-    }
-
-    /** Nobody tells when it has ended there. */
-    public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
-    {
-        $gate = $this->gate();
+        $values = [null, false, \PHP_INT_MIN, -0.0, \INF, "\0\r\n\xFF", [[], ['a' => 1]], Suit::Hearts, new Number(3)];
         $executor = $this->executor();
-        $executor->submit(self::endless($gate));
-        EventLoop::run(); // goes on until the outcome is there
 
-        Eventually::holds(static fn(): bool => \in_array($gate->names(), [[], ['begun', 'ended']], true), 'it has ended');
-        self::assertUsable($executor);
+        self::assertEquals($values, $executor->submit(static fn(): array => $values)->await());
+        $mapped = $executor->map($values, static fn(mixed $value): mixed => $value);
+        self::assertEquals($values, iterator_to_array($mapped));
     }
 
-    /** It ends at its next item, in the worker that goes on with other tasks. */
-    public function testAGeneratorThatIsLeftCostsNoWorker(): void
+    /** A pool that knows its tasks to be short may give one worker several of these, which wait for each other. */
+    protected function needsNewAgent(): bool
     {
-        $executor = $this->executor();
-        $workers = [];
-        for ($i = 0; $i < 10; ++$i) {
-            $workers[] = $executor->submit(static fn(): int => (int) getmypid())->await();
-            $executor->submit(static function (): \Generator {
-                while (true) {
-                    yield;
-                }
-            });
-            EventLoop::run();
-        }
-
-        self::assertLessThanOrEqual(2, \count(array_unique($workers)));
-    }
-
-    /** Those that wait in the pool, in the engine and here. */
-    protected function itemsAhead(): int
-    {
-        return 64 + 32 + 32;
+        return $this->name() === 'testOneCancelledTaskLeavesTheOthers';
     }
 }

@@ -6,11 +6,13 @@ namespace Spindle\Tests\Conformance\Remote;
 
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\BeforeClass;
+use PHPUnit\Framework\Attributes\Group;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Symfony\Component\Process\ExecutableFinder;
 
 /** The same on the other engine, where it is installed. */
+#[Group('full')]
 final class ValkeyBrokerTest extends RedisBrokerTest
 {
     private const PROGRAM = 'valkey-server';

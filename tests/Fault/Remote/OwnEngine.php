@@ -22,7 +22,7 @@ trait OwnEngine
     use RunsAgents;
 
     /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
-    private const SHORT = [2.0, 0.2, 0.8];
+    protected const SHORT = [2.0, 0.2, 0.8];
 
     private ?TemporaryRedis $redis = null;
     private string $queue = '';

@@ -59,6 +59,18 @@ final class VirtualTimeTest extends TestCase
         self::assertSame([[1, 10.0], [3, 10.0], [2, 20.0], [0, 30.0]], $seen);
     }
 
+    public function testWhatIsDueWhileNothingRunsComesLate(): void
+    {
+        $begin = $this->now();
+        EventLoop::delay(1, function () use (&$seen, $begin): void {
+            $seen = $this->now() - $begin;
+        });
+        $this->freeze(60.0);
+        EventLoop::run();
+
+        self::assertEqualsWithDelta(60.0, $seen, 1e-6);
+    }
+
     public function testTheClockWaitsForWhateverIsRunnable(): void
     {
         $begin = $this->now();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote\Contract;
 
+use Spindle\Internal\Clock;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
@@ -24,7 +25,7 @@ trait KeepsLeases
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a', 1.0));
         $this->join('b');
-        for ($end = hrtime(true) + 1_500_000_000; hrtime(true) < $end; delay(0.02)) {
+        for ($end = Clock::now() + 1.5; Clock::now() < $end; delay(0.02)) {
             $this->broker()->renew($this->queue(), 'a', 1.0, false, '{}');
             $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
         }

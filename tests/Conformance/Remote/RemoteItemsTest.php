@@ -1,0 +1,140 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\Group;
+use Revolt\EventLoop;
+use Spindle\Tests\Conformance\Worker\Contract;
+use Spindle\Tests\Eventually;
+
+use function Amp\delay;
+
+/** Generators, and how far input is pulled and items are made ahead: the remote way has windows of its own. */
+final class RemoteItemsTest extends RemoteExecutorTestCase
+{
+    use Contract\PullsLazily {
+        testAnEndlessInputIsPulledABoundedNumberAhead as private endlessInput;
+        testLargeResultsAreKeptFewAhead as private largeResults;
+    }
+    use Contract\StreamsItems {
+        testTenThousandItemsComeInTheirOrder as private tenThousandItems;
+    }
+
+    /** Tasks between the input and the caller's loop, and what one batch may add to them. */
+    private const WINDOW = 4096 + 512;
+
+    /** @param 'map'|'mapUnordered' $verb */
+    #[DataProvider('verbs')]
+    public function testAnInputIsPulledNoFurtherAheadThanTheWindow(string $verb): void
+    {
+        $pulled = 0;
+        $input = static function () use (&$pulled): \Generator {
+            while (true) {
+                yield ++$pulled;
+            }
+        };
+        foreach (self::loop($this->executor(), $verb, $input(), abs(...)) as $_) {
+            do { // until no more is pulled
+                $before = $pulled;
+                delay(0.1);
+            } while ($pulled !== $before);
+            break;
+        }
+
+        self::assertGreaterThan(512, $pulled);
+        self::assertLessThanOrEqual(1 + self::WINDOW, $pulled);
+    }
+
+    /** @return iterable<array{'map'|'mapUnordered'}> */
+    public static function verbs(): iterable
+    {
+        yield ['map'];
+        yield ['mapUnordered'];
+    }
+
+    #[Group('full')]
+    public function testAnEndlessInputIsPulledABoundedNumberAhead(): void
+    {
+        $this->endlessInput();
+    }
+
+    #[Group('full')]
+    public function testLargeResultsAreKeptFewAhead(): void
+    {
+        $this->largeResults();
+    }
+
+    #[Group('full')]
+    public function testTenThousandItemsComeInTheirOrder(): void
+    {
+        $this->tenThousandItems();
+    }
+
+    /** Nobody tells when it has ended there. */
+    public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
+    {
+        $gate = $this->gate();
+        $executor = $this->executor();
+        $executor->submit(self::endless($gate));
+        EventLoop::run(); // goes on until the outcome is there
+
+        Eventually::holds(static fn(): bool => \in_array($gate->names(), [[], ['begun', 'ended']], true), 'it has ended');
+        self::assertUsable($executor);
+    }
+
+    /** It ends at its next item, in the worker that goes on with other tasks. */
+    public function testAGeneratorThatIsLeftCostsNoWorker(): void
+    {
+        $executor = $this->executor();
+        $workers = [];
+        for ($i = 0; $i < 10; ++$i) {
+            $workers[] = $executor->submit(static fn(): int => (int) getmypid())->await();
+            $executor->submit(static function (): \Generator {
+                while (true) {
+                    yield;
+                }
+            });
+            EventLoop::run();
+        }
+
+        self::assertLessThanOrEqual(2, \count(array_unique($workers)));
+    }
+
+    /** The loop waits for the next result meanwhile, which comes only when the task of the first one has ended. */
+    public function testAGeneratorThatALoopDropsEndsBeforeTheNextResultCame(): void
+    {
+        $gate = $this->gate();
+        $first = [];
+        $task = static function (int $i) use ($gate): \Generator {
+            for ($end = hrtime(true) + 5e9; $i === 1 && $gate->names() === [] && hrtime(true) < $end;) {
+                usleep(1000);
+            }
+            $isOtherEnded = $gate->names() !== [];
+            try {
+                while (true) {
+                    yield $isOtherEnded;
+                }
+            } finally {
+                $gate->say("ended {$i}");
+            }
+        };
+        foreach ($this->executor()->map([0, 1], $task) as $key => $items) {
+            $first[$key] = $items->current();
+            unset($items);
+        }
+
+        self::assertSame([false, true], $first);
+    }
+
+    /**
+     * An agent that knows its tasks to be short hands many of them to its pool at once, which may begin a later
+     * generator before an earlier one.
+     */
+    protected function needsNewAgent(): bool
+    {
+        return $this->name() === 'testAGeneratorThatALoopDropsHoldsUpNothing';
+    }
+}

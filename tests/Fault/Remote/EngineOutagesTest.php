@@ -1,0 +1,174 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
+
+use function Amp\delay;
+
+/** An engine that is away for a while: streams go on, nothing counts as a crash, and cancellations are heard of. */
+final class EngineOutagesTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnEngine;
+
+    /** Connections that the callers and agents of one test may need, unless they storm. */
+    private const CALM = 30;
+
+    protected function deadline(): int
+    {
+        return 75;
+    }
+
+    public function testAStreamGoesOnWhereItWasWhenTheEngineIsBack(): void
+    {
+        $redis = $this->engine(['appendfsync' => 'always']);
+        $executor = $this->executor();
+        $this->agentAt($redis->address(), $this->queue());
+        $items = $executor->submit(static fn(): \Generator => Work::count(100, 0.002))->await();
+        $got = [];
+        foreach ($items as $item) {
+            $got[] = $item;
+            if ($item === 60) {
+                $redis->kill();
+                EventLoop::delay(0.1, $redis->restart(...)); // it is asked meanwhile
+            } elseif ($item === 30) {
+                delay(0.3); // more of them have come than there is room for
+            }
+        }
+
+        self::assertSame(range(1, 100), $got);
+        $figures = $this->figures();
+        self::assertSame([1, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        unset($items);
+        delay(0.7); // until what had no answer was looked for again
+    }
+
+    /** An engine that is away is no crash of what an agent ends then, and it may be away as often as it likes. */
+    public function testOutagesThatAreLongerThanALeaseAreNoCrashes(): void
+    {
+        $redis = $this->engine();
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $executor = $this->executor();
+        $futures = [];
+        for ($i = 1; $i <= 2; ++$i) {
+            $this->agentAt($redis->address(), $this->queue(), 1, 1.0, 0.1, 0.4);
+            $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, $i, $open));
+        }
+        for ($outage = 1; $outage <= 3; ++$outage) {
+            Eventually::holds(static fn(): bool => Trials::started($log) === [1 => $outage, 2 => $outage], 'both run', 20.0);
+            posix_kill((int) $redis->pid(), \SIGSTOP);
+            delay(1.5);
+            posix_kill((int) $redis->pid(), \SIGCONT);
+        }
+        touch($open);
+
+        self::assertEqualsCanonicalizing([1, 2], Future\await($futures));
+        $figures = $this->figures();
+        self::assertSame([2, 0], [$figures['done_total'], $figures['dead']]);
+    }
+
+    public function testATaskThatIsCancelledWhileTheEngineIsAwayEndsWhenItIsBack(): void
+    {
+        $redis = $this->engine();
+        $directory = $this->directory('runs');
+        $this->agentAt($redis->address(), $this->queue(), 1);
+        $cancellation = new DeferredCancellation();
+        $future = $this->executor()->submit(static fn(): int => Deeds::linger($directory, 9), $cancellation->getCancellation());
+        $this->waitForFile("{$directory}/1");
+        $redis->kill();
+        $cancellation->cancel();
+        delay(0.1);
+        $redis->restart();
+        $began = hrtime(true);
+        try {
+            $future->await();
+            self::fail('Nobody wants it');
+        } catch (CancelledException) {
+            self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
+        }
+        $worker = (int) file_get_contents("{$directory}/1");
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it runs no more');
+
+        self::assertSame(1, $this->figures()['cancelled_total']);
+    }
+
+    /** However many are cancelled: they are told together, when it is back. */
+    public function testManyCancellationsWhileTheEngineIsAwayAreNoStormAndWhatIsSubmittedAgainStays(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $cancellations = $futures = [];
+        for ($i = 1; $i <= 200; ++$i) {
+            $executor->dispatch(static fn(): int => $i, "id-{$i}", delay: 600.0);
+            $cancellations[] = $cancellation = new DeferredCancellation();
+            $futures[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
+        }
+        self::assertSame(200, $this->figures()['delayed']);
+        $redis->kill();
+        $tries = 0;
+        $port = $redis->port;
+        $listener = stream_socket_server("tcp://127.0.0.1:{$port}");
+        self::assertIsResource($listener);
+        foreach ($cancellations as $cancellation) {
+            $cancellation->cancel();
+            delay(0.01);
+            while (($connection = @stream_socket_accept($listener, 0)) !== false) {
+                fclose($connection);
+                ++$tries;
+            }
+        }
+        fclose($listener);
+        self::assertLessThan(self::CALM, $tries);
+        $redis->restart();
+        $executor->dispatch(static fn(): int => 1, 'id-1', delay: 600.0);
+        foreach (\array_slice($futures, 1) as $future) {
+            self::assertCancelled($future);
+        }
+        self::assertSame(1, $this->figures()['delayed']);
+        $cancellation = new DeferredCancellation();
+        $again = $executor->attach('id-1', $cancellation->getCancellation());
+        $cancellation->cancel();
+        self::assertCancelled($futures[0]);
+        self::assertCancelled($again);
+    }
+
+    /** @param Future<mixed> $future */
+    private static function assertCancelled(Future $future): void
+    {
+        try {
+            $future->await();
+            self::fail('Nobody wants it');
+        } catch (CancelledException) {
+            // It is told so.
+        }
+    }
+
+    public function testACancellationIsHeardOfThoughItsLetterIsLost(): void
+    {
+        $redis = $this->engine();
+        $directory = $this->directory('runs');
+        $this->agentAt($redis->address(), $this->queue(), 1);
+        $cancellation = new DeferredCancellation();
+        $future = $this->executor()->submit(static fn(): int => Deeds::linger($directory, 9), $cancellation->getCancellation());
+        $this->waitForFile("{$directory}/1");
+        $redis->command('CLIENT', 'KILL', 'TYPE', 'pubsub');
+        $cancellation->cancel();
+        $began = hrtime(true);
+        self::assertCancelled($future);
+
+        self::assertLessThan(4.0, (hrtime(true) - $began) / 1e9);
+    }
+}

@@ -1,0 +1,145 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Remote\Agent;
+use Spindle\Remote\Broker;
+use Spindle\Remote\Claim;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Settlement;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\MemoryBroker;
+use Spindle\Tests\Remote\MemoryEngine;
+use Spindle\Tests\VirtualTime;
+use Spindle\Worker\Executor;
+use Spindle\Worker\PortableOutcome;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** An agent in virtual time, with a broker in memory whose answers may be late and a pool that only takes time. */
+final class AgentTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use VirtualTime;
+
+    private int $started = 0;
+
+    /** Seconds that each task takes. */
+    private float $duration = 5.0;
+
+    public function testAnAgentKeepsAJobThatTakesLongerThanItsLease(): void
+    {
+        $this->duration = 600.0;
+        $begin = $this->now();
+        $this->serve(static function (): void {}, static function (RemoteExecutor $executor): void {
+            $executor->submit(static fn(): int => 1)->await();
+        });
+
+        self::assertSame(1, $this->started);
+        self::assertEqualsWithDelta(600.0, $this->now() - $begin, 5.0);
+    }
+
+    public function testAnAgentThatIsStoppedUntilItsLeaseIsNearlyOverStartsNothingMore(): void
+    {
+        $stops = 0;
+        $this->serve(function (Claim $claim) use (&$stops): void {
+            if ($claim->deliveries !== [] && ++$stops === 1) {
+                $this->freeze(8.0); // of a lease of 10 s, whose last 3 s are its margin
+            }
+        }, function (RemoteExecutor $executor): void {
+            $executor->submit(static fn(): int => 1)->await();
+        });
+
+        self::assertSame([2, 1], [$stops, $this->started], 'the job starts under the second lease only');
+    }
+
+    public function testAJobThatIsCancelledWhileItIsOnItsWayToTheAgentIsNotStarted(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $this->serve(static function (Claim $claim) use ($cancellation): void {
+            if ($claim->deliveries !== []) {
+                $cancellation->cancel();
+                delay(0.5); // the cancellation overtakes the answer
+            }
+        }, static function (RemoteExecutor $executor) use ($cancellation): void {
+            try {
+                $executor->submit(static fn(): int => 1, $cancellation->getCancellation())->await();
+                self::fail('The job is cancelled');
+            } catch (CancelledException) {
+            }
+        });
+
+        self::assertSame(0, $this->started);
+    }
+
+    /**
+     * Runs an agent for as long as a caller needs it.
+     *
+     * @param \Closure(Claim): void          $onAnswer called before the agent has an answer
+     * @param \Closure(RemoteExecutor): void $caller
+     */
+    private function serve(\Closure $onAnswer, \Closure $caller): void
+    {
+        $this->started = 0;
+        $engine = new MemoryEngine();
+        $memory = new MemoryBroker($engine);
+        $broker = self::createStub(Broker::class);
+        foreach (get_class_methods(Broker::class) as $method) {
+            if ($method !== 'settle') {
+                $real = new \ReflectionMethod($memory, $method);
+                $broker->method($method)->willReturnCallback($real->getClosure($memory));
+            }
+        }
+        $broker->method('settle')->willReturnCallback(
+            static function (string $queue, string $owner, array $done, int $want) use ($memory, $onAnswer): Claim {
+                /** @var list<Settlement> $done */
+                $claim = $memory->settle($queue, $owner, $done, $want, 3600.0);
+                $onAnswer($claim);
+
+                return $claim;
+            },
+        );
+        $keys = new Keys([AgentProgram::KEY]);
+        $stop = new DeferredCancellation();
+        $agent = new Agent($broker, 'queue', 2, $keys, pool: fn(): Executor => $this->pool());
+        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys));
+        $stop->cancel();
+        $ended->await();
+    }
+
+    private function pool(): Executor
+    {
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(function (callable $task, Cancellation $cancellation): Future {
+            ++$this->started;
+            $outcome = new DeferredFuture();
+            $result = PortableOutcome::returned('done');
+            $timer = EventLoop::delay($this->duration, static fn() => $outcome->complete($result));
+            $cancellation->subscribe(static function (CancelledException $cancelled) use ($outcome, $timer): void {
+                EventLoop::cancel($timer);
+                if (!$outcome->isComplete()) {
+                    $outcome->error($cancelled);
+                }
+            });
+
+            return $outcome->getFuture();
+        });
+
+        return $pool;
+    }
+}
