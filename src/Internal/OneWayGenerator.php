@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A generator whose items come from another process: nothing can be sent back into it. */
+/** Rejects values that are sent to a generator whose items come from another process. */
 final class OneWayGenerator
 {
     /**

@@ -31,8 +31,6 @@ final class MutationsTest extends TestCase
     {
         $mutations = Mutation::all();
         self::assertGreaterThanOrEqual(40, \count($mutations));
-        $onlyFull = array_filter($mutations, static fn(Mutation $mutation): bool => $mutation->full);
-        self::assertLessThanOrEqual(2, \count($onlyFull));
         foreach (self::CAPABILITIES as $capability) {
             $own = preg_grep("/^{$capability}-/", array_keys($mutations));
             self::assertGreaterThanOrEqual(5, \count((array) $own), $capability);

@@ -18,7 +18,7 @@ trait RunsSpindle
 {
     use OwnDirectory;
 
-    private const MARK = 'SPINDLE_TEST_RUN';
+    private const MARK = 'SPINDLE_TEST_PROGRAM';
 
     private string $mark = '';
 

@@ -11,13 +11,16 @@ use Symfony\Component\Process\Process;
 /** A PHPUnit process that runs the tests of one class. */
 final class ClassRun
 {
-    /** Begins the lines on standard error by which the process tells which test it runs: see ReportsProgress. */
+    /** Prefix of the lines on standard error that name the running test: see {@see ReportsProgress}. */
     public const PROGRESS = "\x1e";
 
     /** What Scale::rounds() reports. */
     private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
 
-    /** The environment variable by which the processes of a class are known. */
+    /** Excluding a group that no test has includes the group that phpunit.xml.dist excludes. */
+    public const NO_GROUP = 'none';
+
+    /** An environment variable that all processes of a class have. */
     public const MARK = 'SPINDLE_TEST_RUN';
 
     /** @var resource */
@@ -65,7 +68,7 @@ final class ClassRun
     /** @return list<string> */
     private function command(): array
     {
-        $excluded = ['none', ...($this->full ? [] : ['full']), ...($this->class->quiet ? [] : ['quiet'])];
+        $excluded = [self::NO_GROUP, ...($this->full ? [] : ['full']), ...($this->class->quiet ? [] : ['quiet'])];
         $groups = array_merge(...array_map(static fn(string $group): array => ['--exclude-group', $group], $excluded));
 
         return [
@@ -147,7 +150,7 @@ final class ClassRun
         $all = $this->class->tests;
 
         return match (true) {
-            $this->late => "It did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
+            $this->late => "The class did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
             $exit !== 0 && $tests === 0 => "PHPUnit ended with status {$exit} in test {$begun} of {$all}, {$running}",
             $exit !== 0 => "PHPUnit ended with status {$exit}",
             $tests !== $all => "PHPUnit ran {$tests} of {$all} tests; the last one was {$running}",
@@ -167,7 +170,7 @@ final class ClassRun
         (new Process(['rm', '-rf', '--', $this->directory]))->run();
     }
 
-    /** @return resource whose writers append, so that reading does not move where they write */
+    /** @return resource opened for appending, so that reading does not move the write position */
     private static function unnamedFile()
     {
         $path = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');

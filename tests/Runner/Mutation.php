@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** A patch that breaks a promise of the code, and the tests that have to notice. */
+/** A patch that breaks one promise of the code, and the tests that must fail with it. */
 final readonly class Mutation
 {
     private const FOLDER = 'tests/mutations';
@@ -12,13 +12,11 @@ final readonly class Mutation
     /**
      * @param string       $breaks what no longer holds with the patch
      * @param list<string> $tests  test files
-     * @param bool         $full   whether only full runs notice it
      */
     private function __construct(
         public string $name,
         public string $breaks,
         public array $tests,
-        public bool $full,
     ) {}
 
     /** @return array<string, self> all of them, by name */
@@ -41,14 +39,13 @@ final readonly class Mutation
     private static function read(string $name): self
     {
         $head = explode("\ndiff ", (string) file_get_contents(self::FOLDER . "/{$name}.patch"))[0];
-        preg_match_all('/^(Breaks|Tests|Only): (.+)$/m', $head, $lines);
+        preg_match_all('/^(Breaks|Tests): (.+)$/m', $head, $lines);
         $values = array_combine($lines[1], $lines[2]);
 
         return new self(
             $name,
             $values['Breaks'] ?? '',
-            explode(' ', $values['Tests'] ?? ''),
-            ($values['Only'] ?? '') === 'full',
+            isset($values['Tests']) ? explode(' ', $values['Tests']) : [],
         );
     }
 }

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-use Fidry\CpuCoreCounter\CpuCoreCounter;
+use Spindle\Internal\CpuCount;
 use Symfony\Component\Process\Process;
 
 /** Runs the tests of each mutation on a copy of this checkout to which its patch is applied. */
 final class MutationRun
 {
-    /** A mutation may make the code wait for ever; that counts as noticed. In seconds. */
+    /** In seconds. A mutation that makes the code hang counts as noticed. */
     private const TIMEOUT = 120.0;
 
     private const INTERVAL_US = 20_000;
@@ -22,32 +22,32 @@ final class MutationRun
     private int $missed = 0;
 
     /**
-     * @param list<string> $arguments --full and names of mutations; no name stands for all
+     * @param list<string> $names of mutations; none for all
      *
      * @throws RunnerException
      */
-    public function __construct(array $arguments, private readonly Screen $screen)
+    public function __construct(array $names, private readonly Screen $screen)
     {
-        $full = \in_array('--full', $arguments, true);
-        $names = array_diff($arguments, ['--full']);
         $all = Mutation::all();
         foreach ($names as $name) {
             if (!isset($all[$name])) {
                 throw RunnerException::noMutation($name);
             }
         }
-        $chosen = $names === [] ? $all : array_intersect_key($all, array_flip($names));
-        $this->waiting = array_filter($chosen, static fn(Mutation $mutation): bool => $full || !$mutation->full);
-        putenv('SPINDLE_TEST_FULL=' . ($full ? '1' : '0'));
+        $this->waiting = $names === [] ? $all : array_intersect_key($all, array_flip($names));
         $this->sandbox = Sandbox::detect();
     }
 
     public function run(): int
     {
         $number = \count($this->waiting);
+        pcntl_async_signals(true);
+        foreach ([\SIGINT, \SIGTERM, \SIGHUP] as $signal) {
+            pcntl_signal($signal, static fn() => throw RunnerException::interrupted());
+        }
         $copies = array_map(
             static fn(): string => self::copy(),
-            range(1, max(1, min($number, (new CpuCoreCounter())->getCountWithFallback(1) + 1))),
+            range(1, max(1, min($number, (new CpuCount())->usable() + 1))),
         );
         try {
             $this->runOn($copies);
@@ -91,7 +91,6 @@ final class MutationRun
         $command = [
             \PHP_BINARY, 'vendor/bin/phpunit',
             '--no-progress', '--colors=never', '--do-not-cache-result', '--stop-on-defect',
-            '--exclude-group', getenv('SPINDLE_TEST_FULL') === '1' ? 'none' : 'full',
             ...$mutation->tests,
         ];
         $process = new Process($this->sandbox->around($command), $copy, timeout: self::TIMEOUT);
@@ -119,7 +118,7 @@ final class MutationRun
         return true;
     }
 
-    /** @param string $how by what it was noticed; '' if it was not */
+    /** @param string $how what noticed the mutation; '' for nothing */
     private function report(Mutation $mutation, Process $process, string $how): void
     {
         $seconds = microtime(true) - $process->getStartTime();

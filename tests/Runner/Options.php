@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-use Fidry\CpuCoreCounter\CpuCoreCounter;
+use Spindle\Internal\CpuCount;
 use Spindle\Tests\Scale;
 
 /** What to run, and how many classes at once. */
@@ -29,7 +29,7 @@ final readonly class Options
     {
         $paths = [];
         $full = Scale::isFull();
-        $shards = (new CpuCoreCounter())->getCountWithFallback(1) + 1; // one waits while the others compute
+        $shards = (new CpuCount())->usable() + 1; // one waits while the others compute
         $slowest = false;
         while (($argument = array_shift($arguments)) !== null) {
             if ($argument === '--full') {

@@ -18,7 +18,7 @@ final class ReportsProgress implements Extension
 {
     public function bootstrap(Configuration $configuration, Facade $facade, ParameterCollection $parameters): void
     {
-        if (getenv('SPINDLE_TEST_RUN') === false) {
+        if (getenv(ClassRun::MARK) === false) {
             fprintf(STDERR, "Seed: %d (SPINDLE_TEST_SEED=%1\$d repeats this run)\n", Scale::seed());
 
             return;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** The tests could not be run at all. */
+/** The runner could not start the tests. */
 final class RunnerException extends \RuntimeException
 {
     public const EXIT_STATUS = 2;
@@ -14,9 +14,14 @@ final class RunnerException extends \RuntimeException
         return new self("{$problem}\nusage: ./test [--full] [--no-checks] [--shards N] [--slowest] [PATH...]");
     }
 
+    public static function interrupted(): self
+    {
+        return new self('Interrupted');
+    }
+
     public static function noMutation(string $name): self
     {
-        return new self("There is no tests/mutations/{$name}.patch");
+        return new self("No mutation is called \"{$name}\": tests/mutations/{$name}.patch does not exist");
     }
 
     public static function notListed(string $output): self

@@ -18,7 +18,7 @@ final readonly class TestClass
         public bool $quiet,
     ) {}
 
-    /** What people read: the file without what all have in common. */
+    /** Returns the file without "tests/" and ".php", for display. */
     public function name(): string
     {
         return preg_replace('/^tests\/|\.php$/', '', $this->file) . ($this->quiet ? ' (quiet)' : '');

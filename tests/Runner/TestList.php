@@ -27,11 +27,11 @@ final class TestList
 
         $classes = [];
         foreach ($listed->getElementsByTagName('testClass') as $class) {
-            $counts = ['loud' => 0, 'quiet' => 0];
+            $counts = ['parallel' => 0, 'quiet' => 0];
             foreach ($class->getElementsByTagName('testMethod') as $test) {
                 $id = $test->getAttribute('id');
                 if (!isset($left[$id])) {
-                    ++$counts[isset($quiet[$id]) ? 'quiet' : 'loud'];
+                    ++$counts[isset($quiet[$id]) ? 'quiet' : 'parallel'];
                 }
             }
             foreach ($counts as $kind => $tests) {
@@ -50,7 +50,7 @@ final class TestList
         $file = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
         try {
             $phpunit = new Process(
-                [\PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', 'none', ...$paths],
+                [\PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP, ...$paths],
                 timeout: self::TIMEOUT,
             );
             $phpunit->run();

@@ -27,7 +27,7 @@ final class TestRun
     private array $results = [];
 
     private int $interrupted = 0;
-    /** Null in a run that a test of another run started: the other one holds the lock. */
+    /** Null in a run that a test of another run started: the other run holds the lock already. */
     private readonly ?QuietLock $lock;
     private readonly int $start;
 
@@ -50,18 +50,21 @@ final class TestRun
         $this->endOnSignals();
         $sandbox = Sandbox::detect();
         if (!$sandbox->isAvailable()) {
-            $this->screen->line('No sandbox: unshare(1) fails here. After a SIGKILL, processes may be left.');
+            $this->screen->line('No sandbox: unshare(1) cannot create namespaces. After a SIGKILL, processes may remain.');
         }
         $this->screen->line(\sprintf('Seed: %d (SPINDLE_TEST_SEED=%1$d repeats this run)', Scale::seed()));
         $durations = Durations::load();
         $classes = $durations->longestFirst(TestList::find($this->options->paths, $this->options->full));
         $quiet = array_values(array_filter($classes, static fn(TestClass $class): bool => $class->quiet));
-        $loud = array_values(array_filter($classes, static fn(TestClass $class): bool => !$class->quiet));
+        $parallel = array_values(array_filter($classes, static fn(TestClass $class): bool => !$class->quiet));
 
         $this->lock?->share();
-        $this->runAll($loud, $this->options->shards, $sandbox, \count($classes));
+        $this->runAll($parallel, $this->options->shards, $sandbox, \count($classes));
         if ($quiet !== [] && $this->interrupted === 0) {
-            $this->lock?->acquireAlone(fn() => $this->screen->line('Waiting for other test runs on this machine'));
+            $alone = $this->lock?->acquireAlone(fn() => $this->screen->line('Waiting for other test runs on this machine'));
+            if ($alone === false) {
+                $this->screen->line('Another test run keeps this machine busy: quiet tests may fail.');
+            }
             $this->runAll($quiet, 1, $sandbox, \count($classes));
         }
         $durations->save($this->results);
@@ -149,7 +152,7 @@ final class TestRun
             array_merge(...array_map(static fn(ClassResult $result): array => $result->skipped(), $this->results)),
         ));
         foreach ($reasons as $reason => $tests) {
-            $this->screen->line("Skipped, {$tests} tests: {$reason}");
+            $this->screen->line("Skipped ({$tests}): {$reason}");
         }
     }
 
@@ -167,6 +170,6 @@ final class TestRun
                 $this->interrupted = $received;
             });
         }
-        pcntl_signal(\SIGCHLD, static fn() => null, false); // ends the pause between two looks
+        pcntl_signal(\SIGCHLD, static fn() => null, false); // interrupts usleep() when a class ends
     }
 }

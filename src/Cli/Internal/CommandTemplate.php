@@ -17,7 +17,7 @@ final class CommandTemplate
 {
     private const REPLACEMENT = '~\{(//|/\.|/|\.|#|%|)\}~';
 
-    /** GNU parallel's other replacement strings, with its option --plus as well: see parallel(1). */
+    /** Replacement strings of GNU parallel, including those of --plus, that are not supported here: see parallel(1). */
     private const UNSUPPORTED = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
     private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
@@ -53,8 +53,8 @@ final class CommandTemplate
     /**
      * @param non-empty-list<string> $words
      *
-     * @throws UsageException when a shell would not take a value for data where its replacement string stands, or when
-     *                        a replacement string is one of GNU parallel that would stay as it is
+     * @throws UsageException when a shell could run a value as code, or when a replacement string of GNU parallel is not
+     *                        supported
      */
     public static function fromWords(array $words): self
     {
@@ -151,9 +151,9 @@ final class CommandTemplate
     private static function unsupported(string $replacement): UsageException
     {
         return new UsageException(
-            "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not support;"
-            . ' it supports {} {.} {/} {//} {/.} {#} and {%}. A program that needs these very characters can get them from a'
-            . ' variable of the environment',
+            "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not"
+            . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them into an'
+            . ' environment variable',
         );
     }
 

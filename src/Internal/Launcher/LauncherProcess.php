@@ -72,7 +72,7 @@ final class LauncherProcess
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
         $this->frames = new FrameReader($frame, self::LONGEST);
-        // A process without descriptors can load no class: what a full pipe or the launcher's death needs is loaded now.
+        // Loading a class needs a descriptor. Load what a full pipe and the launcher's death need while there are some.
         EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null));
         array_map(class_exists(...), [MalformedFrameException::class, ProcessTree::class, Signals::class]);
         // The callback holds no strong reference: a pool that nobody holds is to end.

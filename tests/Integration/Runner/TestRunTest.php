@@ -83,7 +83,7 @@ final class TestRunTest extends TestCase
         self::assertNotNull($result);
         self::assertFalse($result->passed());
         self::assertSame(
-            'It did not end within 2 s; killed in test 1 of 1, ' . Leaves::class . '::testLeavesMuchAndHangs',
+            'The class did not end within 2 s; killed in test 1 of 1, ' . Leaves::class . '::testLeavesMuchAndHangs',
             $result->problem,
         );
         self::assertNothingLeft($left);
