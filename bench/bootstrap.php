@@ -16,7 +16,7 @@ require_once __DIR__ . '/autoload.php';
 set_exception_handler(static function (Throwable $failure): never {
     $misfit = Checkout::misfit($failure);
     if ($misfit !== null) {
-        echo "{$misfit}\n"; // standard output is what a measuring process has for its parent
+        echo "{$misfit}\n"; // the parent reads standard output
         exit(Checkout::MISFIT);
     }
     $usage = $failure instanceof UsageException;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Measures eight lines of Spindle, each by the script that measures it otherwise, and prints them as one table: beside
+ * Measures eight lines of Spindle, each by its usual script, and prints them as one table: beside
  * another checkout, or alone.
  */
 

@@ -24,8 +24,8 @@ trait LeavesNothing
     /** How long something may take to go after the test, in seconds. */
     private const SECONDS = 2.0;
 
-    /** The same for shared memory whose creator has ended: another test may have made it, and removes it in this time. */
-    private const SECONDS_FOR_MEMORY_OF_THE_DEAD = 10.0;
+    /** The same for shared memory whose creator has ended; it may belong to another test. */
+    private const ORPHANED_MEMORY_TIMEOUT = 10.0;
 
     private string $mark = '';
 
@@ -99,7 +99,7 @@ trait LeavesNothing
         $creators = array_intersect_key(SharedMemory::creators(), $left['memory'] ?? []);
         $mayBeForeign = array_keys($left) === ['memory'] && array_filter($creators, Processes::isAlive(...)) === [];
 
-        return $mayBeForeign ? self::SECONDS_FOR_MEMORY_OF_THE_DEAD : self::SECONDS;
+        return $mayBeForeign ? self::ORPHANED_MEMORY_TIMEOUT : self::SECONDS;
     }
 
     /** @return array<int, string> command lines, by pid, of what the test has started */

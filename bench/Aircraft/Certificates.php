@@ -42,7 +42,7 @@ final readonly class Certificates
                 $series[] = $this->series($setup, $label);
             }
         }
-        // Agents stand for other machines, whose checkout is this one.
+        // Agents stand for other machines and always run this checkout.
         $withAgents = $this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true);
         $series = [
             ...$series,

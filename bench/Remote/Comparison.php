@@ -29,7 +29,7 @@ final class Comparison
 
     private const LOCAL = 'WorkerPool, this machine alone';
 
-    /** What this process measures itself, so that it can't be another checkout's. */
+    /** Measured in this process, so not comparable with another checkout. */
     private const ALONE = [Measurement::Recovery, Measurement::Backlog];
 
     public function __construct(private readonly ComparisonOptions $options) {}

@@ -12,13 +12,13 @@ namespace Spindle\Bench\Support;
  */
 final readonly class Checkout
 {
-    /** Names the folder to a program that is run over it. */
+    /** Tells a measuring program which checkout to load. */
     public const VARIABLE = 'SPINDLE_BENCH_CHECKOUT';
 
-    /** Exit status of a program that the Spindle of the folder is too old or too new for; see bench/bootstrap.php. */
+    /** Exit status of a measuring program that does not fit the checkout's API; see bench/bootstrap.php. */
     public const MISFIT = 3;
 
-    /** A class of Spindle's public API, by which it is seen what an autoloader loads. */
+    /** A public class; its file shows which Spindle an autoloader loads. */
     private const PROBE = 'Spindle\Command\CommandPool';
 
     private const NOWHERE = ['file', '/dev/null', 'w'];
@@ -34,14 +34,14 @@ final readonly class Checkout
         private bool $isNamed,
     ) {}
 
-    /** Returns the present one, which runs as it does when nothing else is measured. */
+    /** Returns this checkout, for a run without a comparison. */
     public static function alone(): self
     {
         return self::in(\dirname(__DIR__, 2), false, false);
     }
 
     /**
-     * Returns the present one and the one in a folder. Both find their classes in the same way, at the same cost.
+     * Returns this checkout and the one in the folder. Both load classes the same way, at the same cost.
      *
      * @return array{self, self}
      *
@@ -65,7 +65,7 @@ final readonly class Checkout
         return [self::in(\dirname(__DIR__, 2), false, true), self::in($folder, true, true)];
     }
 
-    /** Returns the message for a failure that an API which does not fit explains; null for others. */
+    /** Returns a message when the checkout's API is incompatible with this program, null for other failures. */
     public static function misfit(\Throwable $failure): ?string
     {
         $folder = getenv(self::VARIABLE);
@@ -91,7 +91,7 @@ final readonly class Checkout
     }
 
     /**
-     * Returns a command line whose process, and all that it starts, has Spindle from this checkout.
+     * Returns a command line that runs with Spindle from this checkout.
      *
      * @param non-empty-list<string> $command
      *
@@ -102,7 +102,7 @@ final readonly class Checkout
         return $this->isNamed ? ['env', self::VARIABLE . "={$this->folder}", ...$command] : $command;
     }
 
-    /** Whether programs are told the folder; else they run in their usual way. */
+    /** Whether programs get the folder in their environment. */
     public function isNamed(): bool
     {
         return $this->isNamed;

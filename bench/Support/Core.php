@@ -8,7 +8,7 @@ use Spindle\Bench\Http\Child;
 use Spindle\Bench\Http\PrivateDirectory;
 
 /**
- * The lines that show within minutes whether a change made Spindle slower, one of each part.
+ * Benchmarks one line per part of Spindle, to detect a slowdown within minutes.
  *
  * @phpstan-import-type Data from Line
  */
@@ -84,7 +84,7 @@ final readonly class Core
         $directory = new PrivateDirectory();
         [$raw, $log] = ["{$directory->path}/" . self::RAW, "{$directory->path}/" . self::LOG];
         $command = $this->command($name, $raw);
-        // A killed script's database would stay: what watches over it would be killed, too.
+        // Stop only the script: its watchdog must live on to remove the temporary database.
         $child = Signals::hold(static fn(): Child => new Child($command, $log, $directory->path, endsAll: true));
         while ($child->isRunning()) {
             usleep((int) (self::LOOK * 1e6));
@@ -114,7 +114,7 @@ final readonly class Core
         ];
     }
 
-    /** What the script gave as its reason, or all that it printed. */
+    /** Returns the error message of the script, or its whole output. */
     private static function reason(string $log): string
     {
         return preg_match('/^spindle: (.+)$/m', $log, $match) === 1 ? $match[1] : 'no figures: ' . trim($log);

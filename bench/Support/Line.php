@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Support;
 
 /**
- * One contestant of this checkout beside the same of another one, round by round.
+ * Compares one contestant between this checkout and another, round by round.
  *
  * @phpstan-type ByRound array<int, float>
  * @phpstan-type Both array{this: ByRound, that: ByRound}
@@ -17,7 +17,7 @@ final readonly class Line
 {
     private const NOTHING = '–';
 
-    /** Stands for the figure of another checkout that failed, whose problem is among the warnings. */
+    /** Printed when the other checkout failed; a warning has the reason. */
     private const SAID = 'see below';
 
     /**
@@ -54,7 +54,7 @@ final readonly class Line
         );
     }
 
-    /** One that has only a reason why there are no figures. */
+    /** Returns a line without figures, with the reason. */
     public static function missing(string $title, string $problem): self
     {
         $none = ['this' => [], 'that' => []];
@@ -90,7 +90,7 @@ final readonly class Line
         ];
     }
 
-    /** The same as the line of the core table with this name. */
+    /** Returns a copy under its name in the core table. */
     public function called(string $name, string $title): self
     {
         $problems = array_map(static fn(string $problem): string => "{$name}: {$problem}", $this->problems);
@@ -118,8 +118,8 @@ final readonly class Line
         return $other === null
             ? ['', 'unit', 'median', 'quartiles', 'CPU µs each', 'quartiles']
             : [
-                '', 'unit', 'this', $other, 'this ÷ it', 'quartiles',
-                'CPU µs each, this', $other, 'this ÷ it', 'quartiles',
+                '', 'unit', 'this', $other, 'this ÷ other', 'quartiles',
+                'CPU µs each, this', $other, 'this ÷ other', 'quartiles',
             ];
     }
 

@@ -30,8 +30,8 @@ final readonly class Metric
      * CPU time of an operation, in microseconds: the sum of some figures of the raw data.
      *
      * @param non-empty-list<string> $names
-     * @param float                  $factor from what these are in to microseconds
-     * @param string|null            $count  the figure that has the number of operations, for sums over all of them
+     * @param float                  $factor microseconds per unit of the figures
+     * @param string|null            $count  figure with the number of operations; null if the figures are already per operation
      */
     public static function cpu(array $names, float $factor = 1e6, ?string $count = null): self
     {

@@ -49,7 +49,7 @@ final class Program
         return [proc_close($process), $output];
     }
 
-    /** Returns what to say of a contestant's program that has no figures. */
+    /** Returns the reason why a program printed no figures. */
     public static function failure(int $status, string $output): string
     {
         return $status === Checkout::MISFIT ? trim($output) : "it ended with {$status}";

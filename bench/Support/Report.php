@@ -82,7 +82,7 @@ final class Report
         $this->warnings[] = $warning;
     }
 
-    /** Has a line in the table of all, which {@see finish()} prints. */
+    /** Adds a line to the table that {@see finish()} prints. */
     public function keep(Line $line): void
     {
         $this->lines[] = $line;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What a list of measurements comes to. The lower and the upper quartile lie between values as Excel's and R's do. */
+/** Summary of a list of measurements. Quartiles are interpolated (R's type 7). */
 final readonly class Statistics
 {
     /** From this share of the median between the slowest and the fastest, a figure wants a warning. */

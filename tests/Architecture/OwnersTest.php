@@ -12,7 +12,7 @@ use Spindle\Remote\Agent;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 
-/** PHP lets every object be copied, and calls the destructor of each copy. */
+/** Public classes that own resources cannot be cloned: the destructor of a copy would release them. */
 final class OwnersTest extends TestCase
 {
     /** They own processes, sockets or registrations as well, and have no destructor. */

@@ -29,7 +29,7 @@ final class Listening
     /** @var list<Notification> */
     private array $arrived = [];
 
-    /** Whether the LISTEN statements are answered. Before, reading must not pause: answers may follow notifications. */
+    /** Whether the server has answered the LISTEN statements. Until then reading must not pause: answers may follow. */
     private bool $isAnswered = false;
 
     /** Since the connection was lost. */

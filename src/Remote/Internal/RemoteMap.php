@@ -116,7 +116,7 @@ final class RemoteMap implements Waiter
     }
 
     /**
-     * PHP keeps the last yielded value until another generator is delegated to; an array does not suffice.
+     * PHP releases the last yielded value only when it delegates to another generator; `yield from []` is not enough.
      *
      * @return \Generator<mixed, mixed>
      */

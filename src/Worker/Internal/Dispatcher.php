@@ -114,7 +114,7 @@ final class Dispatcher
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
                 if ($index === false || $index < $batch->arrived || $index >= $batch->limit) {
-                    continue; // another worker has it: this one has failed it before, or it was taken back
+                    continue; // this worker no longer has the task: its attempt failed, or the pool took the task back
                 }
                 $this->overdue->takeBack($worker);
                 if (!$submission->isOver() && $worker->running() === [$batch, $index]) {

@@ -165,7 +165,7 @@ final class PoolSharingTest extends TestCase
     {
         do {
             [$outcomes, $seconds] = $this->outcomesOfAnEndAmongTen();
-            // Whoever asks later than that does not join a connection.
+            // A later query does not join a shared connection.
         } while ($seconds > 0.8 * Paces::SHORT / 1e9);
 
         self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');

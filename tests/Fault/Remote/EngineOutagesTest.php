@@ -23,7 +23,7 @@ final class EngineOutagesTest extends TestCase
     use LeavesNothing;
     use OwnEngine;
 
-    /** Connections that the callers and agents of one test may need, unless they storm. */
+    /** Connections that the callers and agents of one test may need without a reconnect storm. */
     private const CALM = 30;
 
     protected function deadline(): int

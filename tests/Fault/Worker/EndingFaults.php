@@ -10,7 +10,7 @@ use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Workers that have to be ended, and do not want to. */
+/** Workers that resist being ended. */
 trait EndingFaults
 {
     public function testAStoppedWorkerIsEndedByItsTimeout(): void

@@ -56,7 +56,7 @@ final class HostPrograms
             self::squares($pool, 1);
             $pool->submit(new Call('end', Ending::ExitWith0))->catch(static fn() => null)->await();
         }
-        // The task's own, and those of whoever waits for it: a class file is a descriptor as well.
+        // Load the classes of the task and of its caller now: loading needs a descriptor.
         array_map(class_exists(...), [Call::class, Deeds::class, TimeoutCancellation::class, CancelledException::class]);
         (new TimeoutCancellation(0.0))->isRequested();
         $files = [];

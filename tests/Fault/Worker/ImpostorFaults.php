@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerStartException;
 
-/** Somebody on the machine who pretends to be the pool that a worker belongs to. */
+/** A process that pretends to be the pool of a worker. */
 trait ImpostorFaults
 {
     /** @return iterable<string, array{string}> what an impostor says before it gives orders */

@@ -155,7 +155,7 @@ final class NativeSession implements Session
             // A COPY among them.
             if ($exchange->copy === 'G') {
                 $this->pipeline->write(Frontend::copyFail('a script has no data'));
-                // Otherwise sending the message would wake this loop, which would send another.
+                // Without this, writing the message wakes this loop, and the loop writes it again.
                 $exchange->copy = '';
             }
             $this->pipeline->await($exchange, $cancellation);

@@ -31,7 +31,7 @@ final class DataDirectory
     public function __construct(private readonly PrivateDirectory $directory, private readonly ServerUser $user) {}
 
     /**
-     * Takes the data of the clusters that $work starts from $source instead of initdb.
+     * Runs $work; clusters that it starts get their data from $source instead of initdb.
      *
      * @template T
      *

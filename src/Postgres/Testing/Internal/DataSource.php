@@ -9,13 +9,13 @@ use Spindle\Internal\Testing\ServerException;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
-/** Where the data of a new server come from. */
+/** Creates the data directory of a new server. */
 interface DataSource
 {
     /**
      * Makes the folder "data" in the directory of a server.
      *
-     * @param ServerUser $user     owns the directory, and has to own the data
+     * @param ServerUser $user     owns the directory, and must own the data
      * @param string     $binaries the directory that holds initdb and postgres
      *
      * @return string the password of the superuser

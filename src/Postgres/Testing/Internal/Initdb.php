@@ -33,7 +33,7 @@ final class Initdb implements DataSource
         return $password;
     }
 
-    /** @return list<string> the arguments that the data depend on */
+    /** @return list<string> the initdb arguments that determine the data */
     public static function arguments(TemporaryClusterOptions $options): array
     {
         return [
