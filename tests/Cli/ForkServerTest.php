@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Fork\ForkServer;
@@ -12,6 +13,7 @@ use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 
 /** Shows that the cases of this folder, which run in forks, find what a process of its own would give them. */
+#[RequiresPhp('< 8.3')]
 #[RequiresPhpExtension('pcntl')]
 final class ForkServerTest extends TestCase
 {

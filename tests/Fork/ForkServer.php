@@ -31,9 +31,10 @@ final class ForkServer
         proc_close($this->process);
     }
 
+    /** Newer versions of PHP define STDIN, STDOUT and STDERR for a script from standard input, too: see start(). */
     public static function isAvailable(): bool
     {
-        return \function_exists('pcntl_fork') && \function_exists('posix_mkfifo');
+        return \PHP_VERSION_ID < 80300 && \function_exists('pcntl_fork') && \function_exists('posix_mkfifo');
     }
 
     /**
