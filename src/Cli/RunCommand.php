@@ -100,7 +100,8 @@ final class RunCommand extends Command
             ->addOption('joblog', null, $value, "Write a line for each finished job to this\nfile, in GNU parallel's format")
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
             ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")
-            ->addOption('results', null, $value, 'Keep the outputs as files in this folder too')
+            ->addOption('results', null, $value, "Keep the outputs as files in this folder,\n"
+                . 'which is new, empty or of an earlier run')
             ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
             ->addOption('progress', null, $value, "Show the progress on standard error: bar,\nplain, json or none [default: none]")
             ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,' . "\n" . '"stderr":...}')

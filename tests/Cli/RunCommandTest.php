@@ -317,19 +317,6 @@ final class RunCommandTest extends TestCase
         self::assertSame(1, $process->wait());
     }
 
-    public function testResultsAreKeptInAFolderForEachJob(): void
-    {
-        $arguments = ['-k', '--results', 'a/b', 'echo {}; echo e >&2; exit {}', ':::', '0', '3'];
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
-
-        self::assertSame(['1', '2'], array_values(array_diff((array) scandir($this->path('a/b')), ['.', '..'])));
-        $expected = ['command' => "echo 3; echo e >&2; exit 3\n", 'exitval' => "3\n", 'seq' => "2\n", 'stderr' => "e\n", 'stdout' => "3\n"];
-        foreach ($expected as $name => $content) {
-            self::assertStringEqualsFile($this->path("a/b/2/{$name}"), $content);
-        }
-    }
-
     public function testADryRunPrintsWhatWouldRun(): void
     {
         $process = $this->spindle(['--dry-run', '--joblog', 'log', '--results', 'results', 'touch {} {#}; gzip {} > {.}.gz', ':::', 'a b.c', "it's"]);
