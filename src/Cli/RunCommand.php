@@ -62,6 +62,10 @@ final class RunCommand extends Command
           whose agent is lost runs again. The broker's address is that of --broker,
           else of --broker-file, else of SPINDLE_BROKER.
 
+        <comment>Signals</comment>
+          USR1 lists the running jobs on standard error. INT (Ctrl-C) and TERM are
+          below. A signal that was ignored at the start stays ignored.
+
         <comment>Exit status</comment>
           0      all jobs succeeded, or as many as --halt success=... asks for
           1-100  so many jobs failed

@@ -73,7 +73,7 @@ final class Runner
      */
     public function run(): int
     {
-        $interrupts = new Interrupts($this->stop(...), $this->end(...));
+        $interrupts = new Interrupts($this->stop(...), $this->end(...), $this->listRunning(...));
         $timers = $this->startTimers();
         try {
             try {
@@ -279,6 +279,16 @@ final class Runner
     {
         $this->console->abandonOutput();
         $this->kill();
+    }
+
+    /** SIGUSR1. */
+    private function listRunning(): void
+    {
+        $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof Job);
+        $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->figures->done()));
+        foreach ($running as $job) {
+            $this->console->notice("running: job {$job->sequence}: {$job->text}");
+        }
     }
 
     private function drain(): void

@@ -121,10 +121,20 @@ final class Dispatcher
         return $this->concurrency;
     }
 
+    /** @return list<mixed> keys of the commands of runs that run now, in the order in which they were given */
+    public function running(): array
+    {
+        $ofRuns = static fn(Ticket $ticket): bool => $ticket->owner instanceof Run;
+        $running = array_filter($this->place->running(), $ofRuns);
+        ksort($running);
+
+        return array_values(array_map(static fn(Ticket $ticket): mixed => $ticket->key, $running));
+    }
+
     /** @return array<string, int> */
     public function figures(): array
     {
-        $running = $this->place->running();
+        $running = \count($this->place->running());
 
         return [
             'in_use' => $running,
