@@ -100,7 +100,7 @@ final class RunCommand extends Command
             ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%")
             ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
             ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1")
-            ->addOption('delay', null, $value, 'Leave so many seconds between two starts')
+            ->addOption('delay', null, $value, "Leave so many seconds between two starts,\nfurther attempts included")
             ->addOption('joblog', null, $value, "Write a line for each finished job to this\nfile, in GNU parallel's format")
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
             ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")

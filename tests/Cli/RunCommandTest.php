@@ -241,6 +241,20 @@ final class RunCommandTest extends TestCase
         self::assertGreaterThanOrEqual(0.095, (float) $starts[2] - (float) $starts[1]);
     }
 
+    public function testStartsOfFurtherAttemptsAreApartTooOnDemand(): void
+    {
+        $job = 'date +%s.%N >> starts; false';
+        $process = $this->spindle(['-j4', '--delay', '0.3', '--retries', '1', $job, ':::', '1', '2', '3']);
+        self::assertSame(3, $process->getExitCode());
+
+        $starts = array_map(floatval(...), (array) file($this->path('starts')));
+        self::assertCount(6, $starts);
+        sort($starts);
+        foreach (\array_slice($starts, 1) as $i => $start) {
+            self::assertGreaterThanOrEqual(0.25, $start - $starts[$i], "Start {$i} and the next");
+        }
+    }
+
     public function testAsManyRunAtOnceAsTheFileSaysAtTheTime(): void
     {
         $this->file('jobs', "1\n");

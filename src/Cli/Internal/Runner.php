@@ -37,7 +37,10 @@ final class Runner
     private readonly ?ResumedInput $resumed;
     private readonly int $capacity;
     private bool $halted = false;
+
+    /** The pool keeps the delay; no job is made much earlier than it may start. */
     private int $nextStart = 0;
+
     private int $reread = 0;
 
     /**
@@ -51,7 +54,12 @@ final class Runner
         $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
-        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger, on: $options->on));
+        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
+            lookahead: $options->needsMoment() ? 0 : 256,
+            logger: $logger,
+            on: $options->on,
+            delay: $options->delay,
+        ));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
         $results = $options->results === null ? null : ResultsDirectory::make($options->results);
