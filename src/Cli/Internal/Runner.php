@@ -89,6 +89,7 @@ final class Runner
             } finally {
                 $this->console->finish();
             }
+            $this->recorder->finish();
         } catch (OutputClosedException) {
             return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
