@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\Runner;
 use Spindle\Cli\Internal\RunOptions;
+use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -38,6 +39,7 @@ final class RunCommand extends Command
           is a line for the shell, and what is put into it is quoted, also where its
           place is in quotes. Without a command, each line of the input is a line for
           the shell. Commands read an empty standard input.
+          Among several words, > | < && ; are refused, for no shell would see them.
 
         <comment>Replacement strings</comment>
           {}   the input         {.}  without its extension
@@ -115,6 +117,13 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
+        // SHELL_VERBOSITY alone is not refused.
+        if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
+            throw new UsageException(
+                'option -v: spindle run does not print commands as they run; --dry-run prints them instead of running'
+                . ' them, --joblog FILE lists them, and -vvv logs each step',
+            );
+        }
         $options = RunOptions::of($input);
 
         return $options->dryRun
