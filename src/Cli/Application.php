@@ -28,6 +28,14 @@ final class Application extends ConsoleApplication
     /** Options that end at a command's first word: by the command, letters beside those of the definition. */
     private const OWN_ORDER = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
+    /** Options that cannot be repeated, by the command, with the reason and what to do instead. */
+    private const ONCE = [
+        'run' => [
+            'arg-file' => 'spindle run does not combine inputs. Give one file after the other by:'
+                . ' cat FILE FILE | spindle run ...',
+        ],
+    ];
+
     /** Symfony's Application sets these for its own use; commands are to run without them. */
     private const VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
@@ -107,7 +115,7 @@ final class Application extends ConsoleApplication
             if (isset(self::OWN_ORDER[$word])) {
                 $command = $this->find($word);
                 $command->mergeApplicationDefinition();
-                $order = new ArgumentOrder($command->getDefinition(), self::OWN_ORDER[$word]);
+                $order = new ArgumentOrder($command->getDefinition(), self::OWN_ORDER[$word], self::ONCE[$word]);
                 array_splice($arguments, $position + 1, null, $order->normalise(\array_slice($arguments, $position + 1)));
             }
             break;

@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\Runner;
 use Spindle\Cli\Internal\RunOptions;
+use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -38,6 +39,7 @@ final class RunCommand extends Command
           is a line for the shell, and what is put into it is quoted, also where its
           place is in quotes. Without a command, each line of the input is a line for
           the shell. Commands read an empty standard input.
+          Among several words, > | < && ; are refused, for no shell would see them.
 
         <comment>Replacement strings</comment>
           {}   the input         {.}  without its extension
@@ -61,6 +63,10 @@ final class RunCommand extends Command
           -j is then how many are in the queue at once, 256 unless it is given. A job
           whose agent is lost runs again. The broker's address is that of --broker,
           else of --broker-file, else of SPINDLE_BROKER.
+
+        <comment>Signals</comment>
+          USR1 lists the running jobs on standard error. INT (Ctrl-C) and TERM are
+          below. A signal that was ignored at the start stays ignored.
 
         <comment>Exit status</comment>
           0      all jobs succeeded, or as many as --halt success=... asks for
@@ -96,11 +102,12 @@ final class RunCommand extends Command
             ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%")
             ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
             ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1")
-            ->addOption('delay', null, $value, 'Leave so many seconds between two starts')
+            ->addOption('delay', null, $value, "Leave so many seconds between two starts,\nfurther attempts included")
             ->addOption('joblog', null, $value, "Write a line for each finished job to this\nfile, in GNU parallel's format")
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
             ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")
-            ->addOption('results', null, $value, 'Keep the outputs as files in this folder too')
+            ->addOption('results', null, $value, "Keep the outputs as files in this folder,\n"
+                . 'which is new, empty or of an earlier run')
             ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
             ->addOption('progress', null, $value, "Show the progress on standard error: bar,\nplain, json or none [default: none]")
             ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,' . "\n" . '"stderr":...}')
@@ -110,6 +117,13 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
+        // SHELL_VERBOSITY alone is not refused.
+        if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
+            throw new UsageException(
+                'option -v: spindle run does not print commands as they run; --dry-run prints them instead of running'
+                . ' them, --joblog FILE lists them, and -vvv logs each step',
+            );
+        }
         $options = RunOptions::of($input);
 
         return $options->dryRun

@@ -148,6 +148,17 @@ final class CommandPool implements Statistics
     }
 
     /**
+     * Returns the keys of the commands that run now, in the order of the input, as far as is known without asking the
+     * launcher. Commands of {@see execute()} have no key and are left out.
+     *
+     * @return list<mixed>
+     */
+    public function running(): array
+    {
+        return $this->dispatcher->running();
+    }
+
+    /**
      * Starts nothing more in the runs that are under way: their inputs end, what waits for a slot or a retry is
      * cancelled, and what runs finishes. The pool stays usable.
      */

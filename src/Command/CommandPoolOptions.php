@@ -26,6 +26,7 @@ final class CommandPoolOptions
      * @param LoggerInterface|null $logger    gets each step at debug level, never output or environment
      * @param CommandCarrier|null  $on        has the commands run elsewhere, such as on other machines, by processes that
      *                                        have a grace, a start and a PHP of their own; null for here
+     * @param float                $delay     seconds from one start to the next at least, across all runs and attempts
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -39,9 +40,13 @@ final class CommandPoolOptions
         public readonly ?string $temporaryDirectory = null,
         public readonly ?LoggerInterface $logger = null,
         public readonly ?CommandCarrier $on = null,
+        public readonly float $delay = 0.0,
     ) {
         if (!($grace >= 0 && $grace < 1e9)) {
             throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");
+        }
+        if (!($delay >= 0 && $delay < 1e9)) {
+            throw new \ValueError("The delay must be 0 or more seconds, not {$delay}");
         }
         if ($lookahead < 0) {
             throw new \ValueError("The lookahead must be 0 or more commands, not {$lookahead}");

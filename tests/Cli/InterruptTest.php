@@ -77,6 +77,56 @@ final class InterruptTest extends TestCase
         $this->assertNothingRuns();
     }
 
+    public function testSignalsThatWereIgnoredAtTheStartStayIgnored(): void
+    {
+        $ignoring = ['sh', '-c', 'trap "" INT TERM USR1; exec "$@"', 'sh', ...self::program()];
+        $process = new Process(
+            [...$ignoring, 'run', '-j1', self::JOB, ':::', '1', '2'],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
+        );
+        $process->start();
+        $this->waitForFile('started1');
+
+        array_map($process->signal(...), [\SIGINT, \SIGINT, \SIGTERM, \SIGUSR1]);
+        $this->file('go', '');
+        $process->wait();
+
+        self::assertOutcome(0, "1\n2\n", $process);
+    }
+
+    public function testABackgroundJobOfAScriptIsNotInterrupted(): void
+    {
+        $this->script('background', <<<'SH'
+            $SPINDLE run 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo' ::: x &
+            until [ -e started ]; do sleep 0.01; done
+            kill -INT $!
+            touch go
+            wait $!
+            SH);
+
+        self::assertOutcome(0, "x\n", $this->shell('./background'));
+    }
+
+    public function testUsr1ListsTheJobsThatRun(): void
+    {
+        $process = $this->start(['-j2', '-k', self::JOB, ':::', '1', '2', '3']);
+        $this->waitForFile('started1');
+        $this->waitForFile('started2');
+
+        $process->signal(\SIGUSR1);
+        $job = static fn(string $input): string => str_replace(['d{}', '{}'], ["d'{$input}'", $input], self::JOB);
+        $list = "spindle: running jobs: 2, finished: 0\n"
+            . "spindle: running: job 1: {$job('1')}\nspindle: running: job 2: {$job('2')}\n";
+        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === $list, 'they are listed', 10.0);
+        $this->file('go', '');
+        $process->wait();
+
+        self::assertOutcome(0, "1\n2\n3\n", $process, $list);
+    }
+
     public function testAnInterruptEndsTheWaitForASlowInput(): void
     {
         $input = new InputStream();

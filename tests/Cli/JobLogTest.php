@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -147,6 +148,72 @@ final class JobLogTest extends TestCase
         $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}', ':::', '1', '2', '3', '4']);
 
         self::assertSame(['1', '2', '3', '4'], array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)));
+    }
+
+    public function testALogOfGnuParallelWithQuotedValuesIsResumed(): void
+    {
+        $line = static fn(int $number, string $command): string => "{$number}\t:\t1.0\t 1.0\t0\t0\t0\t0\t{$command}\n";
+        $this->file('log', JobLog::HEADER . $line(1, 'echo a\\ b') . $line(2, "echo 'it'\"'\"'s'"));
+
+        $process = $this->spindle(['--joblog', 'log', '--resume', 'echo', ':::', 'a b', "it's", 'c']);
+
+        self::assertOutcome(0, "c\n", $process);
+    }
+
+    public function testAPipeThatNoProcessReadsIsRefused(): void
+    {
+        posix_mkfifo($this->path('pipe'), 0o600);
+
+        $process = $this->spindle(['--joblog', 'pipe', 'touch ran', ':::', 'a']);
+
+        $message = "spindle: option --joblog: can't write 'pipe': no process reads this pipe\n";
+        self::assertOutcome(255, '', $process, $message);
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testTheLogMayGoToAPipe(): void
+    {
+        posix_mkfifo($this->path('pipe'), 0o600);
+        $process = $this->shell('cut -f 9 pipe & $SPINDLE run --joblog pipe true ::: a; wait');
+
+        self::assertOutcome(0, "Command\ntrue a\n", $process);
+        self::assertOutcome(0, "Command\ntrue a\n", $this->shell('$SPINDLE run --joblog >(cut -f 9) true ::: a | cat'));
+    }
+
+    public function testTwoRunsDoNotShareALog(): void
+    {
+        $job = 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo';
+        $first = $this->start(['--joblog', 'log', $job, ':::', 'a']);
+        $this->waitForFile('started');
+
+        $message = "spindle: option --joblog: another run is writing to 'log'; name another file, or wait for it\n";
+        foreach ([[], ['--resume']] as $options) {
+            $process = $this->spindle(['--joblog', 'log', ...$options, 'touch ran', ':::', 'a']);
+            self::assertOutcome(255, '', $process, $message);
+        }
+        self::assertStringEqualsFile($this->path('log'), JobLog::HEADER);
+        $this->file('go', '');
+
+        self::assertSame(0, $first->wait());
+        self::assertSame(["{$job} a"], $this->commands());
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function losses(): iterable
+    {
+        yield 'deleted' => ['rm log'];
+        yield 'moved away' => ['mv log other'];
+        yield 'replaced' => ['cp log new; mv new log'];
+    }
+
+    #[DataProvider('losses')]
+    public function testALogThatIsLostDuringTheRunIsAnError(string $loss): void
+    {
+        $process = $this->spindle(['--joblog', 'log', "{$loss}; echo", ':::', 'a']);
+
+        $message = "spindle: can't write the job log 'log': it was deleted, moved or replaced during the run\n";
+        self::assertOutcome(254, "a\n", $process, $message);
     }
 
     public function testARunThatIsKilledAtAnyMomentAndResumedDoesEachJobAndNoneTwice(): void

@@ -249,6 +249,20 @@ final class RunCommandTest extends TestCase
         self::assertGreaterThanOrEqual(0.095, (float) $starts[2] - (float) $starts[1]);
     }
 
+    public function testStartsOfFurtherAttemptsAreApartTooOnDemand(): void
+    {
+        $job = 'date +%s.%N >> starts; false';
+        $process = $this->spindle(['-j4', '--delay', '0.3', '--retries', '1', $job, ':::', '1', '2', '3']);
+        self::assertSame(3, $process->getExitCode());
+
+        $starts = array_map(floatval(...), (array) file($this->path('starts')));
+        self::assertCount(6, $starts);
+        sort($starts);
+        foreach (\array_slice($starts, 1) as $i => $start) {
+            self::assertGreaterThanOrEqual(0.25, $start - $starts[$i], "Start {$i} and the next");
+        }
+    }
+
     public function testAsManyRunAtOnceAsTheFileSaysAtTheTime(): void
     {
         $this->file('jobs', "1\n");
@@ -323,19 +337,6 @@ final class RunCommandTest extends TestCase
         Eventually::holdsByItself(static fn(): bool => !$process->isRunning(), 'it has ended', 10.0);
         $input->close();
         self::assertSame(1, $process->wait());
-    }
-
-    public function testResultsAreKeptInAFolderForEachJob(): void
-    {
-        $arguments = ['-k', '--results', 'a/b', 'echo {}; echo e >&2; exit {}', ':::', '0', '3'];
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
-
-        self::assertSame(['1', '2'], array_values(array_diff((array) scandir($this->path('a/b')), ['.', '..'])));
-        $expected = ['command' => "echo 3; echo e >&2; exit 3\n", 'exitval' => "3\n", 'seq' => "2\n", 'stderr' => "e\n", 'stdout' => "3\n"];
-        foreach ($expected as $name => $content) {
-            self::assertStringEqualsFile($this->path("a/b/2/{$name}"), $content);
-        }
     }
 
     public function testADryRunPrintsWhatWouldRun(): void

@@ -31,6 +31,48 @@ final class UsageTest extends TestCase
         yield 'two inputs' => [['run', '-a', 'x', 'touch ran', ':::', 'a'], "option --arg-file: 'x' is not allowed beside arguments after :::; give one of them"];
         yield 'two lists' => [['run', 'touch ran', ':::', 'a', ':::', 'b'], "argument ':::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
         yield 'a list of files' => [['run', 'touch ran', '::::', 'a'], "argument '::::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
+        $list = static fn(string $word): string => "argument '{$word}': only one list of arguments can be given;"
+            . ' give it after one :::, or a file by -a FILE';
+        yield 'a list of files beside a list' => [['run', 'touch ran', ':::', 'a', '::::', 'b'], $list('::::')];
+        yield 'a list after a list of files' => [['run', 'touch ran', '::::', 'a', ':::', 'b'], $list('::::')];
+        yield 'a linked list' => [['run', 'touch ran', ':::', 'a', ':::+', 'b'], $list(':::+')];
+        yield 'a linked list of files' => [['run', 'touch ran', ':::', 'a', '::::+', 'b'], $list('::::+')];
+        $twice = 'option --arg-file: it can be given once; spindle run does not combine inputs.'
+            . ' Give one file after the other by: cat FILE FILE | spindle run ...';
+        yield 'two files' => [['run', '-a', 'x', '-a', 'y', 'touch ran'], $twice];
+        yield 'two files in other words' => [['run', '--arg-file=x', '-kay', 'touch ran'], $twice];
+        yield 'a log to append to' => [
+            ['run', '--joblog', '+log', 'touch ran', ':::', 'a'],
+            "option --joblog: '+log' is not allowed, which GNU parallel appends to; go on with a log by --resume,"
+            . ' or give ./+log for a file of that name',
+        ];
+        foreach (['out.csv', 'out.tsv', 'a/out.JSON'] as $name) {
+            yield "results as {$name}" => [
+                ['run', '--results', $name, 'touch ran', ':::', 'a'],
+                "option --results: '{$name}' is not allowed, which is a file for GNU parallel; give a folder, or"
+                . " {$name}/ for one of that name. --jsonl prints results as JSON",
+            ];
+        }
+        foreach (['out/{}', 'out/{1}', '{.}', 'out{#}'] as $name) {
+            yield "results in {$name}" => [
+                ['run', '--results', $name, 'touch ran', ':::', 'a'],
+                "option --results: '{$name}' is not allowed; give a name without replacement strings. Each job gets a"
+                . ' folder in it, with its number for a name',
+            ];
+        }
+        $verbose = 'option -v: spindle run does not print commands as they run; --dry-run prints them instead of'
+            . ' running them, --joblog FILE lists them, and -vvv logs each step';
+        foreach (['-v', '-vv', '--verbose', '-kv'] as $option) {
+            yield "commands on demand by {$option}" => [['run', $option, 'touch ran', ':::', 'a'], $verbose];
+        }
+        yield 'commands on demand by an option before' => [['-v', 'run', 'touch ran', ':::', 'a'], $verbose];
+        foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
+            yield "{$word} without a shell" => [
+                ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
+                "the command template has the word {$word}, but no shell reads several words; give the whole command as"
+                . " one word, as in 'gzip -c {} > {}.gz'. There, a program gets {$word} if it is quoted",
+            ];
+        }
         yield 'nothing to resume' => [['run', '--resume', 'touch ran'], 'option --resume: give the job log to go on with as well (--joblog FILE)'];
         yield 'a log that cannot be' => [['run', '--joblog', 'no/log', 'touch ran', ':::', 'a'], "option --joblog: can't write 'no/log': No such file or directory"];
         yield 'a log that is a folder' => [['run', '--joblog', '/', 'touch ran', ':::', 'a'], "option --joblog: can't write '/': Is a directory"];
@@ -50,6 +92,23 @@ final class UsageTest extends TestCase
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
         self::assertSame(['.', '..'], scandir($this->path()));
+    }
+
+    public function testWhatOnlyLooksLikeAMistakeIsNone(): void
+    {
+        $quoted = $this->spindle(["printf '%s ' {} '>' \\; '2>&1'", ':::', '::', '-v', '>']);
+        self::assertSame([0, ''], [$quoted->getExitCode(), $quoted->getErrorOutput()]);
+
+        $words = $this->spindle(['-k', 'printf', '%s ', '-v', '>a', '{}', ':::', '>', ';', ':']);
+        self::assertOutcome(0, '-v >a > -v >a ; -v >a : ', $words);
+
+        $files = $this->spindle(['--joblog', './+log', '--results', 'out.csv/', 'echo', ':::', 'a']);
+        self::assertOutcome(0, "a\n", $files);
+        self::assertFileExists($this->path('+log'));
+        self::assertFileExists($this->path('out.csv/1/stdout'));
+
+        $process = $this->shell('SHELL_VERBOSITY=1 $SPINDLE run echo ::: a');
+        self::assertOutcome(0, "a\n", $process);
     }
 
     public function testMoreAtOnceThanThereAreDescriptorsForIsRefusedBeforeAnythingStarts(): void

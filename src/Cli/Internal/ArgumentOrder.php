@@ -15,13 +15,22 @@ use Symfony\Component\Console\Input\InputDefinition;
  */
 final class ArgumentOrder
 {
-    /** @param array<array-key, string> $aliases names of options by letters that the definition can't have */
-    public function __construct(private readonly InputDefinition $definition, private readonly array $aliases = []) {}
+    /**
+     * @param array<array-key, string> $aliases names of options by letters that the definition can't have
+     * @param array<string, string>    $once    why an option cannot be repeated, by its name; of others the last counts
+     */
+    public function __construct(
+        private readonly InputDefinition $definition,
+        private readonly array $aliases = [],
+        private readonly array $once = [],
+    ) {}
 
     /**
      * @param list<string> $tokens what follows the command's name
      *
      * @return list<string>
+     *
+     * @throws UsageException when an option is repeated that cannot be
      */
     public function normalise(array $tokens): array
     {
@@ -37,7 +46,20 @@ final class ArgumentOrder
             array_push($options, ...(str_starts_with($token, '--') ? $this->long($token, $tokens) : $this->short($token, $tokens)));
         }
 
+        $this->refuseRepeated($options);
+
         return [...$options, '--', ...$tokens];
+    }
+
+    /** @param list<string> $options */
+    private function refuseRepeated(array $options): void
+    {
+        foreach ($this->once as $name => $reason) {
+            $given = array_filter($options, static fn(string $option): bool => str_starts_with($option, "--{$name}="));
+            if (\count($given) > 1) {
+                throw new UsageException("option --{$name}: it can be given once; {$reason}");
+            }
+        }
     }
 
     /**

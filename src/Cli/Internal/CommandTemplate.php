@@ -19,6 +19,9 @@ final class CommandTemplate
 
     /** Replacement strings of GNU parallel, including those of --plus, that are not supported here: see parallel(1). */
     private const UNSUPPORTED = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
+
+    /** Words that a shell would not pass to a program. */
+    private const OPERATOR = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
     private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
@@ -53,14 +56,17 @@ final class CommandTemplate
     /**
      * @param non-empty-list<string> $words
      *
-     * @throws UsageException when a shell could run a value as code, or when a replacement string of GNU parallel is not
-     *                        supported
+     * @throws UsageException when a shell could run a value as code, when a replacement string of GNU parallel is not
+     *                        supported, or when a word is meant for a shell and no shell reads it
      */
     public static function fromWords(array $words): self
     {
         foreach ($words as $word) {
             if (preg_match(self::UNSUPPORTED, $word, $match) === 1) {
                 throw self::unsupported($match[0]);
+            }
+            if (\count($words) > 1 && preg_match(self::OPERATOR, $word) === 1) {
+                throw self::forNoShell($word);
             }
         }
         $isShellLine = \count($words) === 1
@@ -76,6 +82,12 @@ final class CommandTemplate
             $isShellLine ? self::quotingOf($parsed[0]) : null,
             str_contains(implode(' ', $words), '{%}'),
         );
+    }
+
+    /** Whether a text has a replacement string, of those here or of GNU parallel's others. */
+    public static function isIn(string $text): bool
+    {
+        return preg_match(self::REPLACEMENT, $text) === 1 || preg_match(self::UNSUPPORTED, $text) === 1;
     }
 
     public function isShellLine(): bool
@@ -154,6 +166,14 @@ final class CommandTemplate
             "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not"
             . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them into an'
             . ' environment variable',
+        );
+    }
+
+    private static function forNoShell(string $word): UsageException
+    {
+        return new UsageException(
+            "the command template has the word {$word}, but no shell reads several words; give the whole command as"
+            . " one word, as in 'gzip -c {} > {}.gz'. There, a program gets {$word} if it is quoted",
         );
     }
 

@@ -134,6 +134,6 @@ final class FinishedJobs
 
     private static function hash(string $text): string
     {
-        return substr(hash('xxh64', $text, true), 0, self::ENTRY - 1);
+        return substr(hash('xxh64', CanonicalQuotes::of($text), true), 0, self::ENTRY - 1);
     }
 }

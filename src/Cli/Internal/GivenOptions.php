@@ -11,6 +11,9 @@ final class GivenOptions
 {
     public const WORDS = 'template';
 
+    /** Begins the arguments. */
+    private const LIST = ':::';
+
     /** Words of GNU parallel for several lists of arguments, which would otherwise be taken for arguments. */
     private const LISTS = ['::::', ':::+', '::::+'];
 
@@ -27,18 +30,20 @@ final class GivenOptions
     {
         /** @var list<string> $words */
         $words = $this->input->getArgument(self::WORDS);
-        foreach ($words as $position => $word) {
+        foreach ($words as $word) {
             if (\in_array($word, self::LISTS, true)) {
                 throw self::oneList($word);
             }
-            if ($word === ':::') {
-                $arguments = \array_slice($words, $position + 1);
-
-                return \in_array(':::', $arguments, true) ? throw self::oneList(':::') : [\array_slice($words, 0, $position), $arguments];
-            }
         }
+        $position = array_search(self::LIST, $words, true);
+        if ($position === false) {
+            return [$words, null];
+        }
+        $arguments = \array_slice($words, $position + 1);
 
-        return [$words, null];
+        return \in_array(self::LIST, $arguments, true)
+            ? throw self::oneList(self::LIST)
+            : [\array_slice($words, 0, $position), $arguments];
     }
 
     public function flag(string $name): bool

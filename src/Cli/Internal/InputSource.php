@@ -150,7 +150,7 @@ final class InputSource
     }
 
     /** A shell's <(...) is a descriptor of this process, whose name PHP would resolve and not find. */
-    private static function openable(string $path): string
+    public static function openable(string $path): string
     {
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
 

@@ -8,14 +8,15 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
- * Ctrl-C and SIGTERM, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its launcher ends
- * the jobs.
+ * Ctrl-C, SIGTERM and SIGUSR1, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its
+ * launcher ends the jobs. Signals that this process was started with ignored stay ignored.
  */
 final class Interrupts
 {
-    // The constants SIGINT and SIGTERM are pcntl's.
+    // The constants SIGINT and SIGTERM are pcntl's. SIGUSR1 differs between systems.
     private const INT = 2;
     private const TERM = 15;
+    private const USR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
 
     private ?int $status = null;
 
@@ -25,14 +26,19 @@ final class Interrupts
     /**
      * @param \Closure(): void $stop start no more; called once at most
      * @param \Closure(): void $end  end what runs as well
+     * @param \Closure(): void $list list what runs
      */
-    public function __construct(private readonly \Closure $stop, private readonly \Closure $end)
-    {
+    public function __construct(
+        private readonly \Closure $stop,
+        private readonly \Closure $end,
+        \Closure $list,
+    ) {
+        $handlers = [self::INT => $this->interrupted(...), self::TERM => $this->terminated(...), self::USR1 => $list];
         try {
-            $this->watchers = [
-                EventLoop::unreference(EventLoop::onSignal(self::INT, $this->interrupted(...))),
-                EventLoop::unreference(EventLoop::onSignal(self::TERM, $this->terminated(...))),
-            ];
+            $ignored = IgnoredSignals::among(array_keys($handlers));
+            foreach (array_diff_key($handlers, array_flip($ignored)) as $signal => $handler) {
+                $this->watchers[] = EventLoop::unreference(EventLoop::onSignal($signal, $handler));
+            }
         } catch (UnsupportedFeatureException) {
             // No pcntl: the signals do what they do by default.
         }

@@ -14,6 +14,13 @@ final class JobLog
 {
     public const HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
     private const HERE = ':';
+    private const TYPE = 0o170000;
+    private const FILE = 0o100000;
+    private const PIPE = 0o010000;
+
+    /** How long to wait until another process reads a named pipe, in tries and microseconds between them. */
+    private const PIPE_TRIES = 100;
+    private const PIPE_PAUSE = 10_000;
 
     /** @param resource $file open for appending */
     private function __construct(private readonly mixed $file, private readonly string $path) {}
@@ -21,7 +28,8 @@ final class JobLog
     /**
      * A new log; one that is there from an earlier run is emptied.
      *
-     * @throws UsageException when it can't be written, or when there is a file that is no job log
+     * @throws UsageException when it can't be written, when another run writes it, or when there is a file that is no
+     *                        job log
      */
     public static function start(string $path): self
     {
@@ -42,7 +50,7 @@ final class JobLog
      *
      * @return array{self, FinishedJobs}
      *
-     * @throws UsageException when it can't be read or written, or is no job log
+     * @throws UsageException when it can't be read or written, when another run writes it, or when it is no job log
      */
     public static function resume(string $path): array
     {
@@ -93,6 +101,25 @@ final class JobLog
         $this->write(self::line($job, $result, $received));
     }
 
+    /**
+     * Checks that the path still leads to the lines that were written.
+     *
+     * @throws OutputFailedException
+     */
+    public function finish(): void
+    {
+        clearstatcache();
+        $file = (array) fstat($this->file);
+        $there = (array) @stat($this->path);
+        $isThere = [$file['dev'] ?? null, $file['ino'] ?? null] === [$there['dev'] ?? null, $there['ino'] ?? null];
+        if (self::isRegular($this->file) && !$isThere) {
+            throw OutputFailedException::write(
+                "the job log '{$this->path}'",
+                'it was deleted, moved or replaced during the run',
+            );
+        }
+    }
+
     public static function line(Job $job, CommandResult $result, int $received): string
     {
         return \sprintf(
@@ -127,22 +154,63 @@ final class JobLog
         }
     }
 
-    /** @return resource */
+    /**
+     * @return resource
+     *
+     * @throws UsageException
+     */
     private static function open(string $path): mixed
     {
         error_clear_last();
-        $file = @fopen($path, is_file($path) || !file_exists($path) ? 'a+' : 'a');
+        $stat = @stat($path);
+        $type = $stat === false ? self::FILE : $stat['mode'] & self::TYPE;
+        $file = match (true) {
+            $type === self::FILE => @fopen($path, 'a+e'),
+            InputSource::openable($path) !== $path => @fopen(InputSource::openable($path), 'a'),
+            $type === self::PIPE => self::openPipe($path),
+            default => @fopen($path, 'ae'),
+        };
         if ($file === false) {
             throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
+        }
+        // Some network file systems have no locks; then the run does without.
+        if (self::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
+            throw new UsageException(
+                "option --joblog: another run is writing to '{$path}'; name another file, or wait for it",
+            );
         }
         stream_set_write_buffer($file, 0);
 
         return $file;
     }
 
+    /**
+     * To open a pipe blocks until another process reads it.
+     *
+     * @return resource|false
+     *
+     * @throws UsageException
+     */
+    private static function openPipe(string $path): mixed
+    {
+        for ($try = 0; $try < self::PIPE_TRIES; ++$try) {
+            $file = @fopen($path, 'ane');
+            if ($file !== false) {
+                stream_set_blocking($file, true);
+
+                return $file;
+            }
+            usleep(self::PIPE_PAUSE);
+        }
+
+        return str_contains(error_get_last()['message'] ?? '', 'No such device or address')
+            ? throw new UsageException("option --joblog: can't write '{$path}': no process reads this pipe")
+            : false;
+    }
+
     /** @param resource $file */
     private static function isRegular(mixed $file): bool
     {
-        return ((fstat($file)['mode'] ?? 0) & 0o170000) === 0o100000;
+        return ((fstat($file)['mode'] ?? 0) & self::TYPE) === self::FILE;
     }
 }

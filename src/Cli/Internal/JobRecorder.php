@@ -29,4 +29,14 @@ final class JobRecorder
         $this->results?->save($job, $result);
         $this->log?->append($job, $result, $received);
     }
+
+    /**
+     * After the last job.
+     *
+     * @throws OutputFailedException when what was written is not where it belongs
+     */
+    public function finish(): void
+    {
+        $this->log?->finish();
+    }
 }

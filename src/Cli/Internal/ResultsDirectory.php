@@ -7,16 +7,30 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * --results: a folder for each job, named by its sequence, with the files seq, command, exitval, stdout and stderr. It
- * gets its name when all of it is written: what was cut off is called .SEQUENCE.partial.
+ * --results: a folder for each job, named by its sequence, with the files seq, command, exitval, stdout and stderr.
+ *
+ * A new folder gets its name when it is complete; before, it is called .SEQUENCE.partial. In the folder of an earlier
+ * run, the five files are replaced and everything else stays; exitval is missing meanwhile.
+ *
+ * Only a folder with the marker is written to. A lock on the marker keeps other runs away.
  */
 final class ResultsDirectory
 {
-    private const FILES = ['seq', 'command', 'exitval', 'stdout', 'stderr'];
+    private const MARKER = '.spindle-results';
+    private const NOTE = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
-    private function __construct(private readonly string $path) {}
+    /** exitval is the last: a folder that has it is complete. */
+    private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
-    /** @throws UsageException when it can't be made or written */
+    /** @param resource $marker holds the lock */
+    private function __construct(private readonly string $path, private readonly mixed $marker) {}
+
+    public function __destruct()
+    {
+        fclose($this->marker);
+    }
+
+    /** @throws UsageException when it can't be made or written, is not one of ours, or is in use by another run */
     public static function make(string $path): self
     {
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
@@ -25,8 +39,16 @@ final class ResultsDirectory
         if (!is_writable($path)) {
             throw new UsageException("option --results: the folder '{$path}' can't be written");
         }
+        $marker = "{$path}/" . self::MARKER;
+        $entries = @scandir($path);
+        if (!self::isOrdinaryFile($marker) && ($entries === false || \count($entries) > 2)) {
+            throw new UsageException(
+                "option --results: '{$path}' is not empty and was not made by spindle run --results,"
+                . ' which would replace files in it; name a new or empty folder',
+            );
+        }
 
-        return new self($path);
+        return new self($path, self::lock($marker, $path));
     }
 
     /** @throws OutputFailedException */
@@ -34,20 +56,81 @@ final class ResultsDirectory
     {
         $final = "{$this->path}/{$job->sequence}";
         $partial = "{$this->path}/.{$job->sequence}.partial";
-        $old = "{$this->path}/.{$job->sequence}.old";
-        self::remove($partial);
-        self::remove($old);
-        self::check($partial, static fn(): bool => mkdir($partial));
+        $this->refuseForeign($job->sequence, $final);
+        is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
+        // One that others put something into stays where it is.
+        $isOwn = !file_exists($partial);
+        if ($isOwn) {
+            self::check($partial, static fn(): bool => mkdir($partial));
+        }
         self::put("{$partial}/seq", "{$job->sequence}\n");
         self::put("{$partial}/command", "{$job->text}\n");
-        self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");
         self::copy("{$partial}/stdout", $result->stdoutStream());
         self::copy("{$partial}/stderr", $result->stderrStream());
-        if (is_dir($final)) {
-            self::check($final, static fn(): bool => rename($final, $old));
+        self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");
+        if ($isOwn && !file_exists($final)) {
+            self::check($final, static fn(): bool => rename($partial, $final));
+        } else {
+            self::replace($partial, $final);
         }
-        self::check($final, static fn(): bool => rename($partial, $final));
-        self::remove($old);
+    }
+
+    /**
+     * @return resource
+     *
+     * @throws UsageException
+     */
+    private static function lock(string $marker, string $path): mixed
+    {
+        $file = @fopen($marker, 'c+e');
+        $isEmpty = $file !== false && (fstat($file)['size'] ?? 0) === 0;
+        if ($file === false || ($isEmpty && @fwrite($file, self::NOTE) !== \strlen(self::NOTE))) {
+            throw new UsageException("option --results: the folder '{$path}' can't be written");
+        }
+        // Some network file systems have no locks; then the run does without.
+        if (!flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
+            throw new UsageException(
+                "option --results: another run is writing to '{$path}'; name another folder, or wait for it",
+            );
+        }
+
+        return $file;
+    }
+
+    /**
+     * The files that are replaced have to be those of an earlier run.
+     *
+     * @throws OutputFailedException
+     */
+    private function refuseForeign(int $sequence, string $folder): void
+    {
+        clearstatcache();
+        $isFolder = is_dir($folder) && !is_link($folder);
+        $taken = array_filter(self::FILES, static fn(string $name): bool => file_exists("{$folder}/{$name}"));
+        $isNew = !file_exists($folder) && !is_link($folder);
+        $hasOurSeq = self::isOrdinaryFile("{$folder}/seq")
+            && @file_get_contents("{$folder}/seq", length: 32) === "{$sequence}\n";
+        $isOurs = $isFolder && ($taken === [] || $hasOurSeq);
+        if (!$isNew && !$isOurs) {
+            throw self::foreign($folder);
+        }
+    }
+
+    private static function foreign(string $path): OutputFailedException
+    {
+        return OutputFailedException::write("'{$path}'", 'it exists and holds no results of spindle run; move it away');
+    }
+
+    private static function replace(string $partial, string $final): void
+    {
+        if (!file_exists($final)) {
+            self::check($final, static fn(): bool => mkdir($final));
+        }
+        @unlink("{$final}/exitval");
+        foreach (self::FILES as $name) {
+            self::check("{$final}/{$name}", static fn(): bool => rename("{$partial}/{$name}", "{$final}/{$name}"));
+        }
+        @rmdir($partial);
     }
 
     private static function put(string $path, string $bytes): void
@@ -72,6 +155,11 @@ final class ResultsDirectory
         if (@$work() !== true) {
             throw OutputFailedException::lastError("'{$path}'");
         }
+    }
+
+    private static function isOrdinaryFile(string $path): bool
+    {
+        return is_file($path) && !is_link($path);
     }
 
     private static function remove(string $folder): void

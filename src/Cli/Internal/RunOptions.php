@@ -67,10 +67,10 @@ final class RunOptions
             json: $given->flag('jsonl'),
             strict: $given->flag('strict'),
             dryRun: $given->flag('dry-run'),
-            jobLog: $given->text('joblog'),
+            jobLog: self::jobLog($given),
             resume: $given->flag('resume') || $given->flag('resume-failed'),
             failedAgain: $given->flag('resume-failed'),
-            results: $given->text('results'),
+            results: self::results($given),
             progress: ProgressMode::parse($given->text('progress')),
             on: self::elsewhere($given),
         );
@@ -93,6 +93,40 @@ final class RunOptions
         }
 
         return $queue === null ? null : new RemoteCommands(GivenQueue::broker($given), GivenQueue::name('option --queue', $queue), GivenQueue::keys());
+    }
+
+    /** @throws UsageException for the name of a log that GNU parallel would append to */
+    private static function jobLog(GivenOptions $given): ?string
+    {
+        $path = $given->text('joblog');
+        if ($path !== null && $path[0] === '+') {
+            throw new UsageException(
+                "option --joblog: '{$path}' is not allowed, which GNU parallel appends to; go on with a log by"
+                . " --resume, or give ./{$path} for a file of that name",
+            );
+        }
+
+        return $path;
+    }
+
+    /** @throws UsageException for a name that means something else to GNU parallel */
+    private static function results(GivenOptions $given): ?string
+    {
+        $path = $given->text('results');
+        if ($path !== null && preg_match('/\.(?:csv|tsv|json)$/Di', $path) === 1) {
+            throw new UsageException(
+                "option --results: '{$path}' is not allowed, which is a file for GNU parallel; give a folder, or"
+                . " {$path}/ for one of that name. --jsonl prints results as JSON",
+            );
+        }
+        if ($path !== null && CommandTemplate::isIn($path)) {
+            throw new UsageException(
+                "option --results: '{$path}' is not allowed; give a name without replacement strings. Each job gets a"
+                . ' folder in it, with its number for a name',
+            );
+        }
+
+        return $path;
     }
 
     /** @param list<string>|null $arguments */

@@ -37,7 +37,10 @@ final class Runner
     private readonly ?ResumedInput $resumed;
     private readonly int $capacity;
     private bool $halted = false;
+
+    /** The pool keeps the delay; no job is made much earlier than it may start. */
     private int $nextStart = 0;
+
     private int $reread = 0;
 
     /**
@@ -51,7 +54,12 @@ final class Runner
         $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
-        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(lookahead: $options->needsMoment() ? 0 : 256, logger: $logger, on: $options->on));
+        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
+            lookahead: $options->needsMoment() ? 0 : 256,
+            logger: $logger,
+            on: $options->on,
+            delay: $options->delay,
+        ));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
         $results = $options->results === null ? null : ResultsDirectory::make($options->results);
@@ -73,7 +81,7 @@ final class Runner
      */
     public function run(): int
     {
-        $interrupts = new Interrupts($this->stop(...), $this->end(...));
+        $interrupts = new Interrupts($this->stop(...), $this->end(...), $this->listRunning(...));
         $timers = $this->startTimers();
         try {
             try {
@@ -81,6 +89,7 @@ final class Runner
             } finally {
                 $this->console->finish();
             }
+            $this->recorder->finish();
         } catch (OutputClosedException) {
             return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
@@ -279,6 +288,16 @@ final class Runner
     {
         $this->console->abandonOutput();
         $this->kill();
+    }
+
+    /** SIGUSR1. */
+    private function listRunning(): void
+    {
+        $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof Job);
+        $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->figures->done()));
+        foreach ($running as $job) {
+            $this->console->notice("running: job {$job->sequence}: {$job->text}");
+        }
     }
 
     private function drain(): void

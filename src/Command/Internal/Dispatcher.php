@@ -43,6 +43,9 @@ final class Dispatcher
 
     private readonly Pauses $pauses;
 
+    /** Null when commands may start at any time. */
+    private readonly ?StartDelay $startDelay;
+
     /** @var array<int, Ticket> over for their launcher, with output that callbacks and streams have not taken yet, by id */
     private array $draining = [];
 
@@ -103,6 +106,13 @@ final class Dispatcher
         $this->pauses = new Pauses(static function (Ticket $ticket) use ($weak): void {
             $weak->get()?->tryAgain($ticket);
         });
+        $this->startDelay = $options->delay <= 0.0 ? null : new StartDelay(
+            $options->delay,
+            static fn(): bool => $weak->get()?->hasSlot() === true,
+            static function (Ticket $ticket) use ($weak): void {
+                $weak->get()?->startLater($ticket);
+            },
+        );
     }
 
     /**
@@ -123,15 +133,25 @@ final class Dispatcher
         return $this->concurrency;
     }
 
+    /** @return list<mixed> keys of the commands of runs that run now, in the order in which they were given */
+    public function running(): array
+    {
+        $ofRuns = static fn(Ticket $ticket): bool => $ticket->owner instanceof Run;
+        $running = array_filter($this->place->running(), $ofRuns);
+        ksort($running);
+
+        return array_values(array_map(static fn(Ticket $ticket): mixed => $ticket->key, $running));
+    }
+
     /** @return array<string, int> */
     public function figures(): array
     {
-        $running = $this->place->running();
+        $running = \count($this->place->running());
 
         return [
             'in_use' => $running,
             'max' => $this->concurrency,
-            'waiting' => \count($this->place->tickets()) - $running + \count($this->pauses->tickets()),
+            'waiting' => \count($this->place->tickets()) - $running + \count($this->held()),
             'finished_total' => $this->finished,
             'failed_total' => $this->failed,
             'retried_total' => $this->retried,
@@ -143,7 +163,7 @@ final class Dispatcher
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
         $ticket = new Ticket($id, $lane, $key, $command, $owner, $this->store);
-        $this->place->assign($ticket, $this->concurrency);
+        $this->start($ticket);
         $this->open[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
 
@@ -205,6 +225,7 @@ final class Dispatcher
     {
         $this->place->resize($concurrency, $this->concurrency);
         $this->concurrency = $concurrency;
+        $this->startDelay?->schedule();
     }
 
     /**
@@ -227,6 +248,7 @@ final class Dispatcher
     {
         $tickets = $this->tickets();
         $this->pauses->clear();
+        $this->startDelay?->clear();
         $this->draining = [];
         $this->place->close();
         $this->lose($tickets, LauncherException::closed(...));
@@ -238,14 +260,15 @@ final class Dispatcher
         $this->place->awaitEnd();
     }
 
-    /** @return bool whether the command paused; then it is cancelled */
+    /** @return bool whether the command was held here; then it is cancelled */
     private function endPause(Ticket $ticket): bool
     {
-        if (!$this->pauses->remove($ticket)) {
+        if (!$this->pauses->remove($ticket) && $this->startDelay?->remove($ticket) !== true) {
             return false;
         }
         $ticket->cancelled = true;
-        $this->settle($ticket, Outcome::cancelled($ticket, 'cancelled before its next attempt'));
+        $before = $ticket->attempts === 0 ? 'it was started' : 'its next attempt';
+        $this->settle($ticket, Outcome::cancelled($ticket, "cancelled before {$before}"));
 
         return true;
     }
@@ -253,7 +276,37 @@ final class Dispatcher
     /** @return array<int, Ticket> all without an outcome, by id */
     private function tickets(): array
     {
-        return $this->place->tickets() + $this->pauses->tickets() + $this->draining;
+        return $this->place->tickets() + $this->held() + $this->draining;
+    }
+
+    /** @return array<int, Ticket> that wait here for their next or first attempt, by id */
+    private function held(): array
+    {
+        return $this->pauses->tickets() + ($this->startDelay?->tickets() ?? []);
+    }
+
+    private function hasSlot(): bool
+    {
+        return \count($this->place->tickets()) < $this->concurrency;
+    }
+
+    /** @throws LauncherException when a launcher that is missing can't be started */
+    private function start(Ticket $ticket): void
+    {
+        $this->startDelay === null
+            ? $this->place->assign($ticket, $this->concurrency)
+            : $this->startDelay->add($ticket);
+    }
+
+    /** Of a command that was held. */
+    private function startLater(Ticket $ticket): void
+    {
+        try {
+            $this->place->assign($ticket, $this->concurrency);
+            $this->flush();
+        } catch (LauncherException|\ValueError $why) {
+            $this->tellLost($ticket, $why);
+        }
     }
 
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
@@ -310,6 +363,7 @@ final class Dispatcher
     {
         $ticket->feeder?->stop();
         $this->place->release($ticket);
+        $this->startDelay?->schedule();
         if ($ticket->sinks === []) {
             $this->conclude($ticket, $result);
 
@@ -357,6 +411,7 @@ final class Dispatcher
 
     private function tellLost(Ticket $ticket, \Throwable $reason): void
     {
+        $this->startDelay?->schedule();
         $this->told($ticket);
         $ticket->owner->lost($ticket, $reason);
     }
@@ -380,6 +435,7 @@ final class Dispatcher
         }
         if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->isRepeatable()) {
             $this->launchers->refused($ticket);
+            $this->startDelay?->schedule();
             // A command of another launcher, or anything else on this machine, may free what is missing.
             if (!$this->launchers->areStuck() || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR) {
                 $this->pauses->add($ticket, self::REFUSED_FOR);
@@ -393,12 +449,7 @@ final class Dispatcher
     private function tryAgain(Ticket $ticket): void
     {
         $ticket->begin();
-        try {
-            $this->place->assign($ticket, $this->concurrency);
-            $this->flush();
-        } catch (LauncherException $why) {
-            $this->tellLost($ticket, $why);
-        }
+        $this->startDelay === null ? $this->startLater($ticket) : $this->startDelay->add($ticket);
     }
 
     private function launcherDied(Launcher $launcher, string $how): void
@@ -437,7 +488,7 @@ final class Dispatcher
             $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
         } elseif ($ticket->isRepeatable()) {
             $ticket->begin();
-            $this->launchers->assign($ticket, $this->concurrency);
+            $this->start($ticket);
         } else {
             $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
         }

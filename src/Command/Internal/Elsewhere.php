@@ -76,7 +76,7 @@ final class Elsewhere implements Place
 
     public function tickets(): array
     {
-        $tickets = array_map(static fn(array $carried): Ticket => $carried[0], $this->carried);
+        $tickets = $this->running();
         foreach ($this->waiting as $lane) {
             $tickets += array_map(static fn(array $waiting): Ticket => $waiting[0], $lane);
         }
@@ -84,9 +84,9 @@ final class Elsewhere implements Place
         return $tickets;
     }
 
-    public function running(): int
+    public function running(): array
     {
-        return \count($this->carried);
+        return array_map(static fn(array $carried): Ticket => $carried[0], $this->carried);
     }
 
     public function resize(int $concurrency, int $before): void

@@ -223,10 +223,15 @@ final class Launchers implements Place
         return $tickets;
     }
 
-    /** How many commands run, as far as is known without asking. */
-    public function running(): int
+    /** A launcher starts its commands in the order in which it got them: the first ones run. */
+    public function running(): array
     {
-        return array_sum(array_map(static fn(Launcher $launcher): int => min($launcher->share, \count($launcher->tickets)), $this->launchers));
+        $running = [];
+        foreach ($this->launchers as $launcher) {
+            $running += \array_slice($launcher->tickets, 0, $launcher->share, true);
+        }
+
+        return $running;
     }
 
     /**

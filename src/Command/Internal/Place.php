@@ -36,8 +36,8 @@ interface Place
     /** @return array<int, Ticket> all that it has, by id */
     public function tickets(): array;
 
-    /** How many commands run, as far as is known without asking. */
-    public function running(): int;
+    /** @return array<int, Ticket> those that run, as far as is known without asking, by id */
+    public function running(): array;
 
     /**
      * @param int $before how many could run at once

@@ -167,6 +167,58 @@ final class JobLogTest extends TestCase
         self::assertTrue($finished->isToRun(Outcome::job(1, "echo 'a\tb'; exit 3"), true));
     }
 
+    /** @return iterable<string, array{string, string}> the command as GNU parallel logs it, and as it is logged here */
+    public static function quotedCommands(): iterable
+    {
+        yield 'a blank' => ['echo a\\ b', "echo 'a b'"];
+        yield 'an apostrophe' => ["echo it\\'s", "echo 'it'\\''s'"];
+        yield 'an apostrophe, by a newer version' => ["echo 'it'\"'\"'s'", "echo 'it'\\''s'"];
+        yield 'what is special to a shell' => ['echo \\$HOME\\;\\`\\*\\#\\~\\"', "echo '\$HOME;`*#~\"'"];
+        yield 'an empty value' => ["echo ''", 'echo ""'];
+        yield 'a line feed' => ["echo a'\0'b", "echo 'a\nb'"];
+        yield 'bytes beyond ASCII' => ["echo \\\xc3\\\xa9", "echo 'é'"];
+        yield 'characters that need no quotes here' => ["echo 'a@b:c'", 'echo a@b:c'];
+        yield 'a shell line' => ['gzip -c a\\ b > a\\ b.gz', "gzip -c 'a b' > 'a b'.gz"];
+        yield 'double quotes around a variable' => ['echo "$x y" a\\ b', "echo \"\$x y\" 'a b'"];
+    }
+
+    #[DataProvider('quotedCommands')]
+    public function testAValueThatGnuParallelQuotedIsTheSame(string $logged, string $here): void
+    {
+        $finished = $this->finished(self::line(1, $logged));
+
+        self::assertFalse($finished->isToRun(Outcome::job(1, $here), false));
+    }
+
+    /** @return iterable<string, array{string, string}> the command in the log, another one */
+    public static function differentCommands(): iterable
+    {
+        yield 'one argument or two' => ['echo a b', "echo 'a b'"];
+        yield 'a variable or its name' => ['echo $x', "echo '\$x'"];
+        yield 'a variable in quotes' => ['echo $x', 'echo "$x"'];
+        yield 'a substitution in quotes' => ['echo `a b`', 'echo "`a b`"'];
+        yield 'a pattern or its characters' => ['rm *', "rm '*'"];
+        yield 'a home or a tilde' => ['ls ~', 'ls \\~'];
+        yield 'an assignment or a program' => ['a=b', "'a=b'"];
+        yield 'a line or two commands' => ['echo a; b', "echo 'a; b'"];
+        yield 'an empty argument or none' => ['echo ', "echo ''"];
+        yield 'a quote that does not end' => ["echo 'a", 'echo a'];
+        yield 'a backslash at the end' => ['echo a\\', 'echo a'];
+        yield 'a backslash in quotes' => ["echo 'a\\b'", 'echo a\\b'];
+        yield 'a line that goes on' => ["echo a\\\0b", "echo 'a\nb'"];
+        yield 'a comment' => ["true # it\\'s", "true # 'it'\\''s'"];
+        yield 'a here-document' => ["cat << E\0'a'\0E", "cat << E\na\nE"];
+        yield 'escapes of bash' => ["echo $'a'", 'echo $\\a'];
+    }
+
+    #[DataProvider('differentCommands')]
+    public function testCommandsThatDifferInMoreThanQuotesAreNotTheSame(string $logged, string $here): void
+    {
+        $this->expectException(UsageException::class);
+
+        $this->finished(self::line(1, $logged))->isToRun(Outcome::job(1, $here), false);
+    }
+
     private function finished(string ...$lines): FinishedJobs
     {
         return JobLog::read($this->file('log', JobLog::HEADER . implode('', $lines)));

@@ -56,6 +56,26 @@ trait IsControlled
         self::assertSame(2, max([0, ...\array_slice($counts, -20)]));
     }
 
+    public function testThePoolTellsWhichCommandsRun(): void
+    {
+        $pool = $this->pool(2);
+        $gate = fn(string $name): string => $this->path($name);
+        $command = static fn(string $name): Command => Command::shell(
+            "touch {$gate($name)}; until test -e {$gate("{$name}-end")}; do sleep 0.01; done",
+        );
+        $commands = ['a' => $command('a'), 'b' => $command('b'), 'c' => $command('c'), 'd' => $command('d')];
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        Eventually::holds(static fn(): bool => file_exists($gate('a')) && file_exists($gate('b')), 'two have started');
+        self::assertSame(['a', 'b'], $pool->running());
+        touch($gate('a-end'));
+        Eventually::holds(static fn(): bool => file_exists($gate('c')), 'the next has started');
+        Eventually::holds(static fn(): bool => $pool->running() === ['b', 'c'], 'the pool has noticed');
+        array_map(touch(...), array_map($gate, ['b-end', 'c-end', 'd-end']));
+        $run->await();
+
+        self::assertSame([], $pool->running());
+    }
+
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
     {
         $pool = $this->pool(1);

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+/**
+ * Brings a line for the shell into a form that does not depend on how values are quoted in it: GNU parallel's job log has
+ * a\ b or 'it'"'"'s' where ours has 'a b' and 'it'\''s'.
+ *
+ * Two lines have the same form only if they are the same command. A line where that can't be said stays as it is: with a
+ * here-document, a comment, or a substitution that has quotes of its own.
+ */
+final class CanonicalQuotes
+{
+    private const TOKEN = <<<'REGEX'
+        ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
+        REGEX;
+
+    /** Outside of quotes: what makes quotes mean something else. */
+    private const OBSTACLE = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
+    private const OBSTACLE_IN_DOUBLE = '~`|\$[({]~';
+
+    /** Characters that mean the same with quotes and without. */
+    private const NOT_PLAIN = '~[^\w@%+:./,\x80-\xff-]~';
+
+    /** Before a character that is quoted; and in place of quotes that hold nothing. */
+    private const QUOTED = "\1";
+    private const EMPTY = "\2";
+    private const NEEDLESS_EMPTY = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
+
+    private function __construct() {}
+
+    /** @param string $line its line feeds may be written as NUL, as in a job log */
+    public static function of(string $line): string
+    {
+        if (strpbrk($line, "'\"\\") === false || strpbrk($line, self::QUOTED . self::EMPTY) !== false) {
+            return $line;
+        }
+        $form = '';
+        $at = 0;
+        $length = \strlen($line);
+        while ($at < $length && preg_match(self::TOKEN, $line, $token, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
+            $part = self::part($token);
+            if ($part === null) {
+                return $line;
+            }
+            $form .= $part;
+            $at += \strlen($token[0]);
+        }
+
+        return $at < $length ? $line : (string) preg_replace(self::NEEDLESS_EMPTY, '', $form);
+    }
+
+    /**
+     * @param array<string|null> $token
+     *
+     * @return string|null null when it is not known what it means
+     */
+    private static function part(array $token): ?string
+    {
+        $bare = $token['bare'] ?? null;
+        if ($bare !== null) {
+            return preg_match(self::OBSTACLE, $bare) === 1 ? null : $bare;
+        }
+        $double = $token['double'] ?? null;
+        if ($double !== null && strpbrk($double, '$`\\') !== false) {
+            return preg_match(self::OBSTACLE_IN_DOUBLE, $double) === 1 ? null : "\"{$double}\"";
+        }
+        $value = $double ?? $token['single'] ?? $token['escaped'] ?? '';
+
+        return $value === '' ? self::EMPTY : preg_replace(self::NOT_PLAIN, self::QUOTED . '$0', $value);
+    }
+}

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+
+/**
+ * Holds commands until they may start: when a slot is free, and at least a time after the start before, whichever run or
+ * attempt that belonged to. Commands start in the order in which they came.
+ */
+final class StartDelay
+{
+    /** @var array<int, Ticket> that wait, by id */
+    private array $tickets = [];
+
+    /** When the next may start, on the monotonic clock, in nanoseconds. */
+    private int $next = 0;
+
+    /** The timer for the next start; null while none is set. */
+    private ?string $watcher = null;
+
+    /**
+     * @param float                  $delay   in seconds
+     * @param \Closure(): bool       $hasSlot
+     * @param \Closure(Ticket): void $start   called when a ticket may start; it is no longer here then
+     */
+    public function __construct(
+        private readonly float $delay,
+        private readonly \Closure $hasSlot,
+        private readonly \Closure $start,
+    ) {}
+
+    public function add(Ticket $ticket): void
+    {
+        $this->tickets[$ticket->id] = $ticket;
+        $this->schedule();
+    }
+
+    /** To be called when a slot may have become free. */
+    public function schedule(): void
+    {
+        if ($this->tickets !== [] && $this->watcher === null) {
+            $left = max(0, $this->next - (int) hrtime(true)) / 1e9;
+            $this->watcher = EventLoop::delay($left, $this->startNext(...));
+        }
+    }
+
+    /** @return bool whether it was here */
+    public function remove(Ticket $ticket): bool
+    {
+        $isHere = isset($this->tickets[$ticket->id]);
+        unset($this->tickets[$ticket->id]);
+
+        return $isHere;
+    }
+
+    /** @return array<int, Ticket> by id */
+    public function tickets(): array
+    {
+        return $this->tickets;
+    }
+
+    public function clear(): void
+    {
+        $this->tickets = [];
+        if ($this->watcher !== null) {
+            EventLoop::cancel($this->watcher);
+            $this->watcher = null;
+        }
+    }
+
+    private function startNext(): void
+    {
+        $this->watcher = null;
+        $ticket = reset($this->tickets);
+        if ($ticket === false || !($this->hasSlot)()) {
+            return;
+        }
+        unset($this->tickets[$ticket->id]);
+        $this->next = (int) hrtime(true) + (int) ($this->delay * 1e9);
+        ($this->start)($ticket);
+        $this->schedule();
+    }
+}

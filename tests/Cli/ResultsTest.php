@@ -1,0 +1,165 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+/** `spindle run --results`: its own files are complete, and those of others stay. */
+final class ResultsTest extends TestCase
+{
+    use RunsSpindle;
+
+    private const MARKER = '.spindle-results';
+
+    public function testResultsAreKeptInAFolderForEachJob(): void
+    {
+        $arguments = ['-k', '--results', 'a/b', 'echo {}; echo e >&2; exit {}', ':::', '0', '3'];
+        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
+        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
+
+        self::assertSame([self::MARKER, '1', '2'], $this->entries('a/b'));
+        $expected = [
+            'command' => "echo 3; echo e >&2; exit 3\n",
+            'exitval' => "3\n",
+            'seq' => "2\n",
+            'stderr' => "e\n",
+            'stdout' => "3\n",
+        ];
+        self::assertSame(array_keys($expected), $this->entries('a/b/2'));
+        foreach ($expected as $name => $content) {
+            self::assertStringEqualsFile($this->path("a/b/2/{$name}"), $content);
+        }
+    }
+
+    /** @return iterable<string, array{string}> a file that others put into the folder */
+    public static function filesOfOthers(): iterable
+    {
+        yield 'a folder with the name of a job' => ['1/photos/a.jpg'];
+        yield 'files with the names of ours' => ['1/stdout'];
+        yield 'what a job that was cut off would leave' => ['.1.partial/seq'];
+        yield 'anything else' => ['thesis.tex'];
+    }
+
+    #[DataProvider('filesOfOthers')]
+    public function testAFolderOfOthersIsRefusedAndStaysAsItIs(string $name): void
+    {
+        $this->foreign("photos/{$name}");
+
+        $process = $this->spindle(['--results', 'photos', 'touch ran', ':::', 'a']);
+
+        $message = "spindle: option --results: 'photos' is not empty and was not made by spindle run --results,"
+            . " which would replace files in it; name a new or empty folder\n";
+        self::assertOutcome(255, '', $process, $message);
+        self::assertStringEqualsFile($this->path("photos/{$name}"), 'mine');
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testAnEmptyFolderIsTaken(): void
+    {
+        mkdir($this->path('out'));
+
+        self::assertOutcome(0, "a\n", $this->spindle(['--results', 'out', 'echo', ':::', 'a']));
+        self::assertSame([self::MARKER, '1'], $this->entries('out'));
+    }
+
+    public function testWhatOthersPutIntoAFolderOfResultsStaysAndIsNoObstacle(): void
+    {
+        $this->spindle(['--results', 'out', 'echo', ':::', 'old', 'old']);
+        $others = ['.DS_Store', '1/.DS_Store', '1/photos/a.jpg', '.2.partial/.DS_Store', '3/.DS_Store', '3.txt'];
+        array_map(fn(string $name) => $this->foreign("out/{$name}"), $others);
+
+        $process = $this->spindle(['-k', '--results', 'out', 'echo', ':::', 'new', 'new', 'new']);
+
+        self::assertOutcome(0, "new\nnew\nnew\n", $process);
+        foreach ($others as $name) {
+            self::assertStringEqualsFile($this->path("out/{$name}"), 'mine');
+        }
+        $ours = ['command', 'exitval', 'seq', 'stderr', 'stdout'];
+        self::assertSame(['.DS_Store', ...\array_slice($ours, 0, 2), 'photos', ...\array_slice($ours, 2)], $this->entries('out/1'));
+        self::assertSame($ours, $this->entries('out/2'));
+        self::assertSame(['.DS_Store', ...$ours], $this->entries('out/3'));
+        foreach ([1, 2, 3] as $job) {
+            self::assertStringEqualsFile($this->path("out/{$job}/stdout"), "new\n");
+        }
+        self::assertSame(['.2.partial', '.DS_Store', self::MARKER, '1', '2', '3', '3.txt'], $this->entries('out'));
+    }
+
+    /** @return iterable<string, array{string, string}> what is there, a path in it */
+    public static function obstacles(): iterable
+    {
+        yield 'files with the names of ours' => ['out/1/stdout', 'out/1'];
+        yield 'results of another job' => ['out/1/seq', 'out/1'];
+        yield 'a file' => ['out/1', 'out/1'];
+    }
+
+    #[DataProvider('obstacles')]
+    public function testFilesOfOthersInPlaceOfAJobsAreRefused(string $file, string $named): void
+    {
+        $this->spindle(['--results', 'out', 'echo', ':::']);
+        $this->foreign($file);
+
+        $process = $this->spindle(['--results', 'out', 'true', ':::', 'a']);
+
+        $message = "spindle: can't write '{$named}': it exists and holds no results of spindle run; move it away\n";
+        self::assertOutcome(254, '', $process, $message);
+        self::assertStringEqualsFile($this->path($file), 'mine');
+    }
+
+    public function testALinkInPlaceOfAJobsFolderIsNotFollowed(): void
+    {
+        foreach (['1', '.1.partial'] as $name) {
+            $this->spindle(['--results', "out{$name}", 'echo', ':::']);
+            $this->foreign('mine/stdout');
+            symlink($this->path('mine'), $this->path("out{$name}/{$name}"));
+
+            self::assertSame(254, $this->spindle(['--results', "out{$name}", 'true', ':::', 'a'])->getExitCode());
+            self::assertSame(['stdout'], $this->entries('mine'));
+        }
+    }
+
+    public function testAJobThatWasCutOffIsReplaced(): void
+    {
+        $this->spindle(['--results', 'out', 'echo', ':::', 'old']);
+        unlink($this->path('out/1/exitval'));
+        mkdir($this->path('out/.1.partial'));
+        $this->file('out/.1.partial/seq', "1\n");
+
+        self::assertOutcome(0, "new\n", $this->spindle(['--results', 'out', 'echo', ':::', 'new']));
+        self::assertSame([self::MARKER, '1'], $this->entries('out'));
+        self::assertStringEqualsFile($this->path('out/1/stdout'), "new\n");
+        self::assertStringEqualsFile($this->path('out/1/exitval'), "0\n");
+    }
+
+    public function testTwoRunsDoNotShareAFolder(): void
+    {
+        $first = $this->start(['--results', 'out', 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo', ':::', 'a']);
+        $this->waitForFile('started');
+
+        $second = $this->spindle(['--results', 'out', 'touch ran', ':::', 'a']);
+        $this->file('go', '');
+
+        $message = "spindle: option --results: another run is writing to 'out'; name another folder, or wait for it\n";
+        self::assertOutcome(255, '', $second, $message);
+        self::assertFileDoesNotExist($this->path('ran'));
+        self::assertSame(0, $first->wait());
+        self::assertSame(0, $this->spindle(['--results', 'out', 'echo', ':::', 'a'])->getExitCode());
+    }
+
+    private function foreign(string $name): void
+    {
+        is_dir(\dirname($this->path($name))) || mkdir(\dirname($this->path($name)), recursive: true);
+        $this->file($name, 'mine');
+    }
+
+    /** @return list<string> */
+    private function entries(string $folder): array
+    {
+        $entries = scandir($this->path($folder));
+        self::assertIsArray($entries);
+
+        return array_values(array_diff($entries, ['.', '..']));
+    }
+}

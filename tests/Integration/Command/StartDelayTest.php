@@ -1,0 +1,135 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\RetryPolicy;
+use Spindle\LauncherException;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+
+/** CommandPoolOptions::$delay */
+final class StartDelayTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    private const DELAY = 0.3;
+
+    /** What the clocks of two processes and a busy machine make of it. */
+    private const AT_LEAST = 0.2;
+
+    public function testStartsOfAllRunsAreApart(): void
+    {
+        $pool = $this->pool(8);
+        $pool->capacity(); // The first command does not wait for the launcher.
+        $true = Command::of('true');
+        $runs = [
+            Async::run(static fn(): array => iterator_to_array($pool->run([$true, $true]), false)),
+            Async::run(static fn(): array => iterator_to_array($pool->runInOrder([$true, $true]), false)),
+            Async::run(static fn(): array => [$pool->execute($true)]),
+        ];
+        $results = array_map(static fn(Future $run): array => $run->await(), $runs);
+
+        self::assertApart(array_merge(...$results), 5);
+    }
+
+    public function testWhatWaitedForASlotIsApartFromTheStartBefore(): void
+    {
+        $commands = [Command::of('sleep', '0.7'), Command::of('true'), Command::of('true')];
+
+        self::assertApart(iterator_to_array($this->pool(1)->run($commands), false), 3);
+    }
+
+    public function testACommandThatIsHeldIsTakenBackByAKillAndByADrain(): void
+    {
+        $verbs = [
+            static fn(CommandPool $pool) => $pool->kill(),
+            static fn(CommandPool $pool) => $pool->drain(),
+        ];
+        foreach ($verbs as $takeBack) {
+            $pool = $this->pool(2, delay: 60.0);
+            $results = [];
+            foreach ($pool->run([Command::of('true'), Command::of('true')]) as $result) {
+                $results[] = $result->error;
+                if (\count($results) === 1) {
+                    self::assertSame(1, $pool->statistics()['waiting']);
+                    self::assertSame([], $pool->running());
+                    $takeBack($pool);
+                }
+            }
+
+            self::assertSame([null, 'cancelled before it was started'], $results);
+        }
+    }
+
+    public function testAnAttemptThatIsHeldIsTakenBack(): void
+    {
+        $pool = new CommandPool(2, new RetryPolicy(1, delay: 0.0), new CommandPoolOptions(delay: 60.0));
+        $run = Async::run(static fn(): CommandResult => $pool->execute(Command::of('false')));
+        Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it is held');
+        $pool->kill();
+
+        self::assertStringContainsString('cancelled before its next attempt', $run->await()->describe());
+    }
+
+    public function testAnExecutionThatIsHeldCanBeCancelled(): void
+    {
+        $pool = $this->pool(2, delay: 60.0);
+        $pool->execute(Command::of('true'));
+        $cancellation = new DeferredCancellation();
+        $token = $cancellation->getCancellation();
+        $run = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true'), $token));
+        $cancellation->cancel();
+
+        $this->expectException(CancelledException::class);
+        $run->await();
+    }
+
+    public function testAPoolThatIsClosedHoldsNothing(): void
+    {
+        $pool = $this->pool(2, delay: 60.0);
+        $pool->execute(Command::of('true'));
+        $run = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 1, 'it is held');
+        $pool->close();
+
+        $this->expectException(LauncherException::class);
+        $run->await();
+    }
+
+    public function testADelayBelowZeroIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The delay must be 0 or more seconds, not -1');
+
+        new CommandPoolOptions(delay: -1.0);
+    }
+
+    private function pool(int $concurrency, float $delay = self::DELAY): CommandPool
+    {
+        return new CommandPool($concurrency, options: new CommandPoolOptions(delay: $delay));
+    }
+
+    /** @param array<CommandResult> $results */
+    private static function assertApart(array $results, int $count): void
+    {
+        $starts = array_map(static fn(CommandResult $result): float => $result->startedAt, $results);
+        sort($starts);
+        self::assertCount($count, $starts);
+        foreach (\array_slice($starts, 1) as $i => $start) {
+            self::assertGreaterThanOrEqual(self::AT_LEAST, $start - $starts[$i]);
+        }
+    }
+}
