@@ -14,6 +14,13 @@ final class ClassRun
     /** Prefix of the lines on standard error that name the running test: see {@see ReportsProgress}. */
     public const PROGRESS = "\x1e";
 
+    /** Prefix of the lines on standard error that have a warning of PHPUnit. */
+    public const WARNING = "\x1f";
+
+    /** Prefix of the line on standard error by which PHPUnit says that it has come to its end, and what it says. */
+    public const END = "\x1d";
+    public const ENDED = 'ended';
+
     /** What Scale::rounds() reports. */
     private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
 
@@ -123,12 +130,21 @@ final class ClassRun
     private function result(int $exit, float $cpu): ClassResult
     {
         $output = self::read($this->output);
-        $errors = (string) preg_replace('/^' . self::PROGRESS . '.*\n?/m', '', self::read($this->errors));
+        $errors = self::read($this->errors);
+        preg_match_all('/^' . self::END . '(.*)$/m', $errors, $ends);
+        $errors = (string) preg_replace('/^[\x1d-\x1f].*\n?/m', '', $errors);
         preg_match_all(self::ROUNDS, $errors, $rounds);
         $errors = trim((string) preg_replace(self::ROUNDS, '', $errors));
         $counts = Counts::fromOutput($output);
-        $problem = $this->problem($exit, $counts->tests);
-        if ($problem !== '' && $counts->others === []) {
+        $defects = array_diff_key($counts->others, ['Skipped' => 0]);
+        $problem = match (true) {
+            $exit !== 0 || $this->late || $counts->tests !== $this->class->tests => $this->problem($exit, $counts->tests),
+            $ends[1] !== [self::ENDED] => "PHPUnit did not come to its end once, in one process, after {$this->progress()[1]}",
+            $defects !== [] => 'PHPUnit ended with status 0 although not all tests passed',
+            str_contains($output, 'This test depends on "') => 'A test was skipped because it depends on one of another group',
+            default => '',
+        };
+        if ($problem !== '' && $defects === []) {
             $counts->others['Errors'] = 1;
         }
 
@@ -153,8 +169,7 @@ final class ClassRun
             $this->late => "The class did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
             $exit !== 0 && $tests === 0 => "PHPUnit ended with status {$exit} in test {$begun} of {$all}, {$running}",
             $exit !== 0 => "PHPUnit ended with status {$exit}",
-            $tests !== $all => "PHPUnit ran {$tests} of {$all} tests; the last one was {$running}",
-            default => '',
+            default => "PHPUnit ran {$tests} of {$all} tests; the last one was {$running}",
         };
     }
 

@@ -43,7 +43,7 @@ final readonly class Options
                 throw RunnerException::usage("Unknown option {$argument}");
             } elseif (!file_exists($argument)) {
                 throw RunnerException::usage("There is no test file or folder {$argument}");
-            } else {
+            } elseif (!\in_array($argument, $paths, true)) {
                 $paths[] = $argument;
             }
         }

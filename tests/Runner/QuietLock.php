@@ -26,26 +26,32 @@ final class QuietLock
         $this->file = $file === false ? null : $file;
     }
 
-    public function share(): void
+    /**
+     * @param \Closure(): void $onWait      called once when the quiet tests of another run are running
+     * @param \Closure(): bool $isCancelled whether to stop waiting
+     */
+    public function share(\Closure $onWait, \Closure $isCancelled): void
     {
-        $this->lock(\LOCK_SH, static fn() => null);
+        $this->lock(\LOCK_SH, $onWait, $isCancelled);
     }
 
     /**
-     * @param \Closure(): void $onWait called once when another run is busy
+     * @param \Closure(): void $onWait      called once when another run is busy
+     * @param \Closure(): bool $isCancelled whether to stop waiting
      *
      * @return bool false when other runs were still busy after the time limit
      */
-    public function acquireAlone(\Closure $onWait): bool
+    public function acquireAlone(\Closure $onWait, \Closure $isCancelled): bool
     {
-        return $this->lock(\LOCK_EX, $onWait);
+        return $this->lock(\LOCK_EX, $onWait, $isCancelled);
     }
 
     /**
      * @param \LOCK_SH|\LOCK_EX $kind
      * @param \Closure(): void $onWait
+     * @param \Closure(): bool $isCancelled
      */
-    private function lock(int $kind, \Closure $onWait): bool
+    private function lock(int $kind, \Closure $onWait, \Closure $isCancelled): bool
     {
         if ($this->file === null) {
             return true;
@@ -54,7 +60,7 @@ final class QuietLock
         flock($file, \LOCK_UN);
         $end = hrtime(true) + self::TIMEOUT * 1e9;
         for ($waits = 0; !flock($file, $kind | \LOCK_NB); ++$waits) {
-            if (hrtime(true) >= $end) {
+            if (hrtime(true) >= $end || $isCancelled()) {
                 return false;
             }
             if ($waits === 0) {

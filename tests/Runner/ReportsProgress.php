@@ -7,13 +7,17 @@ namespace Spindle\Tests\Runner;
 use PHPUnit\Event\Code\TestMethod;
 use PHPUnit\Event\Test\Prepared;
 use PHPUnit\Event\Test\PreparedSubscriber;
+use PHPUnit\Event\TestRunner\Finished;
+use PHPUnit\Event\TestRunner\FinishedSubscriber;
+use PHPUnit\Event\TestRunner\WarningTriggered;
+use PHPUnit\Event\TestRunner\WarningTriggeredSubscriber;
 use PHPUnit\Runner\Extension\Extension;
 use PHPUnit\Runner\Extension\Facade;
 use PHPUnit\Runner\Extension\ParameterCollection;
 use PHPUnit\TextUI\Configuration\Configuration;
 use Spindle\Tests\Scale;
 
-/** Tells the runner which test begins; prints the seed when there is no runner. */
+/** Tells the runner which test begins, what PHPUnit warns of and that PHPUnit has come to its end; without a runner, prints the seed. */
 final class ReportsProgress implements Extension
 {
     public function bootstrap(Configuration $configuration, Facade $facade, ParameterCollection $parameters): void
@@ -23,6 +27,20 @@ final class ReportsProgress implements Extension
 
             return;
         }
+        $facade->registerSubscriber(new class implements WarningTriggeredSubscriber {
+            public function notify(WarningTriggered $event): void
+            {
+                fwrite(STDERR, ClassRun::WARNING . strtr($event->message(), "\n", ' ') . "\n");
+            }
+        });
+        $facade->registerSubscriber(new class ((int) getmypid()) implements FinishedSubscriber {
+            public function __construct(private readonly int $pid) {}
+
+            public function notify(Finished $event): void
+            {
+                fwrite(STDERR, ClassRun::END . (getmypid() === $this->pid ? ClassRun::ENDED : 'a fork') . "\n");
+            }
+        });
         $facade->registerSubscriber(new class implements PreparedSubscriber {
             public function notify(Prepared $event): void
             {

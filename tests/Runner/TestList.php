@@ -50,13 +50,16 @@ final class TestList
         $file = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
         try {
             $phpunit = new Process(
-                [\PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP, ...$paths],
+                ['setpriv', '--pdeathsig', 'KILL', \PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP, ...$paths],
+                env: [ClassRun::MARK => 'list'],
                 timeout: self::TIMEOUT,
             );
             $phpunit->run();
             $document = new \DOMDocument();
-            if (!$phpunit->isSuccessful() || !@$document->load($file)) {
-                throw RunnerException::notListed($phpunit->getOutput() . $phpunit->getErrorOutput());
+            $output = $phpunit->getErrorOutput();
+            $isListed = $phpunit->isSuccessful() && @$document->load($file);
+            if (!$isListed || str_contains($output, ClassRun::WARNING) || $document->getElementsByTagName('phpt')->count() > 0) {
+                throw RunnerException::notListed($output . $phpunit->getOutput());
             }
 
             return $document;

@@ -58,11 +58,12 @@ final class TestRun
         $quiet = array_values(array_filter($classes, static fn(TestClass $class): bool => $class->quiet));
         $parallel = array_values(array_filter($classes, static fn(TestClass $class): bool => !$class->quiet));
 
-        $this->lock?->share();
+        $onWait = fn() => $this->screen->line('Waiting for other test runs on this machine');
+        $isInterrupted = fn(): bool => $this->interrupted !== 0;
+        $this->lock?->share($onWait, $isInterrupted);
         $this->runAll($parallel, $this->options->shards, $sandbox, \count($classes));
         if ($quiet !== [] && $this->interrupted === 0) {
-            $alone = $this->lock?->acquireAlone(fn() => $this->screen->line('Waiting for other test runs on this machine'));
-            if ($alone === false) {
+            if ($this->lock?->acquireAlone($onWait, $isInterrupted) === false) {
                 $this->screen->line('Another test run keeps this machine busy: quiet tests may fail.');
             }
             $this->runAll($quiet, 1, $sandbox, \count($classes));

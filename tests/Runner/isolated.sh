@@ -11,9 +11,10 @@ mount -t tmpfs -o mode=1777 spindle-tests "$temporary" &&
     ip link set lo up || exit 99
 
 # The shell must not replace itself by the command, which would not reap orphans.
+# A session of its own keeps signals to a process group away from the runner.
 if [ "$user" = root ]; then
-    "$@"
+    setsid "$@"
 else
-    setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"
+    setsid setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"
 fi
 exit $?

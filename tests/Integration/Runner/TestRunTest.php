@@ -46,6 +46,9 @@ final class TestRunTest extends TestCase
 
     #[TestWith(['Exits', 'testExits'])]
     #[TestWith(['IsKilled', 'testIsKilled'])]
+    #[TestWith(['Pretends', 'testPretends'])]
+    #[TestWith(['HasAForkThatGoesOn', 'testForks'])]
+    #[TestWith(['KillsItsGroup', 'testKillsItsGroup'])]
     public function testAClassThatDoesNotReachItsEndFailsTheRun(string $class, string $test): void
     {
         $run = self::runOf('Passes', $class);
@@ -136,9 +139,10 @@ final class TestRunTest extends TestCase
     public function testQuietTestsWaitForOtherRuns(): void
     {
         $busy = new QuietLock(__FILE__);
-        $busy->share();
+        $busy->share(static fn() => null, static fn(): bool => false);
         $program = 'require "vendor/autoload.php"; $lock = new ' . QuietLock::class . '($argv[1]);'
-            . '$lock->share(); echo "shared "; $lock->acquireAlone(function () { echo "waits "; }); echo "alone";';
+            . '$no = fn() => false;'
+            . '$lock->share($no, $no); echo "shared "; $lock->acquireAlone(function () { echo "waits "; }, $no); echo "alone";';
         $other = new Process([\PHP_BINARY, '-r', $program, __FILE__], timeout: self::TIMEOUT);
         $other->start();
         $other->waitUntil(static fn(string $type, string $output): bool => str_contains($output, 'waits'));
