@@ -12,6 +12,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\LeavesNothing;
@@ -115,7 +116,7 @@ final class ResourceUseTest extends TestCase
         $pool->execute(Command::of('true'));
         $launcher = Processes::launchers()[0];
         $before = self::processorTime($launcher);
-        delay(1.0);
+        delay(1.0); // the claim is of a share of this time: 1 hundredth, the least that is measured, is 1 % of it
 
         self::assertLessThanOrEqual(1, self::processorTime($launcher) - $before, 'hundredths of a second');
     }
@@ -125,6 +126,8 @@ final class ResourceUseTest extends TestCase
     {
         $pool = new CommandPool(20, 0, new CommandPoolOptions(start: $start));
         $used = 0;
+        // The claim is of a share of the second between the two, in which all commands sleep:
+        // 2 hundredths are 2 % of it.
         EventLoop::delay(0.4, static function () use (&$used): void {
             $used -= array_sum(array_map(self::processorTime(...), Processes::launchers()));
         });
@@ -151,8 +154,15 @@ final class ResourceUseTest extends TestCase
     public static function closeStubborn(string $start): int
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, start: StartMethod::from($start)));
-        foreach ($pool->run([Command::of('true'), Command::shell('trap "" TERM; while :; do sleep 10; done')]) as $_) {
-            delay(0.2);
+        $ignores = false;
+        $stubborn = Command::shell('trap "" TERM; echo; while :; do sleep 10; done')
+            ->withStdout(static function () use (&$ignores): void {
+                $ignores = true;
+            });
+        foreach ($pool->run([Command::of('true'), $stubborn]) as $_) {
+            Eventually::holds(static function () use (&$ignores): bool {
+                return $ignores;
+            }, 'it ignores TERM');
             $before = self::childrensTime();
             $pool->close();
 
