@@ -255,7 +255,7 @@ final class RequestBodyTest extends TestCase
         }, 'nothing more is taken from the client');
 
         self::assertLessThan(\strlen($bytes), $sent);
-        self::assertLessThan(3 * self::MIB, memory_get_usage() - $before);
+        self::assertLessThan(2 * self::MIB, memory_get_usage() - $before);
         $gate->complete();
         self::assertSame((string) (32 * self::MIB), $client->response()->body);
     }

@@ -259,10 +259,10 @@ final class StoppingTest extends TestCase
             $left = Async::run(static fn() => $leaving->leave(\INF));
 
             self::assertTrue($idle->isEnded());
-            $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
+            $this->serveGated(new HttpServerOptions(stopTimeout: 0.3));
             $givenUp = $this->client()->get('/wait');
             $this->beginStop(inFlight: 1)->await();
-            self::assertSame('', $givenUp->rest(), 'a server that stops waits no longer than that');
+            self::assertSame('', $givenUp->rest(), 'a server that stops waits no longer');
             $this->gate->complete();
             self::assertSame('answered', $client->response()->body);
             $client->close();
