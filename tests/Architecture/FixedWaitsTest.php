@@ -16,6 +16,7 @@ final class FixedWaitsTest extends TestCase
         'Fault/Worker/Deeds.php::forkThatLivesOn' => 'a task under test whose fork never ends',
         'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
         'Integration/Command/ResourceUseTest.php::testAnIdlePoolUsesNoTime' => 'the claim is CPU time in a known time',
+        'Integration/Command/ResourceUseTest.php::testAPoolWhoseCommandsSleepUsesNoTime' => 'CPU time of a second',
         'Integration/Http/StatusPageTest.php::handle' => 'a handler under test',
         'Integration/Runner/Fixture/Leaves.php::testLeavesMuchAndHangs' => 'a test that hangs, which the runner ends',
         'Unit/Http/Server/LoopLagTest.php::testItLooksByItself' => 'what blocks the event loop is what is noticed',
