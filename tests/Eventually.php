@@ -13,6 +13,7 @@ use function Amp\delay;
 final class Eventually
 {
     private const LOOK = 0.005;
+    private const STILL = 0.1;
 
     /**
      * Turns the event loop meanwhile. In virtual time, the deadline is virtual as well.
@@ -33,6 +34,23 @@ final class Eventually
     {
         $clock = static fn(): float => hrtime(true) / 1e9;
         self::look($condition, $claim, $seconds, $clock, static fn() => usleep((int) (self::LOOK * 1e6)));
+    }
+
+    /**
+     * Waits until a count has begun to grow, and has stopped: it is the same for 0.1 s, in which the event loop turns.
+     *
+     * @param callable(): int $count
+     */
+    public static function standsStill(callable $count, string $claim, float $seconds = 5.0): void
+    {
+        [$last, $since] = [0, Clock::now()];
+        self::holds(static function () use ($count, &$last, &$since): bool {
+            if ($count() !== $last) {
+                [$last, $since] = [$count(), Clock::now()];
+            }
+
+            return $last > 0 && Clock::now() - $since >= self::STILL;
+        }, $claim, $seconds);
     }
 
     /**

@@ -34,7 +34,7 @@ final class OutageProgram
         foreach ($all as $pid) {
             posix_kill($pid, \SIGKILL);
         }
-        usleep(700_000); // there is none for a while
+        usleep(700_000); // the length of the outage, which clients go through
         $cluster->restart();
     }
 

@@ -165,12 +165,7 @@ final class FloodTest extends TestCase
         $flood = str_repeat($request, $requests);
         $before = memory_get_usage();
         $this->client()->sendAside($flood);
-        Eventually::holds(function (): bool {
-            $before = $this->handled;
-            delay(0.1);
-
-            return $before > 0 && $before === $this->handled;
-        }, 'it stands still', 15);
+        Eventually::standsStill(fn(): int => $this->handled, 'it stands still', 15);
 
         self::assertLessThan($requests, $this->handled);
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);

@@ -99,7 +99,7 @@ final class ManyClientsTest extends TestCase
         $slow = array_map(static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"), range(1, Scale::of(500)));
         $refusals = array_map(static fn(RawClient $client) => Async::run(static function () use ($client): int {
             foreach (['X', ':', 'y', "\r\n"] as $bytes) {
-                delay(0.2);
+                delay(0.2); // the client is slow
                 $client->send($bytes);
             }
 

@@ -6,11 +6,11 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
-use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 
@@ -84,7 +84,10 @@ trait EndsTrees
     {
         $pool = $this->pool(2);
         $cancellation = new DeferredCancellation();
-        EventLoop::delay(0.2, static fn() => $cancellation->cancel());
+        Async::run(function () use ($cancellation): void {
+            Eventually::holds(fn(): bool => (int) @file_get_contents($this->path('pid')) > 0, 'it runs');
+            $cancellation->cancel();
+        })->ignore();
         $other = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '0.5')));
         try {
             $pool->execute(Command::shell('sleep 100 & echo $! > ' . $this->path('pid') . '; wait'), $cancellation->getCancellation());

@@ -16,7 +16,6 @@ use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\LeavesNothing;
 
-use function Amp\delay;
 use function Amp\Future\await;
 
 /** A process that serves, and is told to stop. */
@@ -59,10 +58,12 @@ final class SignalsTest extends TestCase
     {
         $server = $this->startServer();
         $waiting = $server->client()->get('/wait?1000');
+        $answered = $server->client()->get('/wait?0.5');
         self::settle($server);
         $server->signal(\SIGTERM);
         self::awaitRefusal($server);
-        delay(0.2);
+        self::assertSame('waited', $answered->response()->body);
+        $answered->close();
         self::assertTrue($server->isRunning());
         $server->signal(\SIGINT);
 

@@ -85,14 +85,19 @@ final class StatisticsTest extends TestCase
 
     public function testARequestThatTimesOutWhileItsAnswerIsMadeIsCountedOnce(): void
     {
-        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+        $late = false;
+        $pieces = static function () use (&$late): \Generator {
             delay(0.3);
+            $late = true;
             yield 'late';
-        })()), new HttpServerOptions(handlerTimeout: 0.1));
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(handlerTimeout: 0.1));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
 
         self::assertSame(503, $client->response()->status);
-        delay(0.4);
+        Eventually::holds(function () use (&$late): bool {
+            return $late && $this->server()->statistics()->inFlight === 0;
+        }, 'the late answer has ended');
         self::assertSame([503 => 1], $this->server()->statistics()->answered);
     }
 

@@ -255,15 +255,19 @@ final class StoppingTest extends TestCase
             $idle->response();
             $client = $this->client()->get('/wait');
             Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'it has begun');
-            $left = Async::run(fn() => $this->server()->leave(\INF));
+            [$leaving, $log] = [$this->server(), $this->log()];
+            $left = Async::run(static fn() => $leaving->leave(\INF));
 
             self::assertTrue($idle->isEnded());
-            delay(0.2);
+            $this->serveGated(new HttpServerOptions(stopTimeout: 0.3));
+            $givenUp = $this->client()->get('/wait');
+            $this->beginStop(inFlight: 1)->await();
+            self::assertSame('', $givenUp->rest(), 'a server that stops waits no longer');
             $this->gate->complete();
             self::assertSame('answered', $client->response()->body);
             $client->close();
             $left->await();
-            self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
+            self::assertSame([[], 0], [$log->messages(), $leaving->unanswered()]);
         }
     }
 

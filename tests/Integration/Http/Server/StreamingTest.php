@@ -86,13 +86,9 @@ final class StreamingTest extends TestCase
         $this->serve(static fn(): Response => Response::stream($pieces()));
         $before = memory_get_usage();
         $client = $this->client()->get('/');
-        delay(0.1);
 
-        Eventually::holds(static function () use (&$made): bool {
-            $before = $made;
-            delay(0.05);
-
-            return $before > 0 && $before === $made;
+        Eventually::standsStill(static function () use (&$made): int {
+            return $made;
         }, 'the generator stands still');
         self::assertLessThan(1_000, $made);
         self::assertLessThan(8 * self::MIB, memory_get_usage() - $before, 'what the kernel does not take is not made');
@@ -239,10 +235,10 @@ final class StreamingTest extends TestCase
             for ($body = $request->getBody(); !$body->eof();) {
                 yield strtoupper($body->read(1_000));
             }
-        })()), new HttpServerOptions(handlerTimeout: 0.2));
+        })()), new HttpServerOptions(headTimeout: 0.3, handlerTimeout: 0.2));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
         $client->until("3\r\nABC\r\n");
-        delay(0.5); // longer than a handler may take; this one has answered
+        self::assertSame(408, $this->client()->send('G')->response()->status, 'a handler may not take so long');
         $client->send("3\r\ndef\r\n0\r\n\r\n");
 
         self::assertSame("3\r\nDEF\r\n0\r\n\r\n", $client->rest());
@@ -255,9 +251,9 @@ final class StreamingTest extends TestCase
         $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/' ? new Response(200, [], $stream) : Response::text('served'));
         $client = $this->client()->get('/');
         self::assertSame('served', $this->client()->get('/other')->response()->body);
-        $before = $stream->asked;
-        delay(0.5);
-        self::assertLessThan(200, $stream->asked - $before, 'it is not asked all the time');
+        [$before, $begin] = [$stream->asked, hrtime(true)];
+        Eventually::holds(static fn(): bool => $stream->asked >= $before + 8, 'it is asked again');
+        self::assertGreaterThan(0.1, (hrtime(true) - $begin) / 1e9, 'the pauses between are 0.127 s at least');
         $stream->bytes = 'now';
 
         self::assertSame('now', $client->response()->body);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Admin;
 
+use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Application;
@@ -46,12 +47,19 @@ final class ServersHereTest extends TestCase
 
     public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
     {
+        $end = new DeferredCancellation();
         $works = static function (): void {};
         $fails = static fn() => throw new \RuntimeException('gone');
-        $servers = [self::server(checks: ['db' => $works, 'disk' => $works]), self::server(checks: ['db' => $fails, 'late' => static fn() => delay(1.2)]), self::server(checks: ['db' => $works])];
+        $late = static fn() => delay(60, cancellation: $end->getCancellation());
+        $servers = [
+            self::server(checks: ['db' => $works, 'disk' => $works]),
+            self::server(checks: ['db' => $fails, 'late' => $late]),
+            self::server(checks: ['db' => $works]),
+        ];
 
         self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new ServersHere($servers))->condition()->checks);
-        delay(0.5); // the late one has ended
+        $end->cancel();
+        delay(0); // the late one has ended
     }
 
     public function testChecksOfAllAreRunAtOnce(): void

@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPUnit\Framework\TestCase;
+
+/** A test waits for what happens, with a deadline. Only tasks, handlers and commands under test may sleep. */
+final class FixedWaitsTest extends TestCase
+{
+    /** Why a method waits for a fixed time nevertheless, by file and method. */
+    private const REASONS = [
+        'EndsWithItsOwner.php::hold' => 'a process that is killed, or ends, while it waits',
+        'Fault/Aircraft/OutageProgram.php::killAll' => 'the length of an outage, in the process that causes it',
+        'Fault/Worker/Deeds.php::forkThatLivesOn' => 'a task under test whose fork never ends',
+        'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
+        'Integration/Command/ResourceUseTest.php::testAnIdlePoolUsesNoTime' => 'the claim is CPU time in a known time',
+        'Integration/Command/ResourceUseTest.php::testAPoolWhoseCommandsSleepUsesNoTime' => 'CPU time of a second',
+        'Integration/Http/StatusPageTest.php::handle' => 'a handler under test',
+        'Integration/Runner/Fixture/Leaves.php::testLeavesMuchAndHangs' => 'a test that hangs, which the runner ends',
+        'Unit/Http/Server/LoopLagTest.php::testItLooksByItself' => 'what blocks the event loop is what is noticed',
+    ];
+
+    /** Those that still have to be replaced by a wait for an event. */
+    private const OPEN = [
+        'Conformance/Remote/RemoteItemsTest.php::testAnInputIsPulledNoFurtherAheadThanTheWindow',
+        'Fault/Postgres/ForkPrograms.php::turnTheLoop',
+        'Fault/Postgres/OutlivesTest.php::testAGapBeginsWhereTheConnectionWasKnownToBeThereAndNotWhenSomebodyLooks',
+        'Fault/Postgres/PoolFaultsTest.php::testWhatThrowsOutOfTheLoopIntoAWaitLosesNoConnection',
+        'Fault/Remote/AgentDeathsTest.php::testAnAgentThatWasStoppedForLongerThanItsLeaseHasNoSayInWhatItHad',
+        'Fault/Remote/Callers.php::wait',
+        'Fault/Remote/CallersTest.php::testManyWhoWaitAskNothingAndNeedLittle',
+        'Fault/Remote/ConnectionRefusalsTest.php::testAnEngineThatSpeaksOtherwiseIsWaitedForAndTheReasonSaid',
+        'Fault/Remote/ConnectionRefusalsTest.php::testWhoSubmitsIsToldAtOnceWhatToDo',
+        'Fault/Remote/EngineFaultsTest.php::testADiskThatIsFullLosesNothingThatWasConfirmed',
+        'Fault/Remote/EngineFaultsTest.php::testAnEngineThatIsAReplicaForAWhileIsWaitedFor',
+        'Fault/Remote/EngineFaultsTest.php::testAnEngineThatLoadsItsDataIsWaitedFor',
+        'Fault/Remote/EngineFaultsTest.php::testAnEngineWithoutMemoryRefusesNewTasksAndHasTheOthersDone',
+        'Fault/Remote/EngineFaultsTest.php'
+            . '::testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed',
+        'Fault/Remote/EngineOutagesTest.php::testAStreamGoesOnWhereItWasWhenTheEngineIsBack',
+        'Fault/Remote/EngineOutagesTest.php::testATaskThatIsCancelledWhileTheEngineIsAwayEndsWhenItIsBack',
+        'Fault/Remote/EngineOutagesTest.php::testOutagesThatAreLongerThanALeaseAreNoCrashes',
+        'Integration/Remote/DispatchedTasksTest.php::endWhileItSubmits',
+        'Integration/Remote/DispatchedTasksTest.php::testWhoAttachesAndDropsWhatItGetsDoesNotDisturbWhoReads',
+    ];
+
+    public function testNoTestWaitsForAFixedTime(): void
+    {
+        $found = [];
+        $tests = \dirname(__DIR__);
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($tests)) as $file) {
+            \assert($file instanceof \SplFileInfo);
+            if ($file->getExtension() === 'php') {
+                $path = substr($file->getPathname(), \strlen($tests) + 1);
+                foreach (FixedWaits::methodsIn((string) file_get_contents($file->getPathname())) as $method) {
+                    $found[] = "{$path}::{$method}";
+                }
+            }
+        }
+        $expected = [...array_keys(self::REASONS), ...self::OPEN];
+
+        self::assertSame([], array_diff($found, $expected), 'Wait for an event with a deadline, or give a reason');
+        self::assertSame([], array_diff($expected, $found), 'It waits no longer, and needs no reason');
+    }
+
+    public function testWaitsAreFound(): void
+    {
+        $code = <<<'PHP'
+            <?php
+            final class Example
+            {
+                function short() { delay(0.05); usleep(99_999); }
+                function task() { $task = static function () { delay(5); }; $next = fn() => sleep(1); }
+                function loop() { EventLoop::delay(1, $this->end(...)); }
+                function suspends() { \Amp\delay(0.1); }
+                function blocks() { while (true) { usleep(100_000); } }
+                function sleeps() { sleep(1); delay(0.2); }
+            }
+            PHP;
+
+        self::assertSame(['suspends', 'blocks', 'sleeps'], FixedWaits::methodsIn($code));
+        $virtual = str_replace("{\n    function short", "{\n    use VirtualTime;\n    function short", $code);
+        self::assertSame([], FixedWaits::methodsIn($virtual));
+    }
+}
