@@ -8,6 +8,7 @@ use Laravel\SerializableClosure\Serializers\Signed;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
@@ -94,7 +95,6 @@ final class TaskCodeTest extends TestCase
                 return 1;
             }
         }, 'an object of an anonymous class'];
-        yield 'one inside of another, which the library takes' => [(static fn(int $outer): \Closure => static fn(): int => $outer)(1), 'one of 2 closures'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
         yield 'a static one that says static, of an heir' => [Filial::late(), 'a closure of ' . Parental::class . ' whose static is ' . Filial::class];
         yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
@@ -146,34 +146,6 @@ final class TaskCodeTest extends TestCase
         TaskCode::decode($elsewhere, self::KEY);
     }
 
-    /** @return iterable<string, array{string}> */
-    public static function oneLineMethods(): iterable
-    {
-        yield 'of the same signature' => ['public static function make(): \Closure { return static fn(): int => 42; }'];
-        yield 'with the same parameter' => ['public static function make(int $number = 1): \Closure { return static fn(int $number): int => $number; }'];
-        yield 'of another signature' => ['public static function make(int $number = 1): \Closure { return static fn(): int => $number; }'];
-        yield 'not with an arrow' => ['public static function make(): \Closure { return static function (): int { return 42; }; }'];
-        yield 'returning a reference' => ['public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }'];
-    }
-
-    #[DataProvider('oneLineMethods')]
-    public function testAMethodIsNotTakenForTheClosureOnItsLine(string $method): void
-    {
-        /** @var \Closure $closure */
-        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . "; final class OneLine {\n{$method}\n} return OneLine::make();");
-
-        $this->expectExceptionMessageMatches('/begins on line 2 of .* as a function with a name does.*put it on a line of its own/');
-        TaskCode::encode($closure, self::KEY);
-    }
-
-    public function testAnArrowFunctionCanBeToldFromTheFunctionOnItsLine(): void
-    {
-        /** @var \Closure(): int $closure */
-        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . '; function make(): \Closure { return fn(): int => 42; } return make();');
-
-        self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
-    }
-
     public function testACodeIsOfItsFileAsItIsNow(): void
     {
         foreach ([1, 2] as $number) {
@@ -220,7 +192,7 @@ final class TaskCodeTest extends TestCase
             $closure = require $this->file("{$i}.php", '<?php return static fn(): int => 1;');
             TaskCode::encode($closure, self::KEY);
         }
-        $kept = (new \ReflectionProperty(TaskCode::class, 'closures'))->getValue();
+        $kept = (new \ReflectionProperty(SourceFiles::class, 'files'))->getValue();
 
         self::assertIsArray($kept);
         self::assertLessThanOrEqual(256, \count($kept));
