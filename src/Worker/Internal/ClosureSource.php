@@ -45,17 +45,27 @@ final class ClosureSource
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
         return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
-            || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED]) && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true));
+            || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
+                && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true));
+    }
+
+    /** Whether the closure may be the only one on its line. */
+    public function mayBe(\ReflectionFunction $closure): bool
+    {
+        return $closure->isStatic() === $this->isStatic
+            && $closure->getNumberOfParameters() === \count($this->parameters);
     }
 
     /** Whether the closure may be this one, by what is quick to compare. */
     public function resembles(\ReflectionFunction $closure): bool
     {
-        $parameters = array_map(static fn(\ReflectionParameter $parameter): string => $parameter->getName(), $closure->getParameters());
+        $name = static fn(\ReflectionParameter $parameter): string => $parameter->getName();
+        $parameters = array_map($name, $closure->getParameters());
 
         return $closure->isStatic() === $this->isStatic
             && $parameters === $this->parameters
-            && ($this->uses === null || ($closure->getEndLine() === $this->lastLine && array_keys($this->captured($closure)) === $this->uses));
+            && ($this->uses === null || $closure->getEndLine() === $this->lastLine)
+            && ($this->uses === null || array_keys($this->captured($closure)) === $this->uses);
     }
 
     /**
@@ -80,13 +90,15 @@ final class ClosureSource
     public function isLike(\ReflectionFunction $closure): bool
     {
         if ($this->facts === null) {
-            $names = array_filter(array_unique($this->names()), static fn(string $name): bool => $name !== 'this' && $name !== 'GLOBALS');
+            $names = array_diff($this->names(), ['this', 'GLOBALS']);
             $own = new \ReflectionFunction(self::evaluate($this->code, array_fill_keys($names, null)));
             $this->facts = self::facts($own);
             $this->bound = self::bound($own);
         }
 
-        return self::facts($closure) === $this->facts && self::bound($closure) === $this->bound && ($this->uses !== null || $this->captures($closure));
+        return self::facts($closure) === $this->facts
+            && self::bound($closure) === $this->bound
+            && ($this->uses !== null || $this->captures($closure));
     }
 
     /** An arrow function captures no variable that it does not mention. */
@@ -131,9 +143,11 @@ final class ClosureSource
     /** But for values of defaults, which PHP may keep in other forms when it has optimized a file. */
     private static function facts(\ReflectionFunction $closure): string
     {
-        $facts = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator(), (string) $closure->getReturnType()];
+        $facts = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
+        $facts[] = (string) $closure->getReturnType();
         foreach ($closure->getParameters() as $parameter) {
-            $facts[] = [(string) $parameter->getType(), $parameter->isPassedByReference(), $parameter->isVariadic(), $parameter->getName(), $parameter->isOptional()];
+            $facts[] = [(string) $parameter->getType(), $parameter->getName()];
+            $facts[] = [$parameter->isPassedByReference(), $parameter->isVariadic(), $parameter->isOptional()];
         }
         foreach ($closure->getAttributes() as $attribute) {
             $facts[] = $attribute->getName();
@@ -145,6 +159,8 @@ final class ClosureSource
     /** PHP tells the number of variables that an arrow function would capture were they defined in this way only. */
     private static function bound(\ReflectionFunction $closure): int
     {
-        return preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts) > 0 ? (int) end($counts[1]) : 0;
+        preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);
+
+        return (int) end($counts[1]);
     }
 }

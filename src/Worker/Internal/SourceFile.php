@@ -76,7 +76,8 @@ final class SourceFile
     {
         $open = [];
         foreach ($this->tokens as $at => $token) {
-            if ($token->is([\T_CURLY_OPEN, \T_DOLLAR_OPEN_CURLY_BRACES, \T_ATTRIBUTE]) || isset(self::OPENING[$this->sign($at)])) {
+            $isLong = $token->is([\T_CURLY_OPEN, \T_DOLLAR_OPEN_CURLY_BRACES, \T_ATTRIBUTE]);
+            if ($isLong || isset(self::OPENING[$this->sign($at)])) {
                 $open[] = $at;
             } elseif (isset(self::CLOSING[$this->sign($at)])) {
                 $partner = (int) array_pop($open);
@@ -119,13 +120,15 @@ final class SourceFile
                 $this->namespaces[] = [$at, $namespace];
                 $at += $next->is(self::NAMES) ? 2 : 1; // past the brace, too
             } elseif ($token->is(\T_DECLARE)) {
-                $this->isStrict = $this->isStrict || (strtolower($this->tokens[$at + 2]->text) === 'strict_types' && $this->tokens[$at + 4]->text === '1');
+                [$directive, $value] = [$this->tokens[$at + 2]->text, $this->tokens[$at + 4]->text];
+                $this->isStrict = $this->isStrict || (strtolower($directive) === 'strict_types' && $value === '1');
             } elseif ($token->is(\T_USE) && $this->sign($at - 1) !== ')') {
                 $at = $this->readImports($at);
             } elseif ($token->is(\T_FUNCTION) || $this->isClass($at)) {
                 $named = $this->tokens[$at + ($next->is('&') ? 2 : 1)];
                 if ($named->is(\T_STRING)) {
-                    $this->declared[($token->is(\T_FUNCTION) ? 'function ' : '') . strtolower("{$namespace}\\{$named->text}")] = true;
+                    $kind = $token->is(\T_FUNCTION) ? 'function ' : '';
+                    $this->declared[$kind . strtolower("{$namespace}\\{$named->text}")] = true;
                 }
             } else {
                 $at = max($at, $this->partners[$at] ?? 0);
@@ -135,7 +138,8 @@ final class SourceFile
 
     private function isClass(int $at): bool
     {
-        return $this->tokens[$at]->is([\T_CLASS, \T_INTERFACE, \T_TRAIT, \T_ENUM]) && !$this->tokens[$at - 1]->is(\T_DOUBLE_COLON);
+        return $this->tokens[$at]->is([\T_CLASS, \T_INTERFACE, \T_TRAIT, \T_ENUM])
+            && !$this->tokens[$at - 1]->is(\T_DOUBLE_COLON);
     }
 
     private function classEnd(int $at): int
@@ -162,7 +166,8 @@ final class SourceFile
                 [$prefix, $name] = ["{$name}\\", ''];
             } elseif ($token->is([',', '}', ';']) && $name !== '') {
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
-                $statement = "use {$itemKind}{$prefix}{$name} as {$alias};"; // without an alias, PHP warns of a global name
+                // Without an alias, PHP warns of a global name.
+                $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
                 $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $statement];
                 $name = $alias = '';
                 $itemKind = $kind;
@@ -186,13 +191,20 @@ final class SourceFile
             $uses = $this->variables($end + 2);
             $end = $this->partners[$end + 2];
         }
-        $end = $isArrow ? $this->arrowEnd($this->find($end + 1, \T_DOUBLE_ARROW) + 1) : $this->partners[$this->find($end + 1, '{')];
+        $end = $isArrow
+            ? $this->arrowEnd($this->find($end + 1, \T_DOUBLE_ARROW) + 1)
+            : $this->partners[$this->find($end + 1, '{')];
         $isStatic = $at > 0 && $this->tokens[$at - 1]->is(\T_STATIC);
         $begin = $isStatic ? $at - 1 : $at;
-        while ($begin > 0 && $this->sign($begin - 1) === ']' && $this->tokens[$this->partners[$begin - 1]]->is(\T_ATTRIBUTE)) {
-            $begin = $this->partners[$begin - 1];
+        while ($begin > 0 && $this->sign($begin - 1) === ']') {
+            $open = $this->partners[$begin - 1];
+            if (!$this->tokens[$open]->is(\T_ATTRIBUTE)) {
+                break;
+            }
+            $begin = $open;
         }
-        $this->closures[$this->tokens[$at]->line][] = $this->cut($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
+        $line = $this->tokens[$at]->line;
+        $this->closures[$line][] = $this->cut($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
     }
 
     /** @return list<string> names of the parameters or captured variables in these brackets */
@@ -299,14 +311,17 @@ final class SourceFile
 
     private function classAround(int $begin, int $constant): string
     {
-        $around = array_filter($this->classes, static fn(array $class): bool => $class[0] < $begin && $begin < $class[1]);
+        $isAround = static fn(array $class): bool => $class[0] < $begin && $begin < $class[1];
+        $around = array_filter($this->classes, $isAround);
         [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
         $isTrait = $kind === \T_TRAIT;
         if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
             return 'self::class'; // the class is known when it runs
         }
 
-        return var_export($name !== '' && $isTrait === ($constant === \T_TRAIT_C) ? ltrim("{$this->namespace($begin)}\\{$name}", '\\') : '', true);
+        $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);
+
+        return var_export($isMeant ? ltrim("{$this->namespace($begin)}\\{$name}", '\\') : '', true);
     }
 
     private function namespace(int $at): string
@@ -321,7 +336,8 @@ final class SourceFile
     {
         $namespace = $this->namespace($begin);
         $namespaces = \count(array_filter($this->namespaces, static fn(array $one): bool => $one[0] <= $begin));
-        $code = ($this->isStrict ? 'declare(strict_types=1);' : '') . ($namespace === '' ? '' : "namespace {$namespace};");
+        $code = $this->isStrict ? 'declare(strict_types=1);' : '';
+        $code .= $namespace === '' ? '' : "namespace {$namespace};";
         foreach ($this->imports as [$at, $within, $alias, $statement]) {
             $code .= $at < $begin && $within === $namespaces && isset($words[$alias]) ? $statement : '';
         }

@@ -4,9 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\UnserializableException;
 
-/** Finds the source of closures. */
+/**
+ * Finds the source of closures.
+ *
+ * A file's text is captured when its first closure is asked for, and only if it is certain that PHP has loaded this
+ * very text; docs/decisions/0016-closures-of-changed-files.md has the rule.
+ */
 final class SourceFiles
 {
     /** Files that are kept. */
@@ -18,7 +24,10 @@ final class SourceFiles
     /** How the file of a closure begins and ends that was decoded here: between them is its code. */
     private const EVALUATED = ['laravel-serializable-closure://', "(2) : eval()'d code"];
 
-    /** @var array<string, SourceFile> by file and time of its change */
+    private const ADVICE = 'restart this process, or submit a named function or a static method, '
+        . 'which run what the worker loads';
+
+    /** @var array<string, array{SourceFile, ?string, float}> by file: source, identity of the file, time of capture */
     private static array $files = [];
 
     /** @var \WeakMap<\Closure, ClosureSource>|null */
@@ -37,7 +46,10 @@ final class SourceFiles
     {
         $file = (string) $closure->getFileName();
         $line = (int) $closure->getStartLine();
-        $beside = self::file($file, $path)->on($line);
+        $beside = self::file($file, $line, $path)->on($line);
+        if (\count($beside) === 1 && $beside[0]->mayBe($closure)) {
+            return $beside[0];
+        }
         $alike = self::distinct($beside, static fn(ClosureSource $source): bool => $source->resembles($closure));
         if (\count($alike) > 1) {
             $alike = self::distinct($alike, static fn(ClosureSource $source): bool => $source->isLike($closure));
@@ -47,8 +59,18 @@ final class SourceFiles
         }
 
         throw $alike === []
-            ? UnserializableException::at($path, "a closure that is not found on line {$line} of {$file}", null, 'make it a named function or a static method')
-            : UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart", null, 'put each on a line of its own');
+            ? UnserializableException::at(
+                $path,
+                "a closure that is not found on line {$line} of {$file}",
+                null,
+                'make it a named function or a static method',
+            )
+            : UnserializableException::at(
+                $path,
+                'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart",
+                null,
+                'put each on a line of its own',
+            );
     }
 
     /**
@@ -71,27 +93,80 @@ final class SourceFiles
         return array_values($distinct);
     }
 
-    /** @throws UnserializableException */
-    private static function file(string $file, string $path): SourceFile
+    /**
+     * The version of a file that PHP has loaded, at least on this line.
+     *
+     * @throws UnserializableException
+     */
+    private static function file(string $file, int $line, string $path): SourceFile
     {
-        $version = $file . "\0" . (is_file($file) ? filemtime($file) : '');
+        $known = self::$files[$file] ?? self::capture($file, $path);
+        [$source, $identity, $captured] = $known;
+        if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
+            return $source;
+        }
 
-        return self::$files[$version] ?? self::keep($version, new SourceFile($file, self::evaluated($file) ?? self::commandLine($file) ?? self::read($file, $path)));
+        throw self::changed($path, $file, (float) @filectime($file), 'after its source was read at %s', $captured);
     }
 
-    private static function keep(string $version, SourceFile $source): SourceFile
+    /**
+     * @return array{SourceFile, ?string, float}
+     *
+     * @throws UnserializableException
+     */
+    private static function capture(string $file, string $path): array
     {
         self::$files = \count(self::$files) < self::KEPT ? self::$files : [];
+        $text = self::evaluated($file) ?? self::commandLine($file);
+        if ($text !== null) {
+            return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
+        }
+        $text = is_file($file) ? file_get_contents($file) : false;
+        if ($text === false) {
+            throw UnserializableException::at($path, 'a closure whose source is in no file');
+        }
+        $identity = LoadedFiles::identity($file); // after the text, so that no change in between is missed
+        $changed = LoadedFiles::changed($file);
+        if ($changed !== null) {
+            $since = LoadedFiles::since($file);
+            throw self::changed($path, $file, $changed, 'and may have been loaded before (at %s or later)', $since);
+        }
 
-        return self::$files[$version] = $source;
+        return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
     }
 
-    /** @throws UnserializableException */
-    private static function read(string $file, string $path): string
+    /** Whether a captured version is the one of all closures on a line, though the file has changed. */
+    private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
-        $text = is_file($file) ? file_get_contents($file) : false;
+        $identity = LoadedFiles::identity($file);
+        try {
+            $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
+        } catch (\ParseError) {
+            $now = null; // PHP can't have loaded it either
+        }
+        $isSame = $now !== null && $now->text === $captured->text;
+        if ($isSame || $captured->excludes($now ?? $captured) || $file === (get_included_files()[0] ?? '')) {
+            self::$files[$file][1] = $identity;
 
-        return $text === false ? throw UnserializableException::at($path, 'a closure whose source is in no file') : $text;
+            return true;
+        }
+        $codes = static fn(SourceFile $source): array => array_column($source->on($line), 'code');
+
+        return $now !== null && $codes($captured) === $codes($now);
+    }
+
+    /** @param string $since what may be older than the change, with a placeholder for its time */
+    private static function changed(
+        string $path,
+        string $file,
+        float $changed,
+        string $since,
+        float $at,
+    ): UnserializableException {
+        $date = static fn(float $time): string => $time > 0 ? date('Y-m-d H:i:s', (int) $time) : 'an unknown time';
+        $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($since, $date($at));
+
+        return UnserializableException::at($path, $what, null, self::ADVICE);
     }
 
     /** The code of a closure that was decoded here, in which another one stands. */

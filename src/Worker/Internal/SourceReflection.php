@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Laravel\SerializableClosure\Support\ReflectionClosure;
 
-/** What the library asks of a closure, answered from {@see SourceFiles}: its own way guesses which closure of a line it is. */
+/** Answers what the library asks of a closure from {@see SourceFiles}; the library guesses which of a line it is. */
 final class SourceReflection extends ReflectionClosure
 {
     private readonly ClosureSource $source;

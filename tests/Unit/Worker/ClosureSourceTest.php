@@ -6,14 +6,14 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
 /** Which closure of a line it is, where it ends, and what it means in its file. */
 final class ClosureSourceTest extends TestCase
 {
-    use OwnDirectory;
+    use LoadsSource;
 
     private const KEY = 'a key';
 
@@ -177,13 +177,13 @@ final class ClosureSourceTest extends TestCase
     private function required(string $source): array
     {
         /** @var list<\Closure> */
-        return require $this->file('source.php', $source);
+        return $this->loaded('source.php', $source);
     }
 
     /** @return array{string, int} */
     private static function arguments(): array
     {
-        /** @var array{string, int} (which is not so) */
+        // @phpstan-ignore return.type (which is the point)
         return ['a', '5'];
     }
 }

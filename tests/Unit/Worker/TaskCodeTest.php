@@ -7,14 +7,14 @@ namespace Spindle\Tests\Unit\Worker;
 use Laravel\SerializableClosure\Serializers\Signed;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
 final class TaskCodeTest extends TestCase
 {
-    use OwnDirectory;
+    use LoadsSource;
 
     private const KEY = 'a key';
 
@@ -146,30 +146,66 @@ final class TaskCodeTest extends TestCase
         TaskCode::decode($elsewhere, self::KEY);
     }
 
-    public function testACodeIsOfItsFileAsItIsNow(): void
+    public function testAClosureIsRefusedWhenItsFileHasChangedBeforeItWasFirstSeen(): void
     {
-        foreach ([1, 2] as $number) {
-            $file = $this->file('changing.php', "<?php return static fn(): int => {$number};");
-            touch($file, time() - 10 + $number);
-            /** @var \Closure $closure */
-            $closure = require $file;
+        /** @var \Closure(): string $closure */
+        $closure = $this->loaded('changing.php', "<?php return static fn(): string => 'listing';");
+        touch($this->file('changing.php', "<?php return static fn(): string => 'DELETING';"), time() - 10);
 
-            self::assertSame($number, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
-        }
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessageMatches('~changing\.php, which changed at [\d-]+ [\d:]+, and may have been loaded before \([^)]* [\d:]+ or later\).*: restart~');
+        TaskCode::encode($closure, self::KEY);
+    }
+
+    public function testAClosureIsRefusedWhenItIsNotKnownWhetherItsFileWasLoadedAgain(): void
+    {
+        $file = $this->path('changing.php');
+        /** @var \Closure $closure */
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
+        TaskCode::encode($closure, self::KEY);
+        $this->file('changing.php', '<?php return static fn(): int => 22;');
+        /** @var \Closure $other */
+        $other = require $file;
+
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessageMatches('~changing\.php, which changed at .*, after its source was read at [\d-]+ [\d:]+, .*: restart~');
+        TaskCode::encode($other, self::KEY);
+    }
+
+    /** @return iterable<string, array{string, string}> what a file begins and ends with, and again after its change */
+    public static function changesThatDoNotMatter(): iterable
+    {
+        yield 'of other lines' => ['', "\n\$other = static fn(): int => 2;"];
+        yield 'of nothing but the times' => ['', ''];
+        yield 'of a file that is gone' => ["\nfunction %s() { return 1; }\n", 'gone'];
+        yield 'of a file that can be loaded once' => ["\nfunction %s() { return 1; }\n", ''];
+    }
+
+    #[DataProvider('changesThatDoNotMatter')]
+    public function testAClosureIsTakenAsItWasLoaded(string $before, string $after): void
+    {
+        $name = 'f' . bin2hex(random_bytes(4));
+        $source = static fn(int $number): string => '<?php ' . \sprintf($before, $name) . "return static function () {\n return static fn(): int => {$number};\n};";
+        /** @var \Closure(): (\Closure(): int) $make */
+        $make = $this->loaded('changing.php', $source(1));
+        TaskCode::encode($make(), self::KEY);
+        touch($this->file('changing.php', $source($before === '' ? 1 : 2) . $after), time() - 10);
+        $after === 'gone' && unlink($this->path('changing.php'));
+
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($make(), self::KEY), self::KEY)());
     }
 
     public function testAClosureThatIsKeptIsWhatItWasThoughItsFileChanges(): void
     {
-        $file = $this->file('changing.php', '<?php return static fn(): int => 1;');
         /** @var \Closure $closure */
-        $closure = require $file;
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
         $code = TaskCode::encode($closure, self::KEY);
         touch($this->file('changing.php', '<?php return static fn(): int => 2;'), time() - 10);
         $isPure = null;
 
         self::assertSame($code, TaskCode::encode($closure, self::KEY, $isPure));
         self::assertTrue($isPure);
-        self::assertNotSame($code, TaskCode::encode($closure, 'another key'));
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, 'another key'), 'another key')());
     }
 
     public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
@@ -187,10 +223,13 @@ final class TaskCodeTest extends TestCase
 
     public function testWhatIsKnownOfFilesIsNotKeptForGood(): void
     {
-        for ($i = 0; $i < 300; ++$i) {
-            /** @var \Closure $closure */
-            $closure = require $this->file("{$i}.php", '<?php return static fn(): int => 1;');
-            TaskCode::encode($closure, self::KEY);
+        $lines = array_map(static fn(int $i): string => "static fn(int \$a): \\Closure => static fn(): int => {$i},\n", range(1, 300));
+        /** @var list<\Closure(int): (\Closure(): int)> $closures */
+        $closures = $this->loaded('many.php', '<?php return [' . implode('', $lines) . '];');
+        foreach ($closures as $i => $closure) {
+            /** @var \Closure(int): (\Closure(): int) $task */
+            $task = TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY); // in what counts as a file of its own
+            self::assertSame($i + 1, TaskCode::decode(TaskCode::encode($task(1), self::KEY), self::KEY)());
         }
         $kept = (new \ReflectionProperty(SourceFiles::class, 'files'))->getValue();
 
