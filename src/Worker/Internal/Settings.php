@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -22,6 +23,7 @@ final class Settings
     public function __construct(private readonly WorkerPoolOptions $options)
     {
         $this->key = random_bytes(32);
+        LoadedFiles::mark();
         $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
