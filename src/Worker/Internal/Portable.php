@@ -17,6 +17,12 @@ final class Portable
     /** A case of an enum as serialize() has it; or a string that looks like one. */
     private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
+    /** Levels of arrays and objects in a value; the default of unserialize_max_depth, which the receiver may have changed. */
+    private const MAX_DEPTH = 4096;
+
+    /** Characters of the path to a part that is nested too deeply. */
+    private const LONG_PATH = 200;
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
@@ -36,6 +42,7 @@ final class Portable
      *
      * @param callable-string $missing called with the name of a class or enum that is not there, to throw
      *
+     * @throws \UnexpectedValueException when PHP cannot read the bytes
      * @throws \Throwable by that, or by a class that refuses what it is given
      */
     public static function unserialize(string $bytes, string $missing): mixed
@@ -48,22 +55,35 @@ final class Portable
             ini_set('unserialize_callback_func', $missing);
         }
         try {
-            return str_contains($bytes, 'E:') ? self::unserializeEnums($bytes, $missing) : unserialize($bytes);
+            $value = str_contains($bytes, 'E:')
+                ? self::unserializeEnums($bytes, $missing)
+                : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         } finally {
             ini_set('unserialize_callback_func', $before);
         }
+        if ($value === false) { // the bytes are those of an array or an object
+            throw new \UnexpectedValueException('PHP cannot read the value: it is damaged, or nested deeper than ' . self::MAX_DEPTH . ' levels');
+        }
+
+        return $value;
     }
 
     /**
-     * Finds what serialize() would lose or what no other process could make anew: resources and anonymous classes.
+     * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and what
+     * is nested too deeply to be read again.
      *
      * @param (\Closure(\Closure, string): void)|null $closures called for each closure with its path; null refuses them
      * @param array<int|string, true>                  $seen     objects and references by id
+     * @param int                                      $depth    arrays and objects that the value is in
      *
      * @throws UnserializableException
      */
-    public static function check(mixed $value, string $path, ?\Closure $closures = null, array &$seen = []): void
+    public static function check(mixed $value, string $path, ?\Closure $closures = null, array &$seen = [], int $depth = 0): void
     {
+        if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
+            $shortened = \strlen($path) > self::LONG_PATH ? substr($path, 0, self::LONG_PATH) . '…' : $path;
+            throw UnserializableException::at($shortened, 'nested deeper than ' . self::MAX_DEPTH . ' levels');
+        }
         if (\is_array($value)) {
             foreach ($value as $key => $item) {
                 if (\is_scalar($item) || $item === null) {
@@ -74,10 +94,10 @@ final class Portable
                     continue; // an array may hold itself
                 }
                 $seen[$reference ?? ''] = true;
-                self::check($item, self::inArray($path, $key), $closures, $seen);
+                self::check($item, self::inArray($path, $key), $closures, $seen, $depth + 1);
             }
         } elseif (\is_object($value)) {
-            self::checkObject($value, $path, $closures, $seen);
+            self::checkObject($value, $path, $closures, $seen, $depth);
         } elseif (\is_resource($value)) {
             throw UnserializableException::at($path, 'an open ' . get_resource_type($value));
         } elseif (!\is_scalar($value) && $value !== null) {
@@ -89,7 +109,7 @@ final class Portable
      * @param (\Closure(\Closure, string): void)|null $closures
      * @param array<int|string, true>                  $seen
      */
-    private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen): void
+    private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen, int $depth): void
     {
         $id = spl_object_id($value);
         if (isset($seen[$id]) || $value instanceof \UnitEnum) {
@@ -108,7 +128,7 @@ final class Portable
         if (!method_exists($value, '__serialize') && !method_exists($value, '__sleep') && !$value instanceof \Serializable) {
             foreach ((array) $value as $name => $item) {
                 if (!\is_scalar($item) && $item !== null) {
-                    self::check($item, self::inObject($path, $name), $closures, $seen);
+                    self::check($item, self::inObject($path, $name), $closures, $seen, $depth + 1);
                 }
             }
         }
@@ -128,9 +148,9 @@ final class Portable
     private static function unserializeEnums(string $bytes, string $missing): mixed
     {
         if (preg_match_all(self::ENUM, $bytes, $cases, \PREG_SET_ORDER) === 0) {
-            return unserialize($bytes);
+            return unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         }
-        $value = @unserialize($bytes);
+        $value = @unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         if ($value === false) {
             foreach ($cases as [, $enum, $case]) {
                 if (!enum_exists($enum) || !\defined("{$enum}::{$case}")) {

@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
+use Spindle\Tests\Conformance\Worker\Task\Deep;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Values that are nested deeply: they arrive whole, or are refused.
+ *
+ * @phpstan-require-extends ExecutorTestCase
+ */
+trait CarriesDepth
+{
+    public function testAResultThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $arrays = self::failure(UnserializableException::class, $executor->submit(static fn(): array => ['x' => Deep::arrays(5000)]));
+        $objects = self::failure(UnserializableException::class, $executor->submit(static fn(): object => Deep::objects(5000)));
+
+        self::assertStringStartsWith("The result['x'][0][0]", $arrays->path);
+        self::assertStringStartsWith('The result->next->next', $objects->path);
+        self::assertSame('nested deeper than 4096 levels', $objects->what);
+        self::assertLessThan(1000, \strlen($objects->getMessage()));
+        self::assertUsable($executor);
+    }
+
+    public function testAnArgumentThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $results = new Collected($executor->map(['a' => [], 'b' => Deep::arrays(5000)], Deep::levels(...)));
+
+        self::assertSame([1], $results->values);
+        self::assertInstanceOf(UnserializableException::class, $results->thrown);
+        self::assertStringStartsWith('The argument for "b"[0][0]', $results->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testATaskWithSomethingThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $deep = Deep::arrays(5000);
+        $task = static fn(): int => Deep::levels($deep);
+        $refused = self::thrown(UnserializableException::class, static fn() => $executor->submit($task));
+
+        self::assertStringStartsWith("The task's captured variable \$deep[0][0]", $refused->path);
+        self::assertUsable($executor);
+    }
+
+    public function testAnItemThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $items = new Collected(self::items($executor, static function (): \Generator {
+            yield 1;
+            yield Deep::arrays(5000);
+        }));
+
+        self::assertSame([1], $items->values);
+        self::assertInstanceOf(UnserializableException::class, $items->thrown);
+        self::assertStringStartsWith('The item', $items->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testAReportThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $failed = self::failure(TaskFailedException::class, $executor->submit(static function (): void {
+            TaskContext::current()->report(Deep::arrays(5000));
+        }));
+
+        self::assertSame(UnserializableException::class, $failed->thrown->class);
+        self::assertUsable($executor);
+    }
+
+    public function testAnExceptionWithVeryManyPreviousOnesArrives(): void
+    {
+        $executor = $this->executor();
+        $failed = self::failure(TaskFailedException::class, $executor->submit(static function (): never {
+            $exception = new \DomainException('the first');
+            for ($i = 0; $i < 5000; ++$i) {
+                $exception = new \RuntimeException('the last', 0, $exception);
+            }
+            throw $exception;
+        }));
+
+        self::assertSame('the last', $failed->thrown->message);
+        self::assertSame('the last', $failed->thrown->previous?->message);
+        self::assertUsable($executor);
+    }
+}
