@@ -100,6 +100,7 @@ final class Arrivals
             static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length),
             static fn(?string $wrong) => $disconnected($worker, $wrong),
             \PHP_INT_MAX,
+            Protocol::MAGIC,
         );
     }
 
