@@ -118,6 +118,37 @@ final class PortableTest extends TestCase
         }
     }
 
+    public function testTheStackOfOtherFibersStaysAsItIs(): void
+    {
+        $deep = [];
+        for ($i = 0; $i < 4000; ++$i) {
+            $deep = [$deep];
+        }
+        foreach (['', '1048576'] as $size) {
+            $before = (string) \ini_get('fiber.stack_size');
+            $size === '' || ini_set('fiber.stack_size', $size);
+            $fiber = new \Fiber(static fn(): string => Portable::serialize($deep, '$value'));
+            $fiber->start();
+            $after = \ini_get('fiber.stack_size');
+            $before === '' ? ini_restore('fiber.stack_size') : ini_set('fiber.stack_size', $before);
+
+            self::assertSame(serialize($deep), $fiber->getReturn());
+            self::assertSame($size === '' ? $before : $size, $after);
+        }
+    }
+
+    public function testAClassThatSuspendsWhileItIsSerializedIsRefusedInAFiber(): void
+    {
+        $value = new \ArrayObject([new Suspending()]);
+        $fiber = new \Fiber(static fn(): string => Portable::serialize($value, '$value'));
+        try {
+            $fiber->start();
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
+        }
+    }
+
     public function testTheReceiversLimitOfDepthDoesNotMatter(): void
     {
         $before = (string) ini_set('unserialize_max_depth', '3');

@@ -5,10 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Task;
 
 /** Values that are nested deeply. */
-final class Deep
+class Deep
 {
-    /** What is nested in this object. */
-    public mixed $next = null;
+    /** @param mixed $next what is nested in this object */
+    final public function __construct(public mixed $next = null) {}
+
+    public function count(): int
+    {
+        return self::levels($this->next);
+    }
 
     /** @return array<mixed> an array in an array in an array …, with this many levels */
     public static function arrays(int $levels): array
@@ -26,9 +31,18 @@ final class Deep
     {
         $first = new self();
         while (--$levels > 0) {
-            $object = new self();
-            $object->next = $first;
-            $first = $object;
+            $first = new self($first);
+        }
+
+        return $first;
+    }
+
+    /** The same of a class that serializes its objects itself. */
+    public static function hiddenObjects(int $levels): HiddenDeep
+    {
+        $first = new HiddenDeep();
+        while (--$levels > 0) {
+            $first = new HiddenDeep($first);
         }
 
         return $first;
