@@ -159,6 +159,7 @@ final class Portable
     private static function serializeWithLargeStack(mixed $value, string $path): string
     {
         $before = (string) ini_set('fiber.stack_size', (string) self::LARGE_STACK);
+        /** @var \Fiber<mixed, mixed, string, mixed> $fiber */
         $fiber = new \Fiber(static fn(): string => self::serializeChecked($value, $path));
         try {
             $fiber->start();

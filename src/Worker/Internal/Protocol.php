@@ -67,6 +67,15 @@ final class Protocol
     /** Each frame of a worker but its greeting begins with this: bytes that a task writes to the socket are noticed. */
     public const MAGIC = "\xA7Sp\x1E";
 
+    /** A frame's length has 32 bits. */
+    public const LONGEST_RESULT = 0xFFFFFFFF - self::BESIDE_RESULT;
+
+    /** Bytes of a frame besides its longest result: other results, output, an exception. */
+    public const BESIDE_RESULT = 16 << 20;
+
+    /** Bytes of output in a frame. */
+    public const OUTPUT_SIZE = 1 << 20;
+
     public const TOKEN_SIZE = 32;
 
     /** Of a greeting: what each worker draws anew, and the proof that follows. */

@@ -12,8 +12,15 @@ use Spindle\Worker\WorkerPoolOptions;
 /** What the workers of a pool are told at their start. */
 final class Settings
 {
+    /** Bytes of a result where this process has no memory_limit, and part of that where it has one. */
+    private const MAX_RESULT = 1 << 30;
+    private const SHARE_OF_MEMORY = 4;
+
     /** Signs closures. */
     public readonly string $key;
+
+    /** Bytes of a result. */
+    public readonly int $maxResult;
 
     private readonly ?string $initialize;
     private readonly ?string $bootstrap;
@@ -22,6 +29,9 @@ final class Settings
     public function __construct(private readonly WorkerPoolOptions $options)
     {
         $this->key = random_bytes(32);
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $share = $memory > 0 ? max(1, intdiv($memory, self::SHARE_OF_MEMORY)) : self::MAX_RESULT;
+        $this->maxResult = min($options->maxResult ?? $share, Protocol::LONGEST_RESULT);
         $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
@@ -52,6 +62,7 @@ final class Settings
             'depth' => Boot::depth() + 1,
             'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings), // more than any machine has CPUs
             'timed' => $this->options->timeout !== null,
+            'maxResult' => $this->maxResult,
         ];
     }
 

@@ -44,6 +44,7 @@ final class Impostor
             'depth' => 1,
             'siblings' => 1,
             'timed' => false,
+            'maxResult' => 1 << 20,
         ];
     }
 

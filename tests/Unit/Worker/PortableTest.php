@@ -126,7 +126,9 @@ final class PortableTest extends TestCase
         }
         foreach (['', '1048576'] as $size) {
             $before = (string) \ini_get('fiber.stack_size');
-            $size === '' || ini_set('fiber.stack_size', $size);
+            if ($size !== '') {
+                ini_set('fiber.stack_size', $size);
+            }
             $fiber = new \Fiber(static fn(): string => Portable::serialize($deep, '$value'));
             $fiber->start();
             $after = \ini_get('fiber.stack_size');

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\UnserializableException;
 
@@ -42,7 +41,7 @@ final class Items
             $item = [$items->key(), $items->current()];
             $this->life->state = Life::BUSY;
             try {
-                $bytes = Portable::serialize($item, 'The item');
+                $bytes = $this->results->serialize($item, 'The item');
             } catch (UnserializableException $refused) {
                 $this->results->refuse($refused);
 

@@ -50,6 +50,7 @@ final class Worker
      * @param string $key      that closures are signed with
      * @param int    $markKey  for the shared memory, see {@see Mark}; 0 for none
      * @param bool   $timed    whether the pool wants to know when a task was started
+     * @param int    $maxResult bytes of a result
      * @param bool   $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(
@@ -58,10 +59,11 @@ final class Worker
         string $key,
         int $markKey,
         private readonly bool $timed,
+        int $maxResult,
         bool $isThread,
     ) {
         self::$key = $key;
-        $this->results = new ResultBuffer($wire);
+        $this->results = new ResultBuffer($wire, $maxResult);
         $this->life = new Life($wire, $this->results, $markKey, $isThread);
         $this->items = new Items($wire, $this->life, $this->results);
     }
@@ -305,7 +307,7 @@ final class Worker
 
     private function report(mixed $value): void
     {
-        $bytes = Portable::serialize($value, 'The report');
+        $bytes = $this->results->serialize($value, 'The report');
         $this->life->tell(Protocol::REPORT, $bytes);
     }
 }
