@@ -63,6 +63,7 @@ final class Settings
             'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings), // more than any machine has CPUs
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,
+            'maxGrowth' => $this->options->maxGrowth,
         ];
     }
 

@@ -45,6 +45,7 @@ final class Impostor
             'siblings' => 1,
             'timed' => false,
             'maxResult' => 1 << 20,
+            'maxGrowth' => null,
         ];
     }
 
