@@ -75,6 +75,7 @@ final class Worker
     public function attach(): void
     {
         $this->mark = $this->life->begin();
+        $this->items->clock = $this->timed ? $this->mark : null;
     }
 
     public function hasMark(): bool
