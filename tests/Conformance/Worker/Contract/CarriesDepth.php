@@ -24,8 +24,7 @@ trait CarriesDepth
     public function testWhatIsNestedDeeplyArrivesWholeThoughItIsMadeBytesInAFiber(): void
     {
         $executor = $this->executor();
-        foreach (['arrays', 'objects', 'hiddenObjects'] as $kind) {
-            $make = Deep::$kind(...);
+        foreach (['arrays' => Deep::arrays(...), 'objects' => Deep::objects(...), 'hidden' => Deep::hiddenObjects(...)] as $kind => $make) {
             $value = $make(4000);
             $results = new Collected($executor->map([1400, 4000], $make));
 

@@ -161,7 +161,7 @@ trait ReplacesWorkers
         $tasks = array_count_values(\array_slice($workers, 20_000));
 
         self::assertSame(60, array_sum($tasks));
-        self::assertLessThanOrEqual(16, max($tasks), 'tasks in one worker');
+        self::assertLessThanOrEqual(16, max([0, ...$tasks]), 'tasks in one worker');
     }
 
     public function testNoTaskIsLostWhenWorkersThatHaveGrownAreReplaced(): void
