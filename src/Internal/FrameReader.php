@@ -18,12 +18,20 @@ final class FrameReader
     private int $needed = Protocol::HEADER;
 
     private bool $feeding = false;
+    private string $magic = '';
 
     /**
      * @param \Closure(int, int, string, int, int): void $frame   type, job, and where its payload lies: bytes, offset, length
      * @param int                                        $longest what claims to be longer is no frame, in bytes
      */
     public function __construct(private readonly \Closure $frame, public int $longest = \PHP_INT_MAX) {}
+
+    /** What each frame from now on begins with, before its length; may be set by the callback for the frames behind. */
+    public function expect(string $magic): void
+    {
+        $this->magic = $magic;
+        $this->needed = \strlen($magic) + Protocol::HEADER;
+    }
 
     /**
      * Hands on the frames that are complete now, in order, and keeps the rest. What is fed while a callback suspends waits
@@ -57,22 +65,24 @@ final class FrameReader
     {
         $bytes = $this->rest;
         $this->rest = '';
-        $this->needed = Protocol::HEADER;
+        $this->needed = \strlen($this->magic) + Protocol::HEADER;
         $at = 0;
         $size = \strlen($bytes);
         try {
-            while ($size - $at >= Protocol::HEADER) {
+            while ($size - $at >= $this->needed) {
+                $before = \strlen($this->magic);
                 /** @var array{length: int, type: int, job: int} $header */
-                $header = unpack('Vlength/Ctype/Vjob', $bytes, $at);
-                if ($header['length'] < 5 || $header['length'] > $this->longest) {
+                $header = unpack('Vlength/Ctype/Vjob', $bytes, $at + $before);
+                $isFrame = $before === 0 || substr_compare($bytes, $this->magic, $at, $before) === 0;
+                if (!$isFrame || $header['length'] < 5 || $header['length'] > $this->longest) {
                     throw MalformedFrameException::at($bytes, $at);
                 }
-                if ($size - $at - 4 < $header['length']) {
-                    $this->needed = 4 + $header['length'];
+                if ($size - $at - $before - 4 < $header['length']) {
+                    $this->needed = $before + 4 + $header['length'];
                     break;
                 }
-                $payload = $at + Protocol::HEADER;
-                $at += 4 + $header['length'];
+                $payload = $at + $before + Protocol::HEADER;
+                $at += $before + 4 + $header['length'];
                 ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }
         } finally {

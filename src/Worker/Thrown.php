@@ -9,6 +9,9 @@ use Spindle\Worker\Internal\TaskCode;
 /** An exception or error that was thrown in another process, as data: its class need not exist here. */
 final class Thrown
 {
+    /** Exceptions in a chain that are kept; what is nested without limit could not be read again. */
+    private const MAX_PREVIOUS = 100;
+
     /**
      * @param string                                                                                 $class    as it is called
      * @param list<string>                                                                           $types    its class and all that it extends and implements
@@ -26,6 +29,12 @@ final class Thrown
     ) {}
 
     public static function of(\Throwable $throwable): self
+    {
+        return self::upTo(self::MAX_PREVIOUS, $throwable);
+    }
+
+    /** @param int $most exceptions in the chain */
+    private static function upTo(int $most, \Throwable $throwable): self
     {
         $trace = [];
         foreach ($throwable->getTrace() as $frame) {
@@ -46,7 +55,7 @@ final class Thrown
             $file,
             $line,
             $trace,
-            $previous === null ? null : self::of($previous),
+            $previous === null || $most < 2 ? null : self::upTo($most - 1, $previous),
         );
     }
 

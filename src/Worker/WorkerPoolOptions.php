@@ -30,6 +30,9 @@ final class WorkerPoolOptions
      * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see TaskContext::report()}
      * @param string|null           $php           the PHP command-line binary for workers; null finds it
      * @param LoggerInterface|null  $logger        gets each step at debug level, never arguments, results or output
+     * @param int|null              $maxResult     bytes of a result, item, report or exception as it is sent; a larger one is
+     *                                             refused in the worker. Null for a quarter of this process's memory_limit,
+     *                                             or 1 GiB where it has none
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -49,6 +52,7 @@ final class WorkerPoolOptions
         public readonly ?\Closure $onReport = null,
         public readonly ?string $php = null,
         public readonly ?LoggerInterface $logger = null,
+        public readonly ?int $maxResult = null,
     ) {
         foreach (['timeout' => $timeout, 'idleTimeout' => $idleTimeout, 'maxAge' => $maxAge, 'startTimeout' => $startTimeout] as $name => $seconds) {
             if ($seconds !== null && !($seconds > 0)) {
@@ -58,7 +62,7 @@ final class WorkerPoolOptions
         if (!($grace >= 0 && $grace < 1e9)) {
             throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");
         }
-        foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth] as $name => $number) {
+        foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult] as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be 1 or more, not {$number}");
             }

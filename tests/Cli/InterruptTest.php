@@ -79,7 +79,7 @@ final class InterruptTest extends TestCase
 
     public function testSignalsThatWereIgnoredAtTheStartStayIgnored(): void
     {
-        $ignoring = ['sh', '-c', 'trap "" INT TERM USR1; exec "$@"', 'sh', ...self::program()];
+        $ignoring = ['sh', '-c', 'trap "" INT TERM USR1; exec "$@"', 'sh', \PHP_BINARY, Program::path()];
         $process = new Process(
             [...$ignoring, 'run', '-j1', self::JOB, ':::', '1', '2'],
             $this->path(),

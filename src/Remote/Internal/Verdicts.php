@@ -17,6 +17,7 @@ use Spindle\Remote\SettlementKind;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** What is said of a job when its run has ended, in one way or another: that it is done, is tried again, or is dead. */
@@ -105,6 +106,7 @@ final class Verdicts
         return match (true) {
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
             $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
+            $failure instanceof UnserializableException => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
             $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost($job, $job->attempt(), $failure->getMessage()),
             $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)

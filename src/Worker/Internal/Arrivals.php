@@ -99,7 +99,8 @@ final class Arrivals
         $link->listen(
             static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length),
             static fn(?string $wrong) => $disconnected($worker, $wrong),
-            \PHP_INT_MAX,
+            $this->settings->maxResult + Protocol::BESIDE_RESULT,
+            Protocol::MAGIC,
         );
     }
 

@@ -109,7 +109,7 @@ final class HostedContext implements Context, ContextEvents
         if ($type !== Protocol::HOST || $this->link !== null) {
             return false;
         }
-        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX); // its end is told by what started it
+        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, Protocol::MAGIC); // its end is told by what started it
         $this->link = $link;
 
         return true;

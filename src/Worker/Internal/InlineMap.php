@@ -41,7 +41,7 @@ final class InlineMap
             [$key, $value] = $pulled;
             $argument = Portable::serialize($value, 'The argument' . Portable::forKey($key));
             $pulled = $value = null;
-            $work = fn(): mixed => $this->call()(unserialize($argument));
+            $work = fn(): mixed => $this->call()(Portable::unserialize($argument, TaskCode::MISSING));
             yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();
             $cancellation?->throwIfRequested();
         }

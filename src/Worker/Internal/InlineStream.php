@@ -95,7 +95,7 @@ final class InlineStream
     private function end(mixed $result): void
     {
         try {
-            $this->reader?->get()?->ended(unserialize(Portable::serialize($result, "The result{$this->ofInput}")));
+            $this->reader?->get()?->ended(Portable::unserialize(Portable::serialize($result, "The result{$this->ofInput}"), TaskCode::MISSING));
         } catch (\Throwable $refused) {
             $this->reader?->get()?->failed($refused instanceof UnserializableException ? $refused : ($this->failure)($refused));
         }
@@ -114,7 +114,7 @@ final class InlineStream
     private function decode(string $item): mixed
     {
         try {
-            return unserialize($item);
+            return Portable::unserialize($item, TaskCode::MISSING);
         } catch (\Throwable $refused) {
             throw ($this->failure)($refused);
         }

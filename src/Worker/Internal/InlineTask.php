@@ -140,7 +140,7 @@ final class InlineTask
     {
         $bytes = Portable::serialize($value, 'The report');
         if ($this->onReport !== null) {
-            ($this->onReport)(unserialize($bytes));
+            ($this->onReport)(Portable::unserialize($bytes, TaskCode::MISSING));
         }
     }
 }

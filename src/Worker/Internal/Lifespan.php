@@ -18,14 +18,16 @@ final class Lifespan
     /** Whether it has lived long enough. It is asked between tasks, when its memory is its own. */
     public function isOver(WorkerHandle $worker): bool
     {
-        return $this->tasksLeft($worker) === 0
-            || ($this->options->maxGrowth !== null && $worker->memory - $worker->memoryAtFirst > $this->options->maxGrowth);
+        return $this->tasksLeft($worker) === 0;
     }
 
     /** How many more tasks it may be given. */
     public function tasksLeft(WorkerHandle $worker): int
     {
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {
+            return 0;
+        }
+        if ($this->options->maxGrowth !== null && $worker->memory - $worker->memoryAtFirst > $this->options->maxGrowth) {
             return 0;
         }
         if ($this->options->maxTasks === null) {

@@ -75,12 +75,14 @@ final class Link
      *
      * @param \Closure(int, int, string, int, int): void $frame
      * @param \Closure(?string): void                    $ended
+     * @param string                                     $magic what each frame from now on begins with
      */
-    public function listen(\Closure $frame, \Closure $ended, int $longest): void
+    public function listen(\Closure $frame, \Closure $ended, int $longest, string $magic = ''): void
     {
         $this->frame = $frame;
         $this->ended = $ended;
         $this->frames->longest = $longest;
+        $this->frames->expect($magic);
     }
 
     /** Sends this; what the socket does not take now follows as soon as it does. */

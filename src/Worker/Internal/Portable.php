@@ -17,18 +17,32 @@ final class Portable
     /** A case of an enum as serialize() has it; or a string that looks like one. */
     private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
+    /** Levels of arrays and objects in a value; the default of unserialize_max_depth, which the receiver may have changed. */
+    private const MAX_DEPTH = 4096;
+
+    /** Levels within the variables of a closure that is made bytes in a fiber; the library that does so has only its small stack. */
+    private const MAX_DEPTH_IN_CLOSURE = 500;
+
+    /** Levels for which the stack of any fiber is large enough: serialize() needs up to 2 KB of it for each. */
+    private const SHALLOW = 200;
+
+    /** Bytes of stack for what is deeper. The system only provides the pages that are used. */
+    private const LARGE_STACK = 16 << 20;
+
+    /** Characters of a path after which it is cut off. */
+    private const LONG_PATH = 1000;
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
         if (\is_scalar($value) || $value === null) {
             return serialize($value);
         }
-        self::check($value, $path);
-        try {
-            return serialize($value);
-        } catch (\Throwable $refused) {
-            throw self::explain($value, $path, $refused);
-        }
+        $deepest = self::check($value, $path);
+
+        return $deepest > self::SHALLOW && \Fiber::getCurrent() !== null
+            ? self::serializeWithLargeStack($value, $path)
+            : self::serializeChecked($value, $path);
     }
 
     /**
@@ -36,6 +50,7 @@ final class Portable
      *
      * @param callable-string $missing called with the name of a class or enum that is not there, to throw
      *
+     * @throws \UnexpectedValueException when PHP cannot read the bytes
      * @throws \Throwable by that, or by a class that refuses what it is given
      */
     public static function unserialize(string $bytes, string $missing): mixed
@@ -48,22 +63,38 @@ final class Portable
             ini_set('unserialize_callback_func', $missing);
         }
         try {
-            return str_contains($bytes, 'E:') ? self::unserializeEnums($bytes, $missing) : unserialize($bytes);
+            $value = str_contains($bytes, 'E:')
+                ? self::unserializeEnums($bytes, $missing)
+                : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         } finally {
             ini_set('unserialize_callback_func', $before);
         }
+        if ($value === false) { // the bytes are those of an array or an object
+            throw new \UnexpectedValueException('PHP cannot read the value: it is damaged, or nested deeper than ' . self::MAX_DEPTH . ' levels');
+        }
+
+        return $value;
     }
 
     /**
-     * Finds what serialize() would lose or what no other process could make anew: resources and anonymous classes.
+     * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and what
+     * is nested too deeply to be read again.
      *
      * @param (\Closure(\Closure, string): void)|null $closures called for each closure with its path; null refuses them
      * @param array<int|string, true>                  $seen     objects and references by id
+     * @param int                                      $depth    arrays and objects that the value is in
+     *
+     * @return int the depth of the deepest part; more than there can be, where a class hides what it has
      *
      * @throws UnserializableException
      */
-    public static function check(mixed $value, string $path, ?\Closure $closures = null, array &$seen = []): void
+    public static function check(mixed $value, string $path, ?\Closure $closures = null, array &$seen = [], int $depth = 0): int
     {
+        if ($depth >= self::MAX_DEPTH_IN_CLOSURE && (\is_array($value) || \is_object($value))) {
+            $most = $closures !== null && \Fiber::getCurrent() !== null ? self::MAX_DEPTH_IN_CLOSURE : self::MAX_DEPTH;
+            $depth < $most || throw UnserializableException::at($path, "nested deeper than {$most} levels");
+        }
+        $deepest = $depth;
         if (\is_array($value)) {
             foreach ($value as $key => $item) {
                 if (\is_scalar($item) || $item === null) {
@@ -74,43 +105,81 @@ final class Portable
                     continue; // an array may hold itself
                 }
                 $seen[$reference ?? ''] = true;
-                self::check($item, self::inArray($path, $key), $closures, $seen);
+                $deepest = max($deepest, self::check($item, self::inArray($path, $key), $closures, $seen, $depth + 1));
             }
         } elseif (\is_object($value)) {
-            self::checkObject($value, $path, $closures, $seen);
+            return self::checkObject($value, $path, $closures, $seen, $depth);
         } elseif (\is_resource($value)) {
             throw UnserializableException::at($path, 'an open ' . get_resource_type($value));
         } elseif (!\is_scalar($value) && $value !== null) {
             throw UnserializableException::at($path, 'a closed resource');
         }
+
+        return $deepest;
     }
 
     /**
      * @param (\Closure(\Closure, string): void)|null $closures
      * @param array<int|string, true>                  $seen
      */
-    private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen): void
+    private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen, int $depth): int
     {
         $id = spl_object_id($value);
         if (isset($seen[$id]) || $value instanceof \UnitEnum) {
-            return;
+            return $depth;
         }
         $seen[$id] = true;
         if ($value instanceof \Closure) {
             $closures === null ? throw UnserializableException::at($path, 'a closure') : $closures($value, $path);
 
-            return;
+            return $depth;
         }
         if (str_contains($value::class, "@anonymous\0")) {
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
         // What a class gives to be serialized is its own affair.
-        if (!method_exists($value, '__serialize') && !method_exists($value, '__sleep') && !$value instanceof \Serializable) {
-            foreach ((array) $value as $name => $item) {
-                if (!\is_scalar($item) && $item !== null) {
-                    self::check($item, self::inObject($path, $name), $closures, $seen);
-                }
+        if (method_exists($value, '__serialize') || method_exists($value, '__sleep') || $value instanceof \Serializable) {
+            return $value instanceof \DateTimeInterface ? $depth : \PHP_INT_MAX;
+        }
+        $deepest = $depth;
+        foreach ((array) $value as $name => $item) {
+            if (!\is_scalar($item) && $item !== null) {
+                $deepest = max($deepest, self::check($item, self::inObject($path, $name), $closures, $seen, $depth + 1));
             }
+        }
+
+        return $deepest;
+    }
+
+    /**
+     * In a fiber of its own: the stack of most fibers ends at about 1,300 levels, and the process with it.
+     *
+     * @throws UnserializableException
+     */
+    private static function serializeWithLargeStack(mixed $value, string $path): string
+    {
+        $before = (string) ini_set('fiber.stack_size', (string) self::LARGE_STACK);
+        /** @var \Fiber<mixed, mixed, string, mixed> $fiber */
+        $fiber = new \Fiber(static fn(): string => self::serializeChecked($value, $path));
+        try {
+            $fiber->start();
+        } finally {
+            $before === '' ? ini_restore('fiber.stack_size') : ini_set('fiber.stack_size', $before);
+        }
+        if (!$fiber->isTerminated()) {
+            throw UnserializableException::at($path, 'of a class that suspends its fiber while it is serialized');
+        }
+
+        return $fiber->getReturn();
+    }
+
+    /** @throws UnserializableException */
+    private static function serializeChecked(mixed $value, string $path): string
+    {
+        try {
+            return serialize($value);
+        } catch (\Throwable $refused) {
+            throw self::explain($value, $path, $refused);
         }
     }
 
@@ -128,9 +197,9 @@ final class Portable
     private static function unserializeEnums(string $bytes, string $missing): mixed
     {
         if (preg_match_all(self::ENUM, $bytes, $cases, \PREG_SET_ORDER) === 0) {
-            return unserialize($bytes);
+            return unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         }
-        $value = @unserialize($bytes);
+        $value = @unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         if ($value === false) {
             foreach ($cases as [, $enum, $case]) {
                 if (!enum_exists($enum) || !\defined("{$enum}::{$case}")) {
@@ -217,7 +286,7 @@ final class Portable
 
     private static function inArray(string $path, int|string $key): string
     {
-        return $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
+        return self::cut($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
     /** @param int|string $name as a cast to array has it: "\0class\0name" where it is not public */
@@ -226,6 +295,12 @@ final class Portable
         $name = (string) $name;
         $at = strrpos($name, "\0");
 
-        return "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
+        return self::cut($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
+    }
+
+    /** @return string|null a path that is long enough; each level would need memory for all of it */
+    private static function cut(string $path): ?string
+    {
+        return \strlen($path) < self::LONG_PATH ? null : (str_ends_with($path, '…') ? $path : "{$path}…");
     }
 }

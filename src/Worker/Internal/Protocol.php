@@ -8,7 +8,8 @@ use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 
 /**
  * The wire format between a pool and its workers: over a Unix socket, frames as {@see \Spindle\Internal\FrameReader}
- * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian.
+ * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian. Those of a worker begin with
+ * {@see self::MAGIC}, except its greeting.
  *
  * ARCHITECTURE.md describes each frame's payload and the order they come in.
  *
@@ -62,6 +63,18 @@ final class Protocol
     /** Items of a stream that may be under way before the pool says that it wants more, and their size in bytes. */
     public const WINDOW = 64;
     public const WINDOW_SIZE = 1 << 20;
+
+    /** Each frame of a worker but its greeting begins with this: bytes that a task writes to the socket are noticed. */
+    public const MAGIC = "\xA7Sp\x1E";
+
+    /** A frame's length has 32 bits. */
+    public const LONGEST_RESULT = 0xFFFFFFFF - self::BESIDE_RESULT;
+
+    /** Bytes of a frame besides its longest result: other results, output, an exception. */
+    public const BESIDE_RESULT = 16 << 20;
+
+    /** Bytes of output in a frame. */
+    public const OUTPUT_SIZE = 1 << 20;
 
     public const TOKEN_SIZE = 32;
 

@@ -13,8 +13,15 @@ use Spindle\Worker\WorkerPoolOptions;
 /** What the workers of a pool are told at their start. */
 final class Settings
 {
+    /** Bytes of a result where this process has no memory_limit, and part of that where it has one. */
+    private const MAX_RESULT = 1 << 30;
+    private const SHARE_OF_MEMORY = 4;
+
     /** Signs closures. */
     public readonly string $key;
+
+    /** Bytes of a result. */
+    public readonly int $maxResult;
 
     private readonly ?string $initialize;
     private readonly ?string $bootstrap;
@@ -24,6 +31,9 @@ final class Settings
     {
         $this->key = random_bytes(32);
         LoadedFiles::mark();
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $share = $memory > 0 ? max(1, intdiv($memory, self::SHARE_OF_MEMORY)) : self::MAX_RESULT;
+        $this->maxResult = min($options->maxResult ?? $share, Protocol::LONGEST_RESULT);
         $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
@@ -54,6 +64,8 @@ final class Settings
             'depth' => Boot::depth() + 1,
             'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings), // more than any machine has CPUs
             'timed' => $this->options->timeout !== null,
+            'maxResult' => $this->maxResult,
+            'maxGrowth' => $this->options->maxGrowth,
         ];
     }
 

@@ -11,6 +11,7 @@ use Spindle\Tests\Conformance\Worker\Contract;
 #[Group('full')]
 final class RemoteExecutorRestTest extends RemoteExecutorTestCase
 {
+    use Contract\CarriesDepth;
     use Contract\CarriesValues;
     use Contract\IsShared;
     use Contract\RefusesWhatStays;

@@ -14,6 +14,7 @@ final class ForkWorkerFaultsRestTest extends WorkerPoolFaults
     use CancellationFaults;
     use Floods;
     use InputFaults;
+    use ResultSizes;
     use StrangerFaults;
     use TransferFaults;
 

@@ -44,6 +44,8 @@ final class Impostor
             'depth' => 1,
             'siblings' => 1,
             'timed' => false,
+            'maxResult' => 1 << 20,
+            'maxGrowth' => null,
         ];
     }
 

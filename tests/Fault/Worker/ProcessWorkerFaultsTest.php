@@ -11,6 +11,7 @@ final class ProcessWorkerFaultsTest extends WorkerPoolFaults
 {
     use Floods;
     use InputFaults;
+    use ResultSizes;
     use TaskFaults;
     use TransferFaults;
     use UnrulyTasks;

@@ -14,6 +14,7 @@ final class ThreadWorkerFaultsRestTest extends WorkerPoolFaults
     use CancellationFaults;
     use Floods;
     use InputFaults;
+    use ResultSizes;
     use OnThreads;
     use StrangerFaults;
     use TransferFaults;

@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Tasks that do with their process what nobody asked them to. */
@@ -71,6 +73,32 @@ trait UnrulyTasks
         self::assertNotSame([], self::descendantsWith('sleep 1000'));
         $pool->close();
         Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
+    }
+
+    /** @return iterable<string, array{string}> what no frame is, or the beginning of one that never ends */
+    public static function strayBytes(): iterable
+    {
+        foreach ([1, 4, 5, 9, 13] as $length) {
+            yield "{$length} letters" => [str_repeat('a', $length)];
+            yield "{$length} zeros" => [str_repeat("\0", $length)];
+        }
+        yield 'lines' => [str_repeat("a line of a log\n", 1000)];
+        yield 'the beginning of a frame without the magic number' => [pack('VCV', 60, Protocol::RESULTS, 1)];
+        yield 'of a long one' => [pack('VCV', 50_000_000, Protocol::RESULTS, 1)];
+    }
+
+    /** What a task writes to a descriptor of its worker, which it was not to know. */
+    #[DataProvider('strayBytes')]
+    public function testATaskThatWritesToTheSocketOfItsWorkerEndsIt(string $bytes): void
+    {
+        $this->needsAProcessForEachWorker('the sockets are those of all of them');
+        $pool = $this->pool(1);
+        self::assertUsable($pool);
+        $outcome = self::outcome($pool->submit(new Call('writeToSockets', $bytes)));
+
+        self::assertInstanceOf(WorkerCrashedException::class, $outcome);
+        self::assertStringContainsString('it wrote something that is no frame', $outcome->getMessage());
+        self::assertUsable($pool);
     }
 
     public function testATaskThatClosesTheStandardStreamsHarmsNoOther(): void

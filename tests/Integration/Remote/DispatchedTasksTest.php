@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\LoggerInterface;
@@ -39,6 +40,8 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerPoolOptions;
 
 use function Amp\async;
 use function Amp\delay;
@@ -281,6 +284,24 @@ final class DispatchedTasksTest extends TestCase
         $this->expectException(ResultTooLargeException::class);
         $this->expectExceptionMessage('passes on 16777216 at most');
         $executor->submit(static fn(): string => str_repeat('x', 16 << 20))->await();
+    }
+
+    public function testAResultThatIsTooLargeForTheAgentsPoolIsTheTasksOutcome(): void
+    {
+        $executor = $this->executor();
+        $stop = new DeferredCancellation();
+        $options = new AgentOptions(pool: new WorkerPoolOptions(maxResult: 100_000));
+        $agent = new Agent(new RedisBroker(Redis::shared()->address()), $this->queue, 1, self::keys(), $options);
+        $running = async(static fn() => $agent->run($stop->getCancellation()));
+        try {
+            $executor->submit(static fn(): string => str_repeat('x', 1 << 20))->await(new TimeoutCancellation(10));
+            self::fail('It arrived');
+        } catch (UnserializableException $refused) {
+            self::assertStringContainsString('more than the 100000', $refused->what);
+        } finally {
+            $stop->cancel();
+            $running->await();
+        }
     }
 
     public function testAnItemThatIsTooLargeComesAfterThoseBeforeIt(): void

@@ -101,6 +101,68 @@ final class PortableTest extends TestCase
         $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array and can't be serialized (I stay)");
     }
 
+    public function testBytesThatPhpCannotReadAreAnError(): void
+    {
+        set_error_handler(static fn(): bool => true);
+        try {
+            foreach (['a:1:{i:0;', str_repeat('a:1:{i:0;', 5000) . 'i:1;' . str_repeat('}', 5000)] as $bytes) {
+                try {
+                    Portable::unserialize($bytes, self::class . '::refuse');
+                    self::fail('Something was made of it');
+                } catch (\UnexpectedValueException $unreadable) {
+                    self::assertStringContainsString('nested deeper than 4096 levels', $unreadable->getMessage());
+                }
+            }
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    public function testTheStackOfOtherFibersStaysAsItIs(): void
+    {
+        $deep = [];
+        for ($i = 0; $i < 4000; ++$i) {
+            $deep = [$deep];
+        }
+        foreach (['', '1048576'] as $size) {
+            $before = (string) \ini_get('fiber.stack_size');
+            if ($size !== '') {
+                ini_set('fiber.stack_size', $size);
+            }
+            $fiber = new \Fiber(static fn(): string => Portable::serialize($deep, '$value'));
+            $fiber->start();
+            $after = \ini_get('fiber.stack_size');
+            $before === '' ? ini_restore('fiber.stack_size') : ini_set('fiber.stack_size', $before);
+
+            self::assertSame(serialize($deep), $fiber->getReturn());
+            self::assertSame($size === '' ? $before : $size, $after);
+        }
+    }
+
+    public function testAClassThatSuspendsWhileItIsSerializedIsRefusedInAFiber(): void
+    {
+        $value = new \ArrayObject([new Suspending()]);
+        $fiber = new \Fiber(static fn(): string => Portable::serialize($value, '$value'));
+        try {
+            $fiber->start();
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
+        }
+    }
+
+    public function testTheReceiversLimitOfDepthDoesNotMatter(): void
+    {
+        $before = (string) ini_set('unserialize_max_depth', '3');
+        try {
+            $value = Portable::unserialize(Portable::serialize([[[[[5]]]]], '$value'), self::class . '::refuse');
+        } finally {
+            ini_set('unserialize_max_depth', $before);
+        }
+
+        self::assertSame([[[[[5]]]]], $value);
+    }
+
     /** @return iterable<string, array{string, string}> */
     public static function missing(): iterable
     {

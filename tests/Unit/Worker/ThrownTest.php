@@ -58,6 +58,20 @@ final class ThrownTest extends TestCase
         self::assertCount(\count($exception->getTrace()) + 1, $lines);
     }
 
+    public function testOfVeryManyPreviousExceptionsTheLastOnesAreKept(): void
+    {
+        $exception = new \DomainException('0');
+        for ($i = 1; $i <= 5000; ++$i) {
+            $exception = new \RuntimeException((string) $i, 0, $exception);
+        }
+        $messages = [];
+        for ($thrown = Thrown::of($exception); $thrown !== null; $thrown = $thrown->previous) {
+            $messages[] = (int) $thrown->message;
+        }
+
+        self::assertSame(range(5000, 4901), $messages);
+    }
+
     private static function made(string $secret): \DomainException
     {
         return new \DomainException($secret === '' ? '' : 'outer', 7, new \LengthException('inner', 3));

@@ -16,9 +16,15 @@ final class Failure
     public static function pack(\Throwable $thrown): string
     {
         $packing = new Packing();
-        $packing->add(Protocol::SERIALIZED, serialize(Thrown::of($thrown)));
-        for ($part = $thrown; $part !== null; $part = $part->getPrevious()) {
-            self::tidy($part);
+        $data = Thrown::of($thrown);
+        $packing->add(Protocol::SERIALIZED, serialize($data));
+        $part = $thrown;
+        while ($part !== null && $data !== null) {
+            self::tidy($part, $data);
+            [$part, $data] = [$part->getPrevious(), $data->previous];
+        }
+        if ($part !== null) {
+            return $packing->head() . $packing->bytes(); // a long chain, of which only data is sent
         }
         try {
             $packing->add(Protocol::SERIALIZED, Portable::serialize($thrown, 'The exception'));
@@ -33,9 +39,8 @@ final class Failure
      * Gives it the trace that it has as data: without the arguments of each call, which are nobody's business elsewhere and
      * often can't travel, and with the places where closures stand.
      */
-    private static function tidy(\Throwable $thrown): void
+    private static function tidy(\Throwable $thrown, Thrown $data): void
     {
-        $data = Thrown::of($thrown);
         $class = $thrown instanceof \Error ? \Error::class : \Exception::class;
         foreach (['trace' => $data->trace, 'file' => $data->file, 'line' => $data->line] as $name => $value) {
             (new \ReflectionProperty($class, $name))->setValue($thrown, $value);

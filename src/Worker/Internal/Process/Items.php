@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\UnserializableException;
 
@@ -13,6 +12,9 @@ final class Items
 {
     /** @var list<array{int, int, string}> frames that came while a generator waited for one of its own */
     private array $frames = [];
+
+    /** Has the time at which the task was started, where there is a time limit; see {@see \Spindle\Worker\Internal\Mark}. */
+    public ?\Shmop $clock = null;
 
     public function __construct(
         private readonly Wire $wire,
@@ -27,22 +29,25 @@ final class Items
     }
 
     /**
-     * Sends all of them, and has the result behind them wait to be sent.
+     * Sends all of them, and has the result behind them wait to be sent. While that waits for the reader, the time of the
+     * task stands still.
      *
      * @param int                                    $index of the task
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */
     public function send(int $index, \Generator $items): void
     {
+        $spent = $this->stopClock();
         $this->life->flush(0);
         $this->results->full = true; // nobody is to wait for its end, whatever that is
         $this->tell($index, '');
         $ahead = $size = 0;
-        for ($this->life->enter(Life::TASK); $items->valid(); $this->life->enter(Life::TASK), $items->next()) {
+        for ($this->startClock($spent), $this->life->enter(Life::TASK); $items->valid(); $this->startClock($spent), $this->life->enter(Life::TASK), $items->next()) {
+            $spent = $this->stopClock();
             $item = [$items->key(), $items->current()];
             $this->life->state = Life::BUSY;
             try {
-                $bytes = Portable::serialize($item, 'The item');
+                $bytes = $this->results->serialize($item, 'The item');
             } catch (UnserializableException $refused) {
                 $this->results->refuse($refused);
 
@@ -65,6 +70,27 @@ final class Items
         }
         $this->life->state = Life::BUSY;
         $this->results->add($items->getReturn());
+    }
+
+    /** @return int nanoseconds for which the task has run */
+    private function stopClock(): int
+    {
+        if ($this->clock === null) {
+            return 0;
+        }
+        /** @var array{1: int} $startedAt */
+        $startedAt = unpack('P', shmop_read($this->clock, 8, 8));
+        shmop_write($this->clock, pack('P', 0), 8);
+
+        return hrtime(true) - $startedAt[1];
+    }
+
+    /** @param int $spent nanoseconds for which the task has run */
+    private function startClock(int $spent): void
+    {
+        if ($this->clock !== null) {
+            shmop_write($this->clock, pack('P', hrtime(true) - $spent), 8);
+        }
     }
 
     private function tell(int $index, string $bytes): void

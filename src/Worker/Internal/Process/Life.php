@@ -202,7 +202,7 @@ final class Life
             Protocol::LAST_WORDS,
             $this->results->batch,
             pack('PC', $peak, $fatal ? 1 : 0),
-            $fatal ? "{$error['message']} in {$error['file']}:{$error['line']}" : '',
+            $fatal ? substr($error['message'], 0, Protocol::OUTPUT_SIZE) . " in {$error['file']}:{$error['line']}" : '',
         );
         $this->removeMark();
     }
@@ -232,8 +232,8 @@ final class Life
             if (getmypid() !== $this->pid) {
                 return $output; // a fork that a task has made has the same standard output, which the pool gets as well
             }
-            if ($output !== '') {
-                $this->tell(Protocol::OUTPUT, $output);
+            for ($at = 0; $at < \strlen($output); $at += Protocol::OUTPUT_SIZE) {
+                $this->tell(Protocol::OUTPUT, $at === 0 && \strlen($output) <= Protocol::OUTPUT_SIZE ? $output : substr($output, $at, Protocol::OUTPUT_SIZE));
             }
 
             return '';

@@ -43,7 +43,8 @@ final class ResultBuffer
     private Packing $packed;
     private bool $failures = false;
 
-    public function __construct(private readonly Wire $wire)
+    /** @param int $longestResult in bytes */
+    public function __construct(private readonly Wire $wire, private readonly int $longestResult)
     {
         $this->packed = new Packing();
     }
@@ -65,16 +66,19 @@ final class ResultBuffer
 
     public function add(mixed $value): void
     {
-        if (\is_string($value)) {
-            $this->pack(Protocol::STRING, $value);
-
-            return;
-        }
         try {
-            $this->pack(Protocol::SERIALIZED, Portable::serialize($value, 'The result'));
+            \is_string($value)
+                ? $this->pack(Protocol::STRING, $this->limited($value, 'The result'))
+                : $this->pack(Protocol::SERIALIZED, $this->serialize($value, 'The result'));
         } catch (UnserializableException $refused) {
             $this->refuse($refused);
         }
+    }
+
+    /** @throws UnserializableException also when the value has more bytes than the pool accepts */
+    public function serialize(mixed $value, string $path): string
+    {
+        return $this->limited(Portable::serialize($value, $path), $path);
     }
 
     public function refuse(UnserializableException $refused): void
@@ -85,8 +89,14 @@ final class ResultBuffer
 
     public function fail(\Throwable $thrown): void
     {
+        $bytes = Failure::pack($thrown);
+        if (\strlen($bytes) > max($this->longestResult, self::ENOUGH)) {
+            $this->refuse($this->tooLong(\strlen($bytes), 'The exception'));
+
+            return;
+        }
         $this->failures = true;
-        $this->pack(Protocol::THROWN, Failure::pack($thrown));
+        $this->pack(Protocol::THROWN, $bytes);
     }
 
     /** @return bool false when the pool is gone */
@@ -124,6 +134,17 @@ final class ResultBuffer
         $this->flushed = $now;
 
         return $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body);
+    }
+
+    /** @throws UnserializableException */
+    private function limited(string $bytes, string $path): string
+    {
+        return \strlen($bytes) <= $this->longestResult ? $bytes : throw $this->tooLong(\strlen($bytes), $path);
+    }
+
+    private function tooLong(int $size, string $path): UnserializableException
+    {
+        return UnserializableException::at($path, "{$size} bytes long, more than the {$this->longestResult} of WorkerPoolOptions::\$maxResult");
     }
 
     private function pack(int $kind, string $bytes): void

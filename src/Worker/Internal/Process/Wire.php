@@ -63,7 +63,8 @@ final class Wire
     {
         $nonce = random_bytes(Protocol::NONCE_SIZE);
         $this->welcome = pack('VCV', Protocol::PROOF_SIZE + 5, Protocol::WELCOME, $id) . Protocol::welcome($token, $nonce);
-        $this->send($type, $id, Protocol::greeting($token, $nonce, $type, $id, $words));
+        $greeting = Protocol::greeting($token, $nonce, $type, $id, $words);
+        $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
     }
 
     /**
@@ -86,6 +87,9 @@ final class Wire
             if ($missing <= 0) {
                 /** @var array{length: int, type: int, id: int} $header */
                 $header = unpack('Vlength/Ctype/Vid', $this->buffer);
+                if ($header['length'] < 5 || $header['type'] < Protocol::CODE || $header['type'] > Protocol::REAP) {
+                    return null; // something else has read from the socket: what follows cannot be told apart
+                }
                 $missing = 4 + $header['length'] - \strlen($this->buffer);
                 if ($missing <= 0) {
                     $payload = substr($this->buffer, self::HEADER, $header['length'] - 5);
@@ -124,7 +128,7 @@ final class Wire
     /** @return bool false when the pool is gone */
     public function send(int $type, int $id, string $head, string $payload = ''): bool
     {
-        $header = pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
+        $header = Protocol::MAGIC . pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
 
         return \strlen($payload) < self::LARGE
             ? $this->write($header . $payload)

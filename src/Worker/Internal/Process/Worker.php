@@ -39,6 +39,7 @@ final class Worker
     private readonly Life $life;
     private readonly Items $items;
     private ?\Shmop $mark = null;
+    private int $memoryAtFirst = 0;
 
     /** @var array<int, string> by the number that the pool gave it */
     private array $codes = [];
@@ -50,6 +51,8 @@ final class Worker
      * @param string $key      that closures are signed with
      * @param int    $markKey  for the shared memory, see {@see Mark}; 0 for none
      * @param bool   $timed    whether the pool wants to know when a task was started
+     * @param int    $maxResult bytes of a result
+     * @param int|null $maxGrowth bytes of memory that tasks may leave behind, before no other task of the batch is started
      * @param bool   $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(
@@ -58,10 +61,12 @@ final class Worker
         string $key,
         int $markKey,
         private readonly bool $timed,
+        int $maxResult,
+        private readonly ?int $maxGrowth,
         bool $isThread,
     ) {
         self::$key = $key;
-        $this->results = new ResultBuffer($wire);
+        $this->results = new ResultBuffer($wire, $maxResult);
         $this->life = new Life($wire, $this->results, $markKey, $isThread);
         $this->items = new Items($wire, $this->life, $this->results);
     }
@@ -70,6 +75,7 @@ final class Worker
     public function attach(): void
     {
         $this->mark = $this->life->begin();
+        $this->items->clock = $this->timed ? $this->mark : null;
     }
 
     public function hasMark(): bool
@@ -94,7 +100,8 @@ final class Worker
     /** Works until the pool has no more for it, or is gone. */
     public function work(): void
     {
-        $this->wire->send(Protocol::READY, 0, pack('P', memory_get_usage()));
+        $this->memoryAtFirst = memory_get_usage();
+        $this->wire->send(Protocol::READY, 0, pack('P', $this->memoryAtFirst));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
             [$type, $id, $payload] = $frame;
             $frame = null; // large ones are not kept
@@ -169,8 +176,8 @@ final class Worker
                     $now = $this->flushBefore($i);
                 }
                 $limit = $this->limit($limit);
-                if ($i >= $limit) {
-                    break;
+                if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
+                    break; // the pool gives the rest to another worker
                 }
                 $due = $timed ? 0 : $now + Mark::LOOK;
                 if ($timed) {
@@ -277,6 +284,11 @@ final class Worker
         return $words['batch'] === $this->results->batch ? min($count, $words['limit']) : $count;
     }
 
+    private function hasGrown(): bool
+    {
+        return $this->maxGrowth !== null && memory_get_usage() - $this->memoryAtFirst > $this->maxGrowth;
+    }
+
     /** What all tasks of a batch call. */
     private function decoded(int $code): \Closure
     {
@@ -305,7 +317,7 @@ final class Worker
 
     private function report(mixed $value): void
     {
-        $bytes = Portable::serialize($value, 'The report');
+        $bytes = $this->results->serialize($value, 'The report');
         $this->life->tell(Protocol::REPORT, $bytes);
     }
 }

@@ -18,6 +18,8 @@ use Spindle\Tests\Text;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskTimeoutException;
 
+use function Amp\delay;
+
 /**
  * Tasks that are ended: they ran for too long, or are not wanted any more.
  *
@@ -45,6 +47,40 @@ trait LimitsTime
 
         self::failure(TaskTimeoutException::class, $blocked);
         self::assertSame(42, $behind->await());
+    }
+
+    /** A generator runs ahead of its reader until 64 items are on their way. */
+    public function testTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses(): void
+    {
+        $pool = $this->pool(1, timeout: 0.3);
+        $items = $pool->submit(static fn(): \Generator => yield from range(1, 200))->await();
+        $all = [];
+        foreach ($items as $item) {
+            $all[] = $item;
+            if ($item === 1) {
+                delay(0.7); // longer than the task may run
+            } elseif ($item === 120) {
+                usleep(700_000); // the loop does not turn
+            }
+        }
+
+        self::assertSame(range(1, 200), $all);
+        self::assertUsable($pool);
+    }
+
+    public function testTheTimesBetweenTheItemsOfAGeneratorAddUp(): void
+    {
+        $pool = $this->pool(1, timeout: 0.3);
+        $items = $pool->submit(static function (): \Generator {
+            for ($i = 0; ; ++$i) {
+                yield $i;
+                usleep(20_000);
+            }
+        })->await();
+        $late = self::thrown(TaskTimeoutException::class, static fn(): int => iterator_count($items));
+
+        self::assertSame('The task ran for more than 0.3 seconds and was ended', $late->getMessage());
+        self::assertUsable($pool);
     }
 
     public function testATaskOfALoopThatRunsForTooLongNamesItsKey(): void

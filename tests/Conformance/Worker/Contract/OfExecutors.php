@@ -13,6 +13,7 @@ use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
  */
 trait OfExecutors
 {
+    use CarriesDepth;
     use CarriesValues;
     use HasContext;
     use IsCancelled;

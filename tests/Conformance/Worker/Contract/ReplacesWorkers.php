@@ -152,6 +152,18 @@ trait ReplacesWorkers
         self::assertSame([2, 2, 2], array_values(array_count_values($workers)));
     }
 
+    public function testAWorkerThatGrowsWithinABatchStartsNoOtherTaskOfIt(): void
+    {
+        $pool = $this->pool(1, maxGrowth: 12 << 20);
+        $tiny = static fn(int $bytes): int => $bytes === 0 ? 0 : Deed::keep($bytes);
+        // After many tiny tasks batches are large.
+        $workers = iterator_to_array($pool->map([...array_fill(0, 20_000, 0), ...array_fill(0, 60, 1 << 20)], $tiny));
+        $tasks = array_count_values(\array_slice($workers, 20_000));
+
+        self::assertSame(60, array_sum($tasks));
+        self::assertLessThanOrEqual(16, max([0, ...$tasks]), 'tasks in one worker');
+    }
+
     public function testNoTaskIsLostWhenWorkersThatHaveGrownAreReplaced(): void
     {
         $pool = $this->pool(maxGrowth: 4 << 20);

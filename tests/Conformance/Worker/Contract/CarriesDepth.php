@@ -1,0 +1,134 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Worker\Contract;
+
+use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
+use Spindle\Tests\Conformance\Worker\Task\Deep;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
+
+use function Amp\async;
+
+/**
+ * Values that are nested deeply: they arrive whole, or are refused.
+ *
+ * @phpstan-require-extends ExecutorTestCase
+ */
+trait CarriesDepth
+{
+    /** The stack of a fiber has room for about 1,300 levels of what serialize() does. */
+    public function testWhatIsNestedDeeplyArrivesWholeThoughItIsMadeBytesInAFiber(): void
+    {
+        $executor = $this->executor();
+        foreach (['arrays' => Deep::arrays(...), 'objects' => Deep::objects(...), 'hidden' => Deep::hiddenObjects(...)] as $kind => $make) {
+            $value = $make(4000);
+            $results = new Collected($executor->map([1400, 4000], $make));
+
+            self::assertNull($results->thrown, $kind);
+            self::assertSame([1400, 4000], array_map(Deep::levels(...), $results->values), $kind);
+            self::assertSame([4000], iterator_to_array($executor->map([$value], Deep::levels(...))), $kind);
+            self::assertSame(4000, async(static fn(): mixed => $executor->submit([new Deep($value), 'count'])->await())->await(), $kind);
+            $items = self::items($executor, static function () use ($make): \Generator {
+                yield $make(4000);
+            });
+            self::assertSame([4000], array_map(Deep::levels(...), iterator_to_array($items, false)), $kind);
+        }
+        self::assertUsable($executor);
+    }
+
+    public function testAClosureThatHasSomethingDeepIsRefusedInAFiber(): void
+    {
+        $executor = $this->executor();
+        foreach ([Deep::arrays(...), Deep::objects(...)] as $make) {
+            $small = $make(490);
+            $task = static fn(): int => Deep::levels($small);
+            self::assertSame(490, async(static fn(): mixed => $executor->submit($task)->await())->await());
+            $deep = $make(1400);
+            $task = static fn(): int => Deep::levels($deep);
+            $refused = self::failure(UnserializableException::class, async(static fn() => $executor->submit($task)));
+
+            self::assertSame('nested deeper than 500 levels', $refused->what);
+        }
+        self::assertUsable($executor);
+    }
+
+    public function testAResultThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $arrays = self::failure(UnserializableException::class, $executor->submit(static fn(): array => ['x' => Deep::arrays(5000)]));
+        $objects = self::failure(UnserializableException::class, $executor->submit(static fn(): object => Deep::objects(5000)));
+
+        self::assertStringStartsWith("The result['x'][0][0]", $arrays->path);
+        self::assertStringStartsWith('The result->next->next', $objects->path);
+        self::assertSame('nested deeper than 4096 levels', $objects->what);
+        self::assertLessThan(2000, \strlen($objects->getMessage()));
+        self::assertUsable($executor);
+    }
+
+    public function testAnArgumentThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $results = new Collected($executor->map(['a' => [], 'b' => Deep::arrays(5000)], Deep::levels(...)));
+
+        self::assertSame([1], $results->values);
+        self::assertInstanceOf(UnserializableException::class, $results->thrown);
+        self::assertStringStartsWith('The argument for "b"[0][0]', $results->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testATaskWithSomethingThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $deep = Deep::arrays(5000);
+        $task = static fn(): int => Deep::levels($deep);
+        $refused = self::thrown(UnserializableException::class, static fn() => $executor->submit($task));
+
+        self::assertStringStartsWith("The task's captured variable \$deep[0][0]", $refused->path);
+        self::assertUsable($executor);
+    }
+
+    public function testAnItemThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $items = new Collected(self::items($executor, static function (): \Generator {
+            yield 1;
+            yield Deep::arrays(5000);
+        }));
+
+        self::assertSame([1], $items->values);
+        self::assertInstanceOf(UnserializableException::class, $items->thrown);
+        self::assertStringStartsWith('The item', $items->thrown->path);
+        self::assertUsable($executor);
+    }
+
+    public function testAReportThatIsNestedTooDeeplyIsRefused(): void
+    {
+        $executor = $this->executor();
+        $failed = self::failure(TaskFailedException::class, $executor->submit(static function (): void {
+            TaskContext::current()->report(Deep::arrays(5000));
+        }));
+
+        self::assertSame(UnserializableException::class, $failed->thrown->class);
+        self::assertUsable($executor);
+    }
+
+    public function testAnExceptionWithVeryManyPreviousOnesArrives(): void
+    {
+        $executor = $this->executor();
+        $failed = self::failure(TaskFailedException::class, $executor->submit(static function (): never {
+            $exception = new \DomainException('the first');
+            for ($i = 0; $i < 5000; ++$i) {
+                $exception = new \RuntimeException('the last', 0, $exception);
+            }
+            throw $exception;
+        }));
+
+        self::assertSame('the last', $failed->thrown->message);
+        self::assertSame('the last', $failed->thrown->previous?->message);
+        self::assertUsable($executor);
+    }
+}

@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+/** Suspends its fiber when it is serialized. */
+final class Suspending
+{
+    /** @return array<mixed> */
+    public function __serialize(): array
+    {
+        \Fiber::suspend();
+
+        return [];
+    }
+}
