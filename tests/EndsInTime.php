@@ -32,7 +32,8 @@ trait EndsInTime
         pcntl_alarm($seconds);
     }
 
-    #[After]
+    /** Comes after the hooks that end what the test has started, for they may hang as well. */
+    #[After(-5)]
     protected function stopTheClock(): void
     {
         if (\function_exists('pcntl_alarm')) {

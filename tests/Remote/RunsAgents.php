@@ -5,15 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Remote;
 
 use PHPUnit\Framework\Attributes\After;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Symfony\Component\Process\Process;
-
-use function Amp\delay;
 
 /** Agents in processes of their own, which have ended when the test has. */
 trait RunsAgents
 {
     use UsesRedis;
+
+    /** Seconds that an agent may take to finish what it runs and to end. */
+    private const ENDS_WITHIN = 20.0;
 
     /** @var list<Process> */
     private array $agents = [];
@@ -42,25 +44,44 @@ trait RunsAgents
     protected function stop(Process $agent): void
     {
         $agent->signal(\SIGTERM);
-        while ($agent->isRunning()) {
-            delay(0.01);
-        }
+        Eventually::holds(static fn(): bool => !$agent->isRunning(), 'the agent has ended', self::ENDS_WITHIN);
     }
 
+    /** Kills the agents of a test that has failed: what they run may never end. */
     #[After(-1)]
     protected function stopAgents(): void
     {
         $agents = $this->agents;
         $this->agents = [];
-        foreach ($agents as $agent) {
-            if ($agent->isRunning()) {
-                $agent->signal(\SIGTERM);
-            }
+        $hasFailed = $this->status()->isFailure() || $this->status()->isError();
+        self::signal($agents, $hasFailed ? \SIGKILL : \SIGTERM);
+        try {
+            // The loop turns, so that answers of the engine arrive.
+            Eventually::holds(
+                static fn(): bool => self::running($agents) === [],
+                'all agents have ended',
+                self::ENDS_WITHIN,
+            );
+        } finally {
+            self::signal($agents, \SIGKILL);
         }
-        foreach ($agents as $agent) {
-            while ($agent->isRunning()) {
-                delay(0.01); // what was asked of the engine is answered meanwhile
-            }
+    }
+
+    /** @param list<Process> $agents */
+    private static function signal(array $agents, int $signal): void
+    {
+        foreach (self::running($agents) as $agent) {
+            $agent->signal($signal);
         }
+    }
+
+    /**
+     * @param list<Process> $agents
+     *
+     * @return list<Process>
+     */
+    private static function running(array $agents): array
+    {
+        return array_values(array_filter($agents, static fn(Process $agent): bool => $agent->isRunning()));
     }
 }

@@ -10,8 +10,6 @@ use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Eventually;
 
-use function Amp\delay;
-
 /** Generators, and how far input is pulled and items are made ahead: the remote way has windows of its own. */
 final class RemoteItemsTest extends RemoteExecutorTestCase
 {
@@ -36,10 +34,11 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
                 yield ++$pulled;
             }
         };
-        foreach (self::loop($this->executor(), $verb, $input(), abs(...)) as $_) {
-            do { // until no more is pulled
+        $executor = $this->executor();
+        foreach (self::loop($executor, $verb, $input(), abs(...)) as $_) {
+            do { // until no more is pulled while a later task goes through the same queue
                 $before = $pulled;
-                delay(0.1);
+                $executor->submit(static fn(): int => 0)->await();
             } while ($pulled !== $before);
             break;
         }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
@@ -93,23 +95,26 @@ final class OutlivesTest extends TestCase
     {
         $pool = $this->pool($driver);
         $borrowed = $pool->acquire();
-        $transaction = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $borrowed->transaction(function (Transaction $transaction): string {
+        [$begun, $goOn] = [new DeferredFuture(), new DeferredFuture()];
+        $first = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $borrowed->transaction(function (Transaction $transaction) use ($begun, $goOn): string {
             $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
-            delay(0.05);
+            $begun->complete();
+            $goOn->getFuture()->await();
             $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
 
             return 'done';
         })));
-        delay(0.02);
+        $begun->getFuture()->await(new TimeoutCancellation(5));
         $borrowed->release();
-        $other = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction): void {
+        $other = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction) use ($goOn, $first): void {
             $transaction->execute("INSERT INTO {$this->table} VALUES (3)");
-            delay(0.1);
+            $goOn->complete();
+            $first->await(new TimeoutCancellation(5));
             $transaction->execute("INSERT INTO {$this->table} VALUES (4)");
             throw new \DomainException('undone');
         }));
 
-        self::assertInstanceOf(\LogicException::class, $transaction->await());
+        self::assertInstanceOf(\LogicException::class, $first->await());
         self::assertInstanceOf(\DomainException::class, $other, Outcome::told($other));
         self::assertSame([], $this->ids());
         self::assertStringContainsString('A transaction was left open', implode($this->warnings));
@@ -213,10 +218,14 @@ final class OutlivesTest extends TestCase
         Cluster::ask("SELECT pg_notify('{$name}', 'second')");
         $heard->await();
         $before = new \DateTimeImmutable();
-        Cluster::ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{$name}'");
-        delay(0.2);
+        [['pid' => $pid]] = Cluster::ask(
+            "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{$name}'",
+        );
+        $isLost = static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE pid = {$pid}") === [];
+        Eventually::holds($isLost, 'the server has closed the connection');
+        delay(0.01); // The loop sees that in its next turns.
         $after = new \DateTimeImmutable();
-        usleep(300_000);
+        usleep(10_000); // What begins when somebody looks begins after this.
         $listener->next();
         $gap = $listener->current();
 

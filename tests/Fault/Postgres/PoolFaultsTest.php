@@ -132,6 +132,7 @@ final class PoolFaultsTest extends TestCase
         self::assertNotNull($cluster);
         $cluster->kill();
         $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: \INF));
+        // The server has to be away for a while: no other event may keep the loop going.
         EventLoop::unreference(EventLoop::delay(0.2, $cluster->restart(...)));
 
         self::assertSame(1, $pool->query('SELECT 1')->value());
@@ -389,7 +390,7 @@ final class PoolFaultsTest extends TestCase
             $outcome = Outcome::of($wait);
             self::assertStringContainsString('of a callback', Outcome::told($outcome), $where);
             $at = hrtime(true);
-            delay(0.15);
+            delay(0.15); // The claim: for as long as what was left behind still takes, nothing resumes this fiber.
             self::assertGreaterThan(0.14, (hrtime(true) - $at) / 1e9, "{$where}: nothing resumes what waits for something else");
             self::assertSame([1, 2], [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()], $where);
             self::assertSame(0, $pool->stats()->waiting, $where);

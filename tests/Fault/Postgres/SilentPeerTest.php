@@ -381,7 +381,7 @@ final class SilentPeerTest extends TestCase
         $this->proxy->pause();
         $cancellation->cancel();
         // In a transaction somebody has to wait for its rollback.
-        EventLoop::delay(0.2, $this->proxy->resume(...));
+        EventLoop::delay(0.05, $this->proxy->resume(...)); // The server has to read nothing for a while.
         $outcome = $uploading->await();
 
         self::assertInstanceOf(CancelledException::class, $outcome, Outcome::told($outcome));

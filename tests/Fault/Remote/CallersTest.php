@@ -78,7 +78,7 @@ final class CallersTest extends TestCase
         Eventually::holds(static fn(): bool => is_file($file), 'it waits', 30.0);
         Eventually::holds(static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks, 'it was told what there is', 30.0);
         $before = self::calls();
-        delay(2.0); // nothing happens
+        delay(2.0); // The claim is a rate: 10,000 callers ask next to nothing in this time.
         $asked = self::calls() - $before;
         $this->agent($queue);
         while ($caller->isRunning()) {

@@ -20,6 +20,7 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\Cli\RunsWork;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Text;
 
@@ -59,7 +60,7 @@ final class ConnectionRefusalsTest extends TestCase
             self::assertInstanceOf(BrokerRefusedException::class, $failure);
             self::assertSays($advice, $failure->getMessage());
         }
-        delay(0.1); // nothing is thrown into the loop, nor tried again and again
+        delay(0.1); // The claim: for this long nothing is thrown into the loop, nor is a connection tried again.
 
         self::assertLessThanOrEqual(\count($uses) * self::CONNECTIONS, $this->connections() - $before);
     }
@@ -101,7 +102,9 @@ final class ConnectionRefusalsTest extends TestCase
         self::assertSays($advice, $failure->getMessage());
         $this->works[] = $process = $this->remote(['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root'], ['SPINDLE_BROKER' => $address]);
         $process->start();
-        delay(1.0);
+        $hasSaid = static fn(): bool => str_contains($process->getErrorOutput(), $advice[0]);
+        Eventually::holds($hasSaid, 'the agent says why it waits', 15.0);
+        delay(1.0); // The claim: for this long the agent goes on, and does not connect again and again.
 
         self::assertTrue($process->isRunning());
         self::assertLessThan(10, $this->connections() - $before);

@@ -102,7 +102,7 @@ final class EngineFaultsTest extends TestCase
         $redis->kill();
         exec('rm -rf ' . escapeshellarg("{$redis->directory}/data") . '/*');
         $late = self::later($executor, 6);
-        delay(0.1); // it is asked while nobody is there
+        $this->waitForCallsInVain('submit');
         $redis->restart();
         $began = hrtime(true);
         foreach ($lost as $which => $future) {
@@ -120,7 +120,7 @@ final class EngineFaultsTest extends TestCase
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'what nobody waits for runs no more');
         self::assertTrue($agent->isRunning());
         $asked = $this->engineSays('cmdstat_evalsha:calls');
-        delay(1.0);
+        delay(1.0); // The claim is a rate: fewer than 50 questions in a second.
         self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received'));
     }
@@ -146,7 +146,7 @@ final class EngineFaultsTest extends TestCase
                 $others[] = self::later($caller, 3);
             }
         }
-        delay(0.2);
+        $this->waitForCallsInVain('submit', 2);
         self::assertTrue($this->isLoading());
         try {
             (new RedisBroker($redis->address()))->tier();
@@ -188,7 +188,7 @@ final class EngineFaultsTest extends TestCase
         self::assertSame(array_fill(0, 20, 100_000), array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
         self::assertSame(1, $long->await());
         $late = self::later($executor, 5);
-        delay(0.1); // it is asked while there is no room
+        $this->waitForCallsInVain('submit');
         $redis->command('CONFIG', 'SET', 'maxmemory', '0');
         self::assertSame(5, $late->await());
         self::assertSame(range(1, 20), iterator_to_array($items, false));
@@ -226,8 +226,9 @@ final class EngineFaultsTest extends TestCase
             $redis->restart();
             $this->agentAt($redis->address(), $this->queue());
         } else {
+            $refused = $this->refusedWrites();
             $this->agentAt($redis->address(), $this->queue());
-            delay(0.3); // it is asked while there is no room
+            Eventually::holds(fn(): bool => $this->refusedWrites() > $refused, 'the agent finds no room');
             exec("prlimit --pid {$redis->pid()} --fsize=unlimited:");
         }
         $patient = $this->executor();
@@ -264,7 +265,7 @@ final class EngineFaultsTest extends TestCase
         }
         $late = self::later($executor, 2);
         $asked = $this->engineSays('cmdstat_evalsha:calls');
-        delay(1.0);
+        delay(1.0); // The claim is a rate: fewer than 50 questions in a second.
         self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
         $redis->command('REPLICAOF', 'NO', 'ONE');
 
@@ -301,6 +302,16 @@ final class EngineFaultsTest extends TestCase
     private function hasConfirmed(int $count): bool
     {
         return $this->confirmed >= $count;
+    }
+
+    /** How often the engine has refused to write because it can't write to its disk. */
+    private function refusedWrites(): int
+    {
+        ++$this->looks;
+        $errors = $this->engine()->command('INFO', 'errorstats');
+        $hasSome = \is_string($errors) && preg_match('/^errorstat_MISCONF:count=(\d+)/m', $errors, $match) === 1;
+
+        return $hasSome ? (int) $match[1] : 0;
     }
 
     private function isLoading(): bool

@@ -7,13 +7,14 @@ namespace Spindle\Tests\Fault\Remote;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
-use Revolt\EventLoop;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 
+use function Amp\async;
 use function Amp\delay;
 
 /** An engine that is away for a while: streams go on, nothing counts as a crash, and cancellations are heard of. */
@@ -25,6 +26,9 @@ final class EngineOutagesTest extends TestCase
 
     /** Connections that the callers and agents of one test may need without a reconnect storm. */
     private const CALM = 30;
+
+    /** Items that an agent stores ahead of the one who takes them. */
+    private const ROOM = 32;
 
     protected function deadline(): int
     {
@@ -38,21 +42,26 @@ final class EngineOutagesTest extends TestCase
         $this->agentAt($redis->address(), $this->queue());
         $items = $executor->submit(static fn(): \Generator => Work::count(100, 0.002))->await();
         $got = [];
+        $restarted = null;
         foreach ($items as $item) {
             $got[] = $item;
+            if ($item === 30 || $item === 60) {
+                $isFull = fn(): bool => $this->storedItems() >= self::ROOM;
+                Eventually::holds($isFull, 'as many items have come as there is room for');
+            }
             if ($item === 60) {
                 $redis->kill();
-                EventLoop::delay(0.1, $redis->restart(...)); // it is asked meanwhile
-            } elseif ($item === 30) {
-                delay(0.3); // more of them have come than there is room for
+                $restarted = async(function () use ($redis): void {
+                    $this->waitForCallsInVain('takeItems');
+                    $redis->restart();
+                });
             }
         }
+        $restarted?->await();
 
         self::assertSame(range(1, 100), $got);
         $figures = $this->figures();
         self::assertSame([1, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
-        unset($items);
-        delay(0.7); // until what had no answer was looked for again
     }
 
     /** An engine that is away is no crash of what an agent ends then, and it may be away as often as it likes. */
@@ -68,14 +77,18 @@ final class EngineOutagesTest extends TestCase
             $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, $i, $open));
         }
         for ($outage = 1; $outage <= 3; ++$outage) {
-            Eventually::holds(static fn(): bool => Trials::started($log) === [1 => $outage, 2 => $outage], 'both run', 20.0);
+            Eventually::holds(
+                static fn(): bool => Trials::started($log) === [1 => $outage, 2 => $outage], // in any order
+                'both run',
+                20.0,
+            );
             posix_kill((int) $redis->pid(), \SIGSTOP);
-            delay(1.5);
+            delay(1.2); // The outage has to be longer than a lease.
             posix_kill((int) $redis->pid(), \SIGCONT);
         }
         touch($open);
 
-        self::assertEqualsCanonicalizing([1, 2], Future\await($futures));
+        self::assertEqualsCanonicalizing([1, 2], Future\await($futures, new TimeoutCancellation(20.0)));
         $figures = $this->figures();
         self::assertSame([2, 0], [$figures['done_total'], $figures['dead']]);
     }
@@ -90,7 +103,7 @@ final class EngineOutagesTest extends TestCase
         $this->waitForFile("{$directory}/1");
         $redis->kill();
         $cancellation->cancel();
-        delay(0.1);
+        $this->waitForCallsInVain('withdraw');
         $redis->restart();
         $began = hrtime(true);
         try {
@@ -143,6 +156,15 @@ final class EngineOutagesTest extends TestCase
         $cancellation->cancel();
         self::assertCancelled($futures[0]);
         self::assertCancelled($again);
+    }
+
+    /** Items of the only generator that are stored and not taken. */
+    private function storedItems(): int
+    {
+        $keys = $this->engine()->command('KEYS', 'spindle:*:items:*');
+        $count = \is_array($keys) && \is_string($keys[0] ?? null) ? $this->engine()->command('XLEN', $keys[0]) : 0;
+
+        return \is_int($count) ? $count : 0;
     }
 
     /** @param Future<mixed> $future */

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use PHPUnit\Framework\Attributes\After;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
@@ -27,6 +29,9 @@ trait OwnEngine
     private ?TemporaryRedis $redis = null;
     private string $queue = '';
 
+    /** @var array<string, array<int, true>> brokers of this process, by id, whose call found no engine, by method */
+    private array $inVain = [];
+
     /** @param array<string, string|int|bool> $settings */
     private function engine(array $settings = [], ?TemporaryRedisOptions $options = null): TemporaryRedis
     {
@@ -47,7 +52,51 @@ trait OwnEngine
 
     private function executor(?RedisBroker $broker = null, float $patience = 20.0, ?float $timeout = null): RemoteExecutor
     {
-        return new RemoteExecutor($broker ?? new RedisBroker($this->engine()->address()), $this->queue(), self::keys(), new JobRetryPolicy(delay: 0.05), new RemoteOptions(timeout: $timeout, patience: $patience));
+        return new RemoteExecutor(
+            $this->observed($broker ?? new RedisBroker($this->engine()->address())),
+            $this->queue(),
+            self::keys(),
+            new JobRetryPolicy(delay: 0.05),
+            new RemoteOptions(timeout: $timeout, patience: $patience),
+        );
+    }
+
+    /** Returns once a call of each of `$executors` executors of this process has found no engine that serves it. */
+    private function waitForCallsInVain(string $method, int $executors = 1): void
+    {
+        $this->inVain = [];
+        Eventually::holds(
+            fn(): bool => $this->callsInVain($method) >= $executors,
+            "{$method}() has found no engine that serves it",
+        );
+    }
+
+    /** How many executors made such a call. */
+    private function callsInVain(string $method): int
+    {
+        return \count($this->inVain[$method] ?? []);
+    }
+
+    private function observed(RedisBroker $real): Broker
+    {
+        $broker = self::createStub(Broker::class);
+        $id = spl_object_id($real);
+        foreach (get_class_methods(Broker::class) as $method) {
+            $call = (new \ReflectionMethod($real, $method))->getClosure($real);
+            $broker->method($method)->willReturnCallback(
+                function (mixed ...$arguments) use ($call, $method, $id): mixed {
+                    try {
+                        return $call(...$arguments);
+                    } catch (BrokerUnavailableException $failure) {
+                        $this->inVain[$method][$id] = true;
+
+                        throw $failure;
+                    }
+                },
+            );
+        }
+
+        return $broker;
     }
 
     /** @return array<string, int> */

@@ -271,7 +271,9 @@ final class DispatchedTasksTest extends TestCase
         $executor->dispatch(static fn(): int => 1);
         posix_kill((int) $redis->pid(), \SIGSTOP);
         $future = Async::run(static fn(): Future => $executor->submit([Number::class, 'answer']));
-        delay(0.1);
+        $received = \sprintf('/:%04X [0-9A-F]+:[0-9A-F]{4} 01 [0-9A-F]{8}:0*[1-9A-F]/', $redis->port); // not read
+        $isSent = static fn(): bool => preg_match($received, (string) file_get_contents('/proc/net/tcp')) === 1;
+        Eventually::holds($isSent, 'the engine has received the task');
         posix_kill((int) $redis->pid(), \SIGCONT);
 
         return !$future->isComplete();
@@ -344,8 +346,9 @@ final class DispatchedTasksTest extends TestCase
         $items = $future->await();
         self::assertInstanceOf(\Generator::class, $items);
         self::assertSame(1, $items->current());
-        self::assertInstanceOf(\Generator::class, $this->executor()->attach($id)->await());
-        delay(0.1);
+        $other = $this->executor();
+        self::assertInstanceOf(\Generator::class, $other->attach($id)->await());
+        self::assertSame(3, $other->submit(static fn(): int => 3)->await()); // what it asked before is answered
 
         self::assertSame(range(1, 100), iterator_to_array($items, false));
     }
