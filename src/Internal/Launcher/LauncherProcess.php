@@ -21,6 +21,16 @@ final class LauncherProcess
 
     private const READ_SIZE = 1 << 16;
 
+    /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
+    private const CLOSE_TIMEOUT = 5_000_000_000;
+
+    /** Between two looks at a launcher that is about to exit: the first and the longest, in microseconds. */
+    private const FIRST_EXIT_POLL = 100;
+    private const LONGEST_EXIT_POLL = 5_000;
+
+    private const SIGKILL = 9;
+    private const SIGCONT = 18;
+
     private readonly string $token;
     private readonly int $pid;
     private readonly int $owner;
@@ -40,6 +50,7 @@ final class LauncherProcess
     private readonly FrameReader $frames;
     private readonly string $reading;
     private ?string $writing = null;
+    private readonly Heartbeat $heartbeat;
 
     /** @var array<array-key, string>|null what it was told that processes start from */
     private ?array $environment = null;
@@ -77,6 +88,9 @@ final class LauncherProcess
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
             $weak->get()?->read();
         }));
+        $this->heartbeat = new Heartbeat(static function () use ($weak): void {
+            $weak->get()?->check();
+        });
     }
 
     public function __destruct()
@@ -100,11 +114,13 @@ final class LauncherProcess
     public function keepLoop(): void
     {
         EventLoop::reference($this->reading);
+        $this->heartbeat->keep(true);
     }
 
     public function releaseLoop(): void
     {
         EventLoop::unreference($this->reading);
+        $this->heartbeat->keep(false);
     }
 
     /** @param array<array-key, string> $variables that what it starts has for an environment; sent with the next {@see send()} if it is news */
@@ -128,6 +144,7 @@ final class LauncherProcess
         if ($this->closed || ($frames === '' && $this->gathered === '')) {
             return;
         }
+        $this->heartbeat->expect();
         $this->unsent .= $this->gathered . $frames;
         $this->gathered = '';
         if ($this->writing === null) {
@@ -155,10 +172,11 @@ final class LauncherProcess
 
             return;
         }
+        $this->heartbeat->heard();
         try {
             $this->frames->feed($bytes);
         } catch (MalformedFrameException $malformed) {
-            Signals::send($this->pid, 9);
+            Signals::send($this->pid, self::SIGKILL);
             $this->bury($malformed->getMessage());
         }
     }
@@ -171,6 +189,7 @@ final class LauncherProcess
         }
         $this->closed = true;
         EventLoop::cancel($this->reading);
+        $this->heartbeat->stop();
         if ($this->writing !== null) {
             EventLoop::cancel($this->writing);
         }
@@ -186,6 +205,7 @@ final class LauncherProcess
     {
         $this->hangUp();
         if ($this->isOurs() && \is_resource($this->process)) {
+            $this->awaitExit();
             proc_close($this->process);
         }
     }
@@ -285,6 +305,43 @@ final class LauncherProcess
         }
     }
 
+    /** Asks for a sign of life, and kills a launcher that has not given one for too long. */
+    private function check(): void
+    {
+        $this->read(); // the answer may be waiting since this process was blocked or stopped
+        if ($this->closed) {
+            return;
+        }
+        $death = $this->heartbeat->check(fn(): string => ProcessTree::state($this->pid));
+        if ($death !== null) {
+            Signals::send($this->pid, self::SIGKILL);
+            $this->bury($death);
+        } elseif ($this->heartbeat->asks()) {
+            $this->unsent .= Protocol::frame(Protocol::PING, 0);
+            if ($this->writing === null) {
+                $this->write();
+            }
+        }
+    }
+
+    /** A stopped launcher is continued, so that it ends what it has started; one that does not exit is killed with all that. */
+    private function awaitExit(): void
+    {
+        $deadline = hrtime(true) + self::CLOSE_TIMEOUT;
+        for ($pause = self::FIRST_EXIT_POLL; proc_get_status($this->process)['running']; $pause = min(2 * $pause, self::LONGEST_EXIT_POLL)) {
+            if (hrtime(true) > $deadline) {
+                Signals::send($this->pid, self::SIGKILL);
+                $this->killTree();
+
+                return;
+            }
+            if ($pause === self::LONGEST_EXIT_POLL && ProcessTree::state($this->pid) === 'T') {
+                Signals::send($this->pid, self::SIGCONT);
+            }
+            usleep($pause);
+        }
+    }
+
     /** Ends what a dead launcher has left running, and says how it died. */
     private function bury(?string $how = null): void
     {
@@ -295,12 +352,17 @@ final class LauncherProcess
             $status = proc_get_status($this->process);
         }
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
+        $this->killTree();
+        $this->close();
+        ($this->died)($how);
+    }
+
+    private function killTree(): void
+    {
         $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
         ProcessTree::kill($left, Signals::send(...));
         for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
             usleep(1000); // a killed process is gone when the kernel has come to it
         }
-        $this->close();
-        ($this->died)($how);
     }
 }

@@ -150,6 +150,7 @@ final class Supervisor
             Protocol::CANCEL => $this->cancel($id),
             Protocol::WITHDRAW => $this->withdraw($id),
             Protocol::END => $this->poolGone(),
+            Protocol::PING => $this->tell(Protocol::ALIVE, 0, ''),
             Protocol::CONFIGURE => $this->configure($payload),
             Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
