@@ -257,7 +257,7 @@ final class Dispatcher
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === Protocol::READY) {
-            $this->launchers->ready(substr($bytes, $at, $length));
+            $this->launchers->ready($launcher, substr($bytes, $at, $length));
 
             return;
         }
@@ -403,7 +403,9 @@ final class Dispatcher
     {
         $tickets = $launcher->tickets;
         $launcher->tickets = [];
-        if (!$this->launchers->died($launcher, $how) || !$this->options->redispatch) {
+        $isReplaceable = $this->launchers->died($launcher, $how);
+        $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
+        if (!$isReplaceable || $mayHaveStarted) {
             $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;

@@ -28,6 +28,10 @@ final class Launchers implements Place
     /** When each has died so often, with no command finished in between, none is started again. */
     private const DEATHS = 3;
 
+    /** When so many for each of them have died before they were ready, within this time in nanoseconds, none is started again. */
+    private const FAILED_STARTS = 5;
+    private const FAILED_STARTS_WITHIN = 10_000_000_000;
+
     /** @var list<Launcher> */
     private array $launchers = [];
 
@@ -36,6 +40,9 @@ final class Launchers implements Place
 
     /** How often one has died since a command finished. */
     private int $deaths = 0;
+
+    /** @var list<int|float> when one has died before it was ready, on the monotonic clock; the last ones */
+    private array $failedStarts = [];
 
     /** How many commands each has descriptors for, and how it starts them, once one has said so. */
     private ?int $capacity = null;
@@ -143,8 +150,9 @@ final class Launchers implements Place
     }
 
     /** What one of them says when it starts. */
-    public function ready(string $payload): void
+    public function ready(Launcher $launcher, string $payload): void
     {
+        $launcher->isReady = true;
         /** @var array{pid: int, capacity: int} $ready */
         $ready = unpack('Vpid/Vcapacity', $payload);
         $this->capacity = $ready['capacity'];
@@ -196,8 +204,8 @@ final class Launchers implements Place
         return true;
     }
 
-    /** One that is dead or has failed is no longer counted on; who waits for {@see capacity()} is told why. */
-    public function remove(Launcher $launcher, LauncherException $why): void
+    /** One that is dead or has failed is no longer counted on; {@see capacity()} throws the reason, or asks another one. */
+    public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
         $this->wake($why);
@@ -206,10 +214,11 @@ final class Launchers implements Place
     /** @return bool whether it may be replaced */
     public function died(Launcher $launcher, string $how): bool
     {
-        $this->remove($launcher, LauncherException::died($how, []));
         $this->options->logger?->debug('A launcher died: {how}', ['how' => $how]);
+        $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted && ($launcher->isReady || $this->mayFailToStart());
+        $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
-        return ++$this->deaths <= self::DEATHS * $this->wanted;
+        return $isReplaceable;
     }
 
     /** @return array<int, Ticket> all that they have, by id */
@@ -237,7 +246,8 @@ final class Launchers implements Place
     public function capacity(int $concurrency): int
     {
         $this->start($concurrency);
-        if ($this->capacity === null) {
+        while ($this->capacity === null) { // one that dies before it is ready is replaced
+            $this->start($concurrency);
             $this->waiting[] = $suspension = EventLoop::getSuspension();
             $launcher = $this->launchers[0];
             $launcher->keepLoop();
@@ -284,6 +294,18 @@ final class Launchers implements Place
     }
 
     public function awaitEnd(): void {}
+
+    private function mayFailToStart(): bool
+    {
+        $now = hrtime(true);
+        $this->failedStarts[] = $now;
+        $this->failedStarts = array_values(array_filter(
+            $this->failedStarts,
+            static fn(int|float $at): bool => $at > $now - self::FAILED_STARTS_WITHIN,
+        ));
+
+        return \count($this->failedStarts) <= self::FAILED_STARTS * $this->wanted;
+    }
 
     private static function countFor(int $concurrency): int
     {
