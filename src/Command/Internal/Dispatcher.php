@@ -370,9 +370,12 @@ final class Dispatcher
     private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
     {
         if ($ticket->moving && !$ticket->cancelled && !$ticket->final && \ord($bytes[$at + 1]) === 0) {
-            $ticket->launcher?->remove($ticket);
-            $this->launchers->assign($ticket, $this->concurrency);
-            $this->flush();
+            try {
+                $this->launchers->move($ticket, $this->concurrency);
+                $this->flush();
+            } catch (LauncherException $why) {
+                $this->tellLost($ticket, $why);
+            }
 
             return;
         }
@@ -437,7 +440,11 @@ final class Dispatcher
             $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
         } elseif ($ticket->isRepeatable()) {
             $ticket->begin();
-            $this->launchers->assign($ticket, $this->concurrency);
+            try {
+                $this->launchers->assign($ticket, $this->concurrency);
+            } catch (LauncherException $why) {
+                $this->lose([$ticket], static fn(): LauncherException => $why);
+            }
         } else {
             $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
         }

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Launcher\Credentials;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\LauncherException;
@@ -34,6 +35,12 @@ final class Launchers implements Place
 
     /** @var list<Launcher> */
     private array $launchers = [];
+
+    /** @var list<Launcher> with other credentials than this process has now; they end when their commands have */
+    private array $retired = [];
+
+    /** The credentials that the launchers have. */
+    private string $credentials = '';
 
     /** How many there are to be, decided when the first is started; more when the pool grows. */
     private int $wanted = 0;
@@ -70,7 +77,7 @@ final class Launchers implements Place
      */
     public function refresh(int $concurrency): void
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             if (!$launcher->isOurs()) {
                 throw LauncherException::forked();
             }
@@ -86,7 +93,7 @@ final class Launchers implements Place
     }
 
     /**
-     * Starts those that are missing.
+     * Starts those that are missing, and replaces those that have other credentials than this process has now.
      *
      * @throws LauncherException
      */
@@ -94,6 +101,11 @@ final class Launchers implements Place
     {
         if ($this->wanted === 0) {
             $this->wanted = self::countFor($concurrency);
+        }
+        $credentials = Credentials::current();
+        if ($credentials !== $this->credentials) {
+            $this->retire();
+            $this->credentials = $credentials;
         }
         if (\count($this->launchers) === $this->wanted) {
             return;
@@ -110,15 +122,32 @@ final class Launchers implements Place
     /**
      * Gives a command to the one that it waits least with. It is on its way when {@see flush()} is called, or earlier.
      *
-     * @throws LauncherException when one that is missing can't be started
+     * @throws LauncherException when one that is missing can't be started, or the command's credentials are not the current ones
      */
     public function assign(Ticket $ticket, int $concurrency): void
     {
         $this->start($concurrency);
-        $launcher = $this->freest();
-        $launcher->add($ticket);
-        $ticket->connect();
-        $launcher->gather(Request::run($ticket));
+        if (($ticket->credentials ??= $this->credentials) !== $this->credentials) {
+            throw LauncherException::otherCredentials([$ticket->key]);
+        }
+        self::give($ticket, $this->freest());
+    }
+
+    /**
+     * Gives a command that was asked back and has come to another one.
+     *
+     * @throws LauncherException as {@see assign()}
+     */
+    public function move(Ticket $ticket, int $concurrency): void
+    {
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        $this->start($concurrency);
+        if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
+            self::give($ticket, $launcher); // no other one has its credentials
+        } else {
+            $this->assign($ticket, $concurrency);
+        }
     }
 
     public function cancel(Ticket $ticket): void
@@ -135,7 +164,7 @@ final class Launchers implements Place
     public function unsent(): int
     {
         $bytes = 0;
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $bytes += $launcher->unsent();
         }
 
@@ -144,7 +173,7 @@ final class Launchers implements Place
 
     public function flush(): void
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $launcher->send();
         }
     }
@@ -172,6 +201,10 @@ final class Launchers implements Place
         $this->deaths = 0;
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
+        if ($launcher !== null && $this->retired !== [] && $launcher->tickets === [] && \in_array($launcher, $this->retired, true)) {
+            $this->remove($launcher, null);
+            $launcher->close();
+        }
         $this->balance();
     }
 
@@ -195,7 +228,7 @@ final class Launchers implements Place
     /** Whether none of their commands runs, for want of descriptors or processes. */
     public function areStuck(): bool
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             if (!$launcher->exhausted && $launcher->tickets !== []) {
                 return false;
             }
@@ -207,7 +240,9 @@ final class Launchers implements Place
     /** One that is dead or has failed is no longer counted on; {@see capacity()} throws the reason, or asks another one. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
-        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $isOther = static fn(Launcher $other): bool => $other !== $launcher;
+        $this->launchers = array_values(array_filter($this->launchers, $isOther));
+        $this->retired = array_values(array_filter($this->retired, $isOther));
         $this->wake($why);
     }
 
@@ -225,7 +260,7 @@ final class Launchers implements Place
     public function tickets(): array
     {
         $tickets = [];
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $tickets += $launcher->tickets;
         }
 
@@ -235,7 +270,7 @@ final class Launchers implements Place
     /** How many commands run, as far as is known without asking. */
     public function running(): int
     {
-        return array_sum(array_map(static fn(Launcher $launcher): int => min($launcher->share, \count($launcher->tickets)), $this->launchers));
+        return array_sum(array_map(static fn(Launcher $launcher): int => min($launcher->share, \count($launcher->tickets)), $this->all()));
     }
 
     /**
@@ -282,8 +317,8 @@ final class Launchers implements Place
     /** Ends them all, side by side, and returns when they have ended. */
     public function close(): void
     {
-        $launchers = $this->launchers;
-        $this->launchers = [];
+        $launchers = $this->all();
+        $this->launchers = $this->retired = [];
         foreach ($launchers as $launcher) {
             $launcher->hangUp();
         }
@@ -294,6 +329,34 @@ final class Launchers implements Place
     }
 
     public function awaitEnd(): void {}
+
+    /** @return list<Launcher> */
+    private function all(): array
+    {
+        return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
+    }
+
+    private static function give(Ticket $ticket, Launcher $launcher): void
+    {
+        $launcher->add($ticket);
+        $ticket->connect();
+        $launcher->gather(Request::run($ticket));
+    }
+
+    /** Has them all replaced: those that have commands end when these have. */
+    private function retire(): void
+    {
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->tickets === []) {
+                $launcher->close();
+            } else {
+                $launcher->send();
+                $this->retired[] = $launcher;
+            }
+        }
+        $this->launchers = [];
+        $this->wake();
+    }
 
     private function mayFailToStart(): bool
     {

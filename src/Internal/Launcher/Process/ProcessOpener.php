@@ -59,6 +59,7 @@ final class ProcessOpener
     public function start(Job $job, int $available): bool
     {
         Programs::enter($job->directory);
+        umask($job->umask);
         $environment = $this->environmentOf($job);
         $this->checkSize([...($job->arguments === [] ? [$job->line] : $job->arguments), ...($environment ?? array_values($this->variables))]);
         $path = $job->path($this->variables);

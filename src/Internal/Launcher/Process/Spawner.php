@@ -83,6 +83,7 @@ final class Spawner
     public function start(Job $job): bool
     {
         Programs::enter($job->directory);
+        umask($job->umask);
         $path = $this->resolve($job);
         $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
         $this->setEnvironment($job);
