@@ -71,7 +71,7 @@ final class Dispatcher
         // What tells of exhausted descriptors can't be loaded when they are, and nor can the loop's own classes.
         array_map(class_exists(...), [
             SpoolException::class, LauncherException::class, CommandFailedException::class,
-            CaptureStream::class, Outcome::class, RunSummary::class, EventLoop\UncaughtThrowable::class,
+            CaptureStream::class, SharedFile::class, Outcome::class, RunSummary::class, EventLoop\UncaughtThrowable::class,
         ]);
         EventLoop::cancel(EventLoop::defer(static fn() => null));
         EventLoop::cancel(EventLoop::delay(0, static fn() => null));
@@ -342,6 +342,7 @@ final class Dispatcher
     {
         ++$this->finished;
         $this->failed += (int) !$result->succeeded();
+        $this->store->share($ticket->stdout, $ticket->stderr);
         $this->told($ticket);
         $ticket->owner->finished($ticket, $result);
         $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
