@@ -160,9 +160,8 @@ final class ProcessOpener
         if (!is_file($file) || !is_executable($file)) {
             throw new StartFailure(126, 'Permission denied');
         }
-        Programs::checkFormat($file);
 
-        return $arguments;
+        return Programs::isForShell($file) ? Programs::throughShell($file, $arguments) : $arguments;
     }
 
     /** @return array<int, list<string>|resource> */
