@@ -7,13 +7,15 @@ namespace Spindle\Internal\Launcher;
 /** What this process may do: its user, groups and root directory, which a launcher has from its start and cannot follow. */
 final class Credentials
 {
+    private static ?bool $isKnown = null;
+
     /**
-     * Returns a string that differs when they do; '' without ext-posix. It takes about a microsecond, so that it can be
+     * Returns a string that differs when they do; '' without the functions of ext-posix. It takes about a microsecond, so that it can be
      * asked for with each command.
      */
     public static function current(): string
     {
-        if (!\function_exists('posix_getgroups')) {
+        if (!(self::$isKnown ??= self::isKnown())) {
             return '';
         }
         $user = posix_geteuid();
@@ -21,6 +23,13 @@ final class Credentials
         $others = posix_getuid() . ':' . posix_getegid() . ':' . posix_getgid() . ':' . implode(',', $groups === false ? [] : $groups);
 
         return $user === 0 ? "{$user}:{$others}:" . self::root() : "{$user}:{$others}";
+    }
+
+    private static function isKnown(): bool
+    {
+        $functions = ['posix_geteuid', 'posix_getuid', 'posix_getegid', 'posix_getgid', 'posix_getgroups'];
+
+        return array_filter($functions, static fn(string $function): bool => !\function_exists($function)) === [];
     }
 
     /** Only root can change it. */

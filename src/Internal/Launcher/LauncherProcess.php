@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\LauncherException;
 
@@ -20,6 +21,12 @@ final class LauncherProcess
     private const LONGEST = 64 << 20;
 
     private const READ_SIZE = 1 << 16;
+
+    /** What disable_functions may have taken away and nothing replaces. */
+    private const FUNCTIONS = [
+        'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
+        'stream_set_blocking', 'umask', 'usleep',
+    ];
 
     /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
     private const CLOSE_TIMEOUT = 5_000_000_000;
@@ -69,6 +76,7 @@ final class LauncherProcess
      */
     public function __construct(?string $php, string $means, string $files, \Closure $frame, private readonly \Closure $died)
     {
+        self::checkFunctions();
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
         $command = [
@@ -78,6 +86,13 @@ final class LauncherProcess
         [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
         $this->pid = $this->status['pid'];
+        if (!LoopLimit::allows($this->in) || !LoopLimit::allows($this->out)) {
+            fclose($this->in);
+            fclose($this->out);
+            proc_close($this->process);
+
+            throw LauncherException::cannotStart('its pipes have descriptors above 1023, which the event loop cannot watch with stream_select(). Open fewer files in this process, or install ext-ev or ext-uv');
+        }
         stream_set_blocking($this->in, false);
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
@@ -210,6 +225,15 @@ final class LauncherProcess
         }
     }
 
+    /** @throws LauncherException */
+    private static function checkFunctions(): void
+    {
+        $missing = array_filter(self::FUNCTIONS, static fn(string $function): bool => !\function_exists($function));
+        if ($missing !== []) {
+            throw LauncherException::cannotStart('this PHP has no ' . implode('(), ', $missing) . '(); see disable_functions in php.ini');
+        }
+    }
+
     /**
      * @param list<string> $command
      *
@@ -226,7 +250,7 @@ final class LauncherProcess
         foreach (Descriptors::toReplace() as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
+        array_map(class_exists(...), [LauncherException::class, LoopLimit::class]); // now, for it may be descriptors that are lacking
         if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
