@@ -154,7 +154,7 @@ final class ExhaustionTest extends TestCase
         unset($results, $result);
         $open = 0;
         foreach (Text::names('/proc/self/fd') as $descriptor) {
-            $open += (int) str_contains((string) @readlink("/proc/self/fd/{$descriptor}"), '/spindle-');
+            $open += (int) preg_match('~/spindle-[0-9a-f]{24} \(deleted\)$~', (string) @readlink("/proc/self/fd/{$descriptor}"));
         }
 
         return [$whole, $open];

@@ -37,7 +37,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
     {
-        EventLoop::delay(0.3, self::killLauncher(...));
+        EventLoop::delay(0.3, self::killWorkingLauncher(...));
         $run = new Drained($this->pool($start)->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
 
         self::assertSame(['a'], $run->keys);
@@ -50,7 +50,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsAnExecution(StartMethod $start): void
     {
-        EventLoop::delay(0.2, self::killLauncher(...));
+        EventLoop::delay(0.2, self::killWorkingLauncher(...));
         $this->expectException(LauncherException::class);
         $this->pool($start)->execute(Command::of('sleep', '20'));
     }
@@ -59,7 +59,7 @@ final class LauncherDeathTest extends TestCase
     public function testInOrderTheResultsThatWereThereComeFirst(StartMethod $start): void
     {
         $input = ['a' => Command::of('true'), 'slow' => Command::of('sleep', '20'), 'b' => Command::of('true'), 'c' => Command::of('true')];
-        EventLoop::delay(0.5, self::killLauncher(...));
+        EventLoop::delay(0.5, self::killWorkingLauncher(...));
         $run = new Drained($this->pool($start, 2)->runInOrder($input));
 
         self::assertSame(['a', 'b', 'c'], $run->keys);
@@ -74,7 +74,7 @@ final class LauncherDeathTest extends TestCase
         for ($i = 0; $i < 16; ++$i) {
             $commands[] = Command::of('sleep', (string) (20 - $i));
         }
-        EventLoop::delay(0.3, self::killOneLauncher(...));
+        EventLoop::delay(0.3, self::killOneWorkingLauncher(...));
         $run = new Drained($this->pool($start, 8)->runInOrder($commands));
         $keys = $run->keys;
         sort($keys);
@@ -106,7 +106,7 @@ final class LauncherDeathTest extends TestCase
         $run = static fn(string $key): \Closure => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
         [$one, $other] = [Async::run($run('one')), Async::run($run('other'))];
         delay(0.2);
-        self::killLauncher();
+        self::killWorkingLauncher();
         $unfinished = [];
         foreach ([$one, $other] as $future) {
             try {
@@ -203,7 +203,7 @@ final class LauncherDeathTest extends TestCase
     public function testWithRedispatchAnExecutionAndItsInputAreRepeated(StartMethod $start): void
     {
         $pool = $this->pool($start, redispatch: true);
-        EventLoop::delay(0.2, self::killLauncher(...));
+        EventLoop::delay(0.2, self::killWorkingLauncher(...));
         $input = str_repeat('x', 500_000);
         $result = $pool->execute(Command::shell('cat; sleep 0.5')->withInput($input));
 
@@ -214,7 +214,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchAnInputThatCannotBeRepeatedFailsItsCommand(StartMethod $start): void
     {
-        EventLoop::delay(0.2, self::killLauncher(...));
+        EventLoop::delay(0.2, self::killWorkingLauncher(...));
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
         $this->pool($start, redispatch: true)->execute(Command::of('sleep', '20')->withInput(['a']));
@@ -302,7 +302,7 @@ final class LauncherDeathTest extends TestCase
     public function testThePoolStartsAnotherOneForItsNextUse(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        EventLoop::delay(0.2, self::killLauncher(...));
+        EventLoop::delay(0.2, self::killWorkingLauncher(...));
         try {
             $pool->execute(Command::of('sleep', '20'));
             self::fail('Nothing is thrown');
@@ -364,6 +364,28 @@ final class LauncherDeathTest extends TestCase
         $php = LauncherPhp::wrapper($this->path(), "mkdir {$once} 2> /dev/null && kill -9 \$\$");
 
         return new CommandPool($concurrency, 0, new CommandPoolOptions(start: $start, php: $php));
+    }
+
+    private static function killWorkingLauncher(): void
+    {
+        self::awaitWork();
+        self::killLauncher();
+    }
+
+    private static function killOneWorkingLauncher(): void
+    {
+        self::awaitWork();
+        self::killOneLauncher();
+    }
+
+    /** A launcher that has started nothing would be replaced. */
+    private static function awaitWork(): void
+    {
+        Eventually::holds(static function (): bool {
+            $children = array_map(static fn(int $launcher): array => Processes::childrenOf($launcher), Processes::launchers());
+
+            return $children !== [] && !\in_array([], $children, true);
+        }, 'all launchers have started something', 10.0);
     }
 
     private static function killLauncher(): void
