@@ -81,7 +81,8 @@ final class LauncherProcess
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            __DIR__ . '/Process/main.php', $this->token, (string) $this->owner, $means, $files,
+            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--', // a script would stay open in commands
+            $this->token, (string) $this->owner, $means, $files,
         ];
         [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
@@ -247,7 +248,8 @@ final class LauncherProcess
         $null = ['file', '/dev/null', 'r+'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (Descriptors::toReplace() as $descriptor) {
+        $replaced = Descriptors::toReplace();
+        foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
         array_map(class_exists(...), [LauncherException::class, LoopLimit::class]); // now, for it may be descriptors that are lacking
@@ -257,7 +259,7 @@ final class LauncherProcess
         $restore = self::withDefaultChildSignal();
         try {
             error_clear_last();
-            $process = @proc_open($command, $descriptors, $pipes, null, null);
+            $process = @proc_open(self::closing($replaced, $command), $descriptors, $pipes, null, null);
             $status = $process === false ? null : proc_get_status($process);
         } catch (\Error $error) {
             throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
@@ -270,6 +272,26 @@ final class LauncherProcess
 
         /** @var array{resource, resource} $pipes */
         return [$process, $status, $pipes];
+    }
+
+    /**
+     * Has the shell close what is replaced, so that not even /dev/null is left of it in commands that are started without
+     * FFI. It can close the first ten descriptors only.
+     *
+     * @param list<int>    $descriptors
+     * @param list<string> $command
+     *
+     * @return list<string>
+     */
+    private static function closing(array $descriptors, array $command): array
+    {
+        $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
+        if ($closed === [] || !@is_executable('/bin/sh')) {
+            return $command;
+        }
+        $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
+
+        return ['/bin/sh', '-c', "exec \"\$@\" {$closings}", 'sh', ...$command];
     }
 
     /**
