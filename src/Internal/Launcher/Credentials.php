@@ -25,6 +25,12 @@ final class Credentials
         return $user === 0 ? "{$user}:{$others}:" . self::root() : "{$user}:{$others}";
     }
 
+    /** Whether the effective user and group are known to be the real ones; a shell makes them so otherwise. */
+    public static function areReal(): bool
+    {
+        return (self::$isKnown ??= self::isKnown()) && posix_geteuid() === posix_getuid() && posix_getegid() === posix_getgid();
+    }
+
     private static function isKnown(): bool
     {
         $functions = ['posix_geteuid', 'posix_getuid', 'posix_getegid', 'posix_getgid', 'posix_getgroups'];

@@ -6,6 +6,7 @@ namespace Spindle\Internal\Launcher;
 
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopLimit;
@@ -252,7 +253,8 @@ final class LauncherProcess
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        array_map(class_exists(...), [LauncherException::class, LoopLimit::class]); // now, for it may be descriptors that are lacking
+        // Now, for descriptors or the files themselves may be out of reach when they are needed.
+        array_map(class_exists(...), [LauncherException::class, LoopLimit::class, Files::class, ProcessTree::class, Signals::class]);
         if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
@@ -276,7 +278,7 @@ final class LauncherProcess
 
     /**
      * Has the shell close what is replaced, so that not even /dev/null is left of it in commands that are started without
-     * FFI. It can close the first ten descriptors only.
+     * FFI. It can close the first ten descriptors only, and is left out where it would change the effective user.
      *
      * @param list<int>    $descriptors
      * @param list<string> $command
@@ -286,7 +288,7 @@ final class LauncherProcess
     private static function closing(array $descriptors, array $command): array
     {
         $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
-        if ($closed === [] || !@is_executable('/bin/sh')) {
+        if ($closed === [] || !Credentials::areReal() || !@is_executable('/bin/sh')) {
             return $command;
         }
         $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
