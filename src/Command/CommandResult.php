@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Spindle\Command\Internal\Capture;
+use Spindle\Command\Internal\SharedFile;
 
 /**
  * How a command ended. Of exit code, signal and error, one at least is set.
@@ -127,8 +128,9 @@ final class CommandResult
      */
     public function moveOutput(mixed $shared): void
     {
-        $this->output->moveTo($shared);
-        $this->errors->moveTo($shared);
+        $file = new SharedFile($shared);
+        $this->output->moveTo($file);
+        $this->errors->moveTo($file);
     }
 
     /** @return array<array-key, mixed> without the output, which may be large or secret */

@@ -18,8 +18,9 @@ final class Capture
     /** @var resource|null all of it, once it is a file */
     private mixed $file = null;
 
-    /** Where in the file it begins, once the file is one that others share. */
-    private ?int $start = null;
+    /** The file once it is one that others share, and where in it this begins. */
+    private ?SharedFile $shared = null;
+    private int $start = 0;
 
     private int $held = 0;
     private int $length = 0;
@@ -28,7 +29,7 @@ final class Capture
 
     public function __destruct()
     {
-        $ownsFile = $this->file !== null && $this->start === null;
+        $ownsFile = $this->file !== null && $this->shared === null;
         if ($this->held !== 0 || $ownsFile) {
             $this->store->release($this->held, $ownsFile);
         }
@@ -68,30 +69,29 @@ final class Capture
 
     public function hasOwnFile(): bool
     {
-        return $this->file !== null && $this->start === null;
+        return $this->file !== null && $this->shared === null;
     }
 
     /**
      * Moves its file's content to the end of one that several share, so that it needs no descriptor of its own. Nothing
      * can be appended afterwards.
      *
-     * @param resource $shared
-     *
-     * @throws SpoolException
+     * @throws SpoolException when that file can't be written; its own then stays
      */
-    public function moveTo(mixed $shared): void
+    public function moveTo(SharedFile $shared): void
     {
-        if ($this->file === null || $this->start !== null) {
+        if ($this->file === null || $this->shared !== null) {
             return;
         }
-        fseek($shared, 0, \SEEK_END);
-        $start = (int) ftell($shared);
+        fseek($shared->stream, 0, \SEEK_END);
+        $start = (int) ftell($shared->stream);
         $at = 0;
         while (($bytes = (string) stream_get_contents($this->file, self::PIECE, $at)) !== '') {
-            $this->store->write($shared, $bytes);
+            $this->store->write($shared->stream, $bytes);
             $at += \strlen($bytes);
         }
-        $this->file = $shared;
+        $this->shared = $shared;
+        $this->file = $shared->stream;
         $this->start = $start;
         $this->length = $at;
         $this->store->release(0, true);
@@ -108,7 +108,7 @@ final class Capture
             return $this->bytes;
         }
 
-        return $this->start === null
+        return $this->shared === null
             ? (string) stream_get_contents($this->file, null, 0)
             : (string) stream_get_contents($this->file, $this->length, $this->start);
     }
@@ -117,7 +117,7 @@ final class Capture
     public function toStream(): mixed
     {
         if ($this->file !== null) {
-            return $this->start === null
+            return $this->shared === null
                 ? CaptureStream::over($this->file)
                 : CaptureStream::over($this->file, $this->start, $this->length);
         }

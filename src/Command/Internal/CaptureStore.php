@@ -14,11 +14,20 @@ final class CaptureStore
     private const EACH = 1 << 20;
     private const ALL = 64 << 20;
 
-    /** A pool that holds so many files takes no more input until results are taken: descriptors are scarce. */
+    /**
+     * A pool that holds more files takes no more input until results are taken, and has further results share files:
+     * descriptors are scarce.
+     */
     private const FILES = 64;
+
+    /** No result is added to a shared file of this size, in bytes: as long as one is kept, the space of all is in use. */
+    private const SHARED_SIZE = 256 << 20;
 
     private int $held = 0;
     private int $files = 0;
+
+    /** @var \WeakReference<SharedFile>|null to what results have moved to last, which they keep open */
+    private ?\WeakReference $shared = null;
 
     /** An absolute path, for the launcher and this process may have different working directories. */
     public readonly string $directory;
@@ -59,14 +68,27 @@ final class CaptureStore
      */
     public function open(): mixed
     {
-        $file = UnlinkedFile::open($this->directory);
-        if ($file === false) {
-            throw SpoolException::inDirectory($this->directory);
-        }
-        stream_set_write_buffer($file, 0);
+        $file = $this->create();
         ++$this->files;
 
         return $file;
+    }
+
+    /** Moves complete output from files of its own to one that results share, when there are many files. */
+    public function share(Capture ...$captures): void
+    {
+        if ($this->files <= self::FILES) {
+            return;
+        }
+        try {
+            foreach ($captures as $capture) {
+                if ($capture->hasOwnFile()) {
+                    $capture->moveTo($this->sharedFile());
+                }
+            }
+        } catch (SpoolException) {
+            // The disk may be full: the output stays in the file that it has.
+        }
     }
 
     /**
@@ -82,5 +104,33 @@ final class CaptureStore
                 throw SpoolException::inDirectory($this->directory);
             }
         }
+    }
+
+    /** @throws SpoolException */
+    private function sharedFile(): SharedFile
+    {
+        $shared = $this->shared?->get();
+        if ($shared === null || (fstat($shared->stream)['size'] ?? 0) >= self::SHARED_SIZE) {
+            $shared = new SharedFile($this->create());
+            $this->shared = \WeakReference::create($shared);
+        }
+
+        return $shared;
+    }
+
+    /**
+     * @return resource
+     *
+     * @throws SpoolException
+     */
+    private function create(): mixed
+    {
+        $file = UnlinkedFile::open($this->directory);
+        if ($file === false) {
+            throw SpoolException::inDirectory($this->directory);
+        }
+        stream_set_write_buffer($file, 0);
+
+        return $file;
     }
 }

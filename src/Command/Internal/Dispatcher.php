@@ -74,7 +74,7 @@ final class Dispatcher
         // What tells of exhausted descriptors can't be loaded when they are, and nor can the loop's own classes.
         array_map(class_exists(...), [
             SpoolException::class, LauncherException::class, CommandFailedException::class,
-            CaptureStream::class, Outcome::class, RunSummary::class, Execution::class, Feeder::class, Sink::class,
+            CaptureStream::class, SharedFile::class, Outcome::class, RunSummary::class, Execution::class, Feeder::class, Sink::class,
             Request::class, ShellLine::class, Ticket::class,
             EventLoop\UncaughtThrowable::class, EventLoop\Internal\ClosureHelper::class,
         ]);
@@ -312,7 +312,7 @@ final class Dispatcher
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === Protocol::READY) {
-            $this->launchers->ready(substr($bytes, $at, $length));
+            $this->launchers->ready($launcher, substr($bytes, $at, $length));
 
             return;
         }
@@ -398,6 +398,7 @@ final class Dispatcher
     {
         ++$this->finished;
         $this->failed += (int) !$result->succeeded();
+        $this->store->share($ticket->stdout, $ticket->stderr);
         $this->told($ticket);
         $ticket->owner->finished($ticket, $result);
         $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
@@ -427,9 +428,12 @@ final class Dispatcher
     private function notStarted(Ticket $ticket, string $bytes, int $at, int $length): void
     {
         if ($ticket->moving && !$ticket->cancelled && !$ticket->final && \ord($bytes[$at + 1]) === 0) {
-            $ticket->launcher?->remove($ticket);
-            $this->launchers->assign($ticket, $this->concurrency);
-            $this->flush();
+            try {
+                $this->launchers->move($ticket, $this->concurrency);
+                $this->flush();
+            } catch (LauncherException $why) {
+                $this->tellLost($ticket, $why);
+            }
 
             return;
         }
@@ -456,7 +460,9 @@ final class Dispatcher
     {
         $tickets = $launcher->tickets;
         $launcher->tickets = [];
-        if (!$this->launchers->died($launcher, $how) || !$this->options->redispatch) {
+        $isReplaceable = $this->launchers->died($launcher, $how);
+        $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
+        if (!$isReplaceable || $mayHaveStarted) {
             $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
 
             return;
@@ -488,7 +494,11 @@ final class Dispatcher
             $this->finish($ticket, Outcome::cancelled($ticket, 'cancelled'));
         } elseif ($ticket->isRepeatable()) {
             $ticket->begin();
-            $this->start($ticket);
+            try {
+                $this->start($ticket);
+            } catch (LauncherException $why) {
+                $this->lose([$ticket], static fn(): LauncherException => $why);
+            }
         } else {
             $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
         }

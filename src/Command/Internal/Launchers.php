@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Launcher\Credentials;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\LauncherException;
@@ -28,14 +29,27 @@ final class Launchers implements Place
     /** When each has died so often, with no command finished in between, none is started again. */
     private const DEATHS = 3;
 
+    /** When so many for each of them have died before they were ready, within this time in nanoseconds, none is started again. */
+    private const FAILED_STARTS = 5;
+    private const FAILED_STARTS_WITHIN = 10_000_000_000;
+
     /** @var list<Launcher> */
     private array $launchers = [];
+
+    /** @var list<Launcher> with other credentials than this process has now; they end when their commands have */
+    private array $retired = [];
+
+    /** The credentials that the launchers have. */
+    private string $credentials = '';
 
     /** How many there are to be, decided when the first is started; more when the pool grows. */
     private int $wanted = 0;
 
     /** How often one has died since a command finished. */
     private int $deaths = 0;
+
+    /** @var list<int|float> when one has died before it was ready, on the monotonic clock; the last ones */
+    private array $failedStarts = [];
 
     /** How many commands each has descriptors for, and how it starts them, once one has said so. */
     private ?int $capacity = null;
@@ -63,7 +77,7 @@ final class Launchers implements Place
      */
     public function refresh(int $concurrency): void
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             if (!$launcher->isOurs()) {
                 throw LauncherException::forked();
             }
@@ -79,7 +93,7 @@ final class Launchers implements Place
     }
 
     /**
-     * Starts those that are missing.
+     * Starts those that are missing, and replaces those that have other credentials than this process has now.
      *
      * @throws LauncherException
      */
@@ -87,6 +101,11 @@ final class Launchers implements Place
     {
         if ($this->wanted === 0) {
             $this->wanted = self::countFor($concurrency);
+        }
+        $credentials = Credentials::current();
+        if ($credentials !== $this->credentials) {
+            $this->retire();
+            $this->credentials = $credentials;
         }
         if (\count($this->launchers) === $this->wanted) {
             return;
@@ -103,15 +122,32 @@ final class Launchers implements Place
     /**
      * Gives a command to the one that it waits least with. It is on its way when {@see flush()} is called, or earlier.
      *
-     * @throws LauncherException when one that is missing can't be started
+     * @throws LauncherException when one that is missing can't be started, or the command's credentials are not the current ones
      */
     public function assign(Ticket $ticket, int $concurrency): void
     {
         $this->start($concurrency);
-        $launcher = $this->freest();
-        $launcher->add($ticket);
-        $ticket->connect();
-        $launcher->gather(Request::run($ticket));
+        if (($ticket->credentials ??= $this->credentials) !== $this->credentials) {
+            throw LauncherException::otherCredentials([$ticket->key]);
+        }
+        self::give($ticket, $this->freest());
+    }
+
+    /**
+     * Gives a command that was asked back and has come to another one.
+     *
+     * @throws LauncherException as {@see assign()}
+     */
+    public function move(Ticket $ticket, int $concurrency): void
+    {
+        $launcher = $ticket->launcher;
+        $launcher?->remove($ticket);
+        $this->start($concurrency);
+        if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
+            self::give($ticket, $launcher); // no other one has its credentials
+        } else {
+            $this->assign($ticket, $concurrency);
+        }
     }
 
     public function cancel(Ticket $ticket): void
@@ -128,7 +164,7 @@ final class Launchers implements Place
     public function unsent(): int
     {
         $bytes = 0;
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $bytes += $launcher->unsent();
         }
 
@@ -137,14 +173,15 @@ final class Launchers implements Place
 
     public function flush(): void
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $launcher->send();
         }
     }
 
     /** What one of them says when it starts. */
-    public function ready(string $payload): void
+    public function ready(Launcher $launcher, string $payload): void
     {
+        $launcher->isReady = true;
         /** @var array{pid: int, capacity: int} $ready */
         $ready = unpack('Vpid/Vcapacity', $payload);
         $this->capacity = $ready['capacity'];
@@ -164,6 +201,10 @@ final class Launchers implements Place
         $this->deaths = 0;
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
+        if ($launcher !== null && $this->retired !== [] && $launcher->tickets === [] && \in_array($launcher, $this->retired, true)) {
+            $this->remove($launcher, null);
+            $launcher->close();
+        }
         $this->balance();
     }
 
@@ -187,7 +228,7 @@ final class Launchers implements Place
     /** Whether none of their commands runs, for want of descriptors or processes. */
     public function areStuck(): bool
     {
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             if (!$launcher->exhausted && $launcher->tickets !== []) {
                 return false;
             }
@@ -196,27 +237,30 @@ final class Launchers implements Place
         return true;
     }
 
-    /** One that is dead or has failed is no longer counted on; who waits for {@see capacity()} is told why. */
-    public function remove(Launcher $launcher, LauncherException $why): void
+    /** One that is dead or has failed is no longer counted on; {@see capacity()} throws the reason, or asks another one. */
+    public function remove(Launcher $launcher, ?LauncherException $why): void
     {
-        $this->launchers = array_values(array_filter($this->launchers, static fn(Launcher $other): bool => $other !== $launcher));
+        $isOther = static fn(Launcher $other): bool => $other !== $launcher;
+        $this->launchers = array_values(array_filter($this->launchers, $isOther));
+        $this->retired = array_values(array_filter($this->retired, $isOther));
         $this->wake($why);
     }
 
     /** @return bool whether it may be replaced */
     public function died(Launcher $launcher, string $how): bool
     {
-        $this->remove($launcher, LauncherException::died($how, []));
         $this->options->logger?->debug('A launcher died: {how}', ['how' => $how]);
+        $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted && ($launcher->isReady || $this->mayFailToStart());
+        $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
-        return ++$this->deaths <= self::DEATHS * $this->wanted;
+        return $isReplaceable;
     }
 
     /** @return array<int, Ticket> all that they have, by id */
     public function tickets(): array
     {
         $tickets = [];
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $tickets += $launcher->tickets;
         }
 
@@ -227,7 +271,7 @@ final class Launchers implements Place
     public function running(): array
     {
         $running = [];
-        foreach ($this->launchers as $launcher) {
+        foreach ($this->all() as $launcher) {
             $running += \array_slice($launcher->tickets, 0, $launcher->share, true);
         }
 
@@ -242,7 +286,8 @@ final class Launchers implements Place
     public function capacity(int $concurrency): int
     {
         $this->start($concurrency);
-        if ($this->capacity === null) {
+        while ($this->capacity === null) { // one that dies before it is ready is replaced
+            $this->start($concurrency);
             $this->waiting[] = $suspension = EventLoop::getSuspension();
             $launcher = $this->launchers[0];
             $launcher->keepLoop();
@@ -277,8 +322,8 @@ final class Launchers implements Place
     /** Ends them all, side by side, and returns when they have ended. */
     public function close(): void
     {
-        $launchers = $this->launchers;
-        $this->launchers = [];
+        $launchers = $this->all();
+        $this->launchers = $this->retired = [];
         foreach ($launchers as $launcher) {
             $launcher->hangUp();
         }
@@ -289,6 +334,46 @@ final class Launchers implements Place
     }
 
     public function awaitEnd(): void {}
+
+    /** @return list<Launcher> */
+    private function all(): array
+    {
+        return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
+    }
+
+    private static function give(Ticket $ticket, Launcher $launcher): void
+    {
+        $launcher->add($ticket);
+        $ticket->connect();
+        $launcher->gather(Request::run($ticket));
+    }
+
+    /** Has them all replaced: those that have commands end when these have. */
+    private function retire(): void
+    {
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->tickets === []) {
+                $launcher->close();
+            } else {
+                $launcher->send();
+                $this->retired[] = $launcher;
+            }
+        }
+        $this->launchers = [];
+        $this->wake();
+    }
+
+    private function mayFailToStart(): bool
+    {
+        $now = hrtime(true);
+        $this->failedStarts[] = $now;
+        $this->failedStarts = array_values(array_filter(
+            $this->failedStarts,
+            static fn(int|float $at): bool => $at > $now - self::FAILED_STARTS_WITHIN,
+        ));
+
+        return \count($this->failedStarts) <= self::FAILED_STARTS * $this->wanted;
+    }
 
     private static function countFor(int $concurrency): int
     {

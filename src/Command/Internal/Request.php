@@ -29,13 +29,14 @@ final class Request
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
 
         return Protocol::frame(Protocol::RUN, $ticket->id, pack(
-            'VveeVV',
+            'VveeVVv',
             $ticket->lane,
             $flags,
             $command->timeout ?? 0.0,
             $command->idleTimeout ?? 0.0,
             \count($changes),
             \strlen($strings),
+            $ticket->umask ??= umask(),
         ) . $strings . (($flags & Protocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
     }
 

@@ -45,6 +45,10 @@ final class Ticket
     /** It runs, or is about to; known where the launcher tells of each start, and of those that were asked back. */
     public bool $started = false;
 
+    /** The umask and the credentials of this process when the command was given; null until it goes to a launcher. */
+    public ?int $umask = null;
+    public ?string $credentials = null;
+
     /** How many launchers have died while they ran it; counted where commands are given to another then. */
     public int $deaths = 0;
 

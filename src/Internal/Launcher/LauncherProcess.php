@@ -6,8 +6,10 @@ namespace Spindle\Internal\Launcher;
 
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\LauncherException;
 
@@ -20,6 +22,22 @@ final class LauncherProcess
     private const LONGEST = 64 << 20;
 
     private const READ_SIZE = 1 << 16;
+
+    /** What disable_functions may have taken away and nothing replaces. */
+    private const FUNCTIONS = [
+        'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
+        'stream_set_blocking', 'umask', 'usleep',
+    ];
+
+    /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
+    private const CLOSE_TIMEOUT = 5_000_000_000;
+
+    /** Between two looks at a launcher that is about to exit: the first and the longest, in microseconds. */
+    private const FIRST_EXIT_POLL = 100;
+    private const LONGEST_EXIT_POLL = 5_000;
+
+    private const SIGKILL = 9;
+    private const SIGCONT = 18;
 
     private readonly string $token;
     private readonly int $pid;
@@ -40,6 +58,7 @@ final class LauncherProcess
     private readonly FrameReader $frames;
     private readonly string $reading;
     private ?string $writing = null;
+    private readonly Heartbeat $heartbeat;
 
     /** @var array<array-key, string>|null what it was told that processes start from */
     private ?array $environment = null;
@@ -58,15 +77,24 @@ final class LauncherProcess
      */
     public function __construct(?string $php, string $means, string $files, \Closure $frame, private readonly \Closure $died)
     {
+        self::checkFunctions();
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            __DIR__ . '/Process/main.php', $this->token, (string) $this->owner, $means, $files,
+            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--', // a script would stay open in commands
+            $this->token, (string) $this->owner, $means, $files,
         ];
         [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
         $this->pid = $this->status['pid'];
+        if (!LoopLimit::allows($this->in) || !LoopLimit::allows($this->out)) {
+            fclose($this->in);
+            fclose($this->out);
+            proc_close($this->process);
+
+            throw LauncherException::cannotStart('its pipes have descriptors above 1023, which the event loop cannot watch with stream_select(). Open fewer files in this process, or install ext-ev or ext-uv');
+        }
         stream_set_blocking($this->in, false);
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
@@ -80,6 +108,9 @@ final class LauncherProcess
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
             $weak->get()?->read();
         }));
+        $this->heartbeat = new Heartbeat(static function () use ($weak): void {
+            $weak->get()?->check();
+        });
     }
 
     public function __destruct()
@@ -103,11 +134,13 @@ final class LauncherProcess
     public function keepLoop(): void
     {
         EventLoop::reference($this->reading);
+        $this->heartbeat->keep(true);
     }
 
     public function releaseLoop(): void
     {
         EventLoop::unreference($this->reading);
+        $this->heartbeat->keep(false);
     }
 
     /** @param array<array-key, string> $variables that what it starts has for an environment; sent with the next {@see send()} if it is news */
@@ -131,6 +164,7 @@ final class LauncherProcess
         if ($this->closed || ($frames === '' && $this->gathered === '')) {
             return;
         }
+        $this->heartbeat->expect();
         $this->unsent .= $this->gathered . $frames;
         $this->gathered = '';
         if ($this->writing === null) {
@@ -158,10 +192,11 @@ final class LauncherProcess
 
             return;
         }
+        $this->heartbeat->heard();
         try {
             $this->frames->feed($bytes);
         } catch (MalformedFrameException $malformed) {
-            Signals::send($this->pid, 9);
+            Signals::send($this->pid, self::SIGKILL);
             $this->bury($malformed->getMessage());
         }
     }
@@ -174,6 +209,7 @@ final class LauncherProcess
         }
         $this->closed = true;
         EventLoop::cancel($this->reading);
+        $this->heartbeat->stop();
         if ($this->writing !== null) {
             EventLoop::cancel($this->writing);
         }
@@ -189,7 +225,17 @@ final class LauncherProcess
     {
         $this->hangUp();
         if ($this->isOurs() && \is_resource($this->process)) {
+            $this->awaitExit();
             proc_close($this->process);
+        }
+    }
+
+    /** @throws LauncherException */
+    private static function checkFunctions(): void
+    {
+        $missing = array_filter(self::FUNCTIONS, static fn(string $function): bool => !\function_exists($function));
+        if ($missing !== []) {
+            throw LauncherException::cannotStart('this PHP has no ' . implode('(), ', $missing) . '(); see disable_functions in php.ini');
         }
     }
 
@@ -206,17 +252,19 @@ final class LauncherProcess
         $null = ['file', '/dev/null', 'r+'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        foreach (Descriptors::toReplace() as $descriptor) {
+        $replaced = Descriptors::toReplace();
+        foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        class_exists(LauncherException::class); // now, for it may be descriptors that are lacking
+        // Now, for descriptors or the files themselves may be out of reach when they are needed.
+        array_map(class_exists(...), [LauncherException::class, LoopLimit::class, Files::class, ProcessTree::class, Signals::class]);
         if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
         $restore = self::withDefaultChildSignal();
         try {
             error_clear_last();
-            $process = @proc_open($command, $descriptors, $pipes, null, null);
+            $process = @proc_open(self::closing($replaced, $command), $descriptors, $pipes, null, null);
             $status = $process === false ? null : proc_get_status($process);
         } catch (\Error $error) {
             throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
@@ -229,6 +277,26 @@ final class LauncherProcess
 
         /** @var array{resource, resource} $pipes */
         return [$process, $status, $pipes];
+    }
+
+    /**
+     * Has the shell close what is replaced, so that not even /dev/null is left of it in commands that are started without
+     * FFI. It can close the first ten descriptors only, and is left out where it would change the effective user.
+     *
+     * @param list<int>    $descriptors
+     * @param list<string> $command
+     *
+     * @return list<string>
+     */
+    private static function closing(array $descriptors, array $command): array
+    {
+        $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
+        if ($closed === [] || !Credentials::areReal() || !@is_executable('/bin/sh')) {
+            return $command;
+        }
+        $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
+
+        return ['/bin/sh', '-c', "exec \"\$@\" {$closings}", 'sh', ...$command];
     }
 
     /**
@@ -288,6 +356,43 @@ final class LauncherProcess
         }
     }
 
+    /** Asks for a sign of life, and kills a launcher that has not given one for too long. */
+    private function check(): void
+    {
+        $this->read(); // the answer may be waiting since this process was blocked or stopped
+        if ($this->closed) {
+            return;
+        }
+        $death = $this->heartbeat->check(fn(): string => ProcessTree::state($this->pid));
+        if ($death !== null) {
+            Signals::send($this->pid, self::SIGKILL);
+            $this->bury($death);
+        } elseif ($this->heartbeat->asks()) {
+            $this->unsent .= Protocol::frame(Protocol::PING, 0);
+            if ($this->writing === null) {
+                $this->write();
+            }
+        }
+    }
+
+    /** A stopped launcher is continued, so that it ends what it has started; one that does not exit is killed with all that. */
+    private function awaitExit(): void
+    {
+        $deadline = hrtime(true) + self::CLOSE_TIMEOUT;
+        for ($pause = self::FIRST_EXIT_POLL; proc_get_status($this->process)['running']; $pause = min(2 * $pause, self::LONGEST_EXIT_POLL)) {
+            if (hrtime(true) > $deadline) {
+                Signals::send($this->pid, self::SIGKILL);
+                $this->killTree();
+
+                return;
+            }
+            if ($pause === self::LONGEST_EXIT_POLL && ProcessTree::state($this->pid) === 'T') {
+                Signals::send($this->pid, self::SIGCONT);
+            }
+            usleep($pause);
+        }
+    }
+
     /** Ends what a dead launcher has left running, and says how it died. */
     private function bury(?string $how = null): void
     {
@@ -298,12 +403,17 @@ final class LauncherProcess
             $status = proc_get_status($this->process);
         }
         $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
+        $this->killTree();
+        $this->close();
+        ($this->died)($how);
+    }
+
+    private function killTree(): void
+    {
         $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
         ProcessTree::kill($left, Signals::send(...));
         for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
             usleep(1000); // a killed process is gone when the kernel has come to it
         }
-        $this->close();
-        ($this->died)($how);
     }
 }

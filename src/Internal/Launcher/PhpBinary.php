@@ -16,9 +16,9 @@ final class PhpBinary
     public static function find(?string $given): string
     {
         if ($given !== null) {
-            return self::isProgram($given) ? $given : throw LauncherException::noPhp("'{$given}' is not an executable file");
+            return self::isProgram($given) ? $given : throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction());
         }
-        $candidates = \in_array(\PHP_SAPI, ['cli', 'cli-server', 'phpdbg'], true) ? [\PHP_BINARY] : [];
+        $candidates = \in_array(\PHP_SAPI, ['cli', 'cli-server'], true) ? [\PHP_BINARY] : [];
         $version = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
         foreach ([\PHP_BINDIR, ...explode(':', (string) getenv('PATH'))] as $directory) {
             array_push($candidates, "{$directory}/php{$version}", "{$directory}/php");
@@ -29,7 +29,7 @@ final class PhpBinary
             }
         }
 
-        throw LauncherException::noPhp('none of ' . implode(', ', \array_slice($candidates, 0, 4)) . ' is there');
+        throw LauncherException::noPhp('none of ' . implode(', ', \array_slice($candidates, 0, 4)) . ' is an executable file' . self::restriction());
     }
 
     /**
@@ -52,6 +52,13 @@ final class PhpBinary
         }
 
         return $options;
+    }
+
+    private static function restriction(): string
+    {
+        $directories = (string) \ini_get('open_basedir');
+
+        return $directories === '' ? '' : " that open_basedir ({$directories}) lets this process see; add its directory there";
     }
 
     private static function isProgram(string $path): bool

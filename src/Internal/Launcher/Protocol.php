@@ -27,6 +27,7 @@ final class Protocol
     public const OUTPUT_TAKEN = 7;
     public const WITHDRAW = 8;
     public const END = 9;
+    public const PING = 10;
 
     // From the launcher to the pool.
     public const READY = 16;
@@ -38,6 +39,7 @@ final class Protocol
     public const FAILED = 22;
     public const REFUSED = 23;
     public const STARTED = 24;
+    public const ALIVE = 25;
 
     // Flags of RUN.
     public const STREAM_STDOUT = 0x01;

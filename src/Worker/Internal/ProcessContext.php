@@ -52,7 +52,7 @@ final class ProcessContext implements Context
         $this->launcher->send(LauncherProtocol::frame(
             LauncherProtocol::RUN,
             $id,
-            pack('VveeVV', 0, $flags, 0.0, 0.0, 0, \strlen($strings)) . $strings . serialize($settings),
+            pack('VveeVVv', 0, $flags, 0.0, 0.0, 0, \strlen($strings), umask()) . $strings . serialize($settings),
         ));
     }
 

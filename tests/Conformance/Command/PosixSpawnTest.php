@@ -18,4 +18,13 @@ final class PosixSpawnTest extends CommandPoolTestCase
 
         self::assertSame($stat[0], $stat[4]);
     }
+
+    /** Without FFI it does: PHP's proc_open leaves the file to execvp(3), and that to the shell. */
+    public function testAFileThatIsNeitherAProgramNorAScriptNeverMeetsAShell(): void
+    {
+        $result = $this->execute(Command::of($this->file('binary', "\x7fELF\0\0\necho a shell has read this", 0o755)));
+
+        self::assertSame(126, $result->exitCode);
+        self::assertSame('', $result->stdout());
+    }
 }

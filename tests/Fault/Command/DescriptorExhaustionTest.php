@@ -18,6 +18,7 @@ use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
 
 /** Few descriptors, or none. */
 final class DescriptorExhaustionTest extends TestCase
@@ -64,6 +65,34 @@ final class DescriptorExhaustionTest extends TestCase
         }
 
         return [$capacity, $succeeded];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testLargeOutputsThatAreKeptNeedNoDescriptorEach(StartMethod $start): void
+    {
+        self::assertSame([150, 0], Host::call(self::class . '::keepLargeOutputs', [$start->value], self::withDescriptors(128)));
+    }
+
+    /** @return array{int, int} whole outputs, and temporary files that are open when the results are gone */
+    public static function keepLargeOutputs(string $start): array
+    {
+        $commands = static function (): \Generator {
+            for ($i = 0; $i < 150; ++$i) {
+                yield $i => Command::shell("head -c 1050000 /dev/zero; echo {$i}");
+            }
+        };
+        $results = iterator_to_array((new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()));
+        $whole = 0;
+        foreach ($results as $i => $result) {
+            $whole += (int) ($result->succeeded() && $result->stdout() === str_repeat("\0", 1_050_000) . "{$i}\n");
+        }
+        unset($results, $result);
+        $open = 0;
+        foreach (Text::names('/proc/self/fd') as $descriptor) {
+            $open += (int) preg_match('~/spindle-[0-9a-f]{24} \(deleted\)$~', (string) @readlink("/proc/self/fd/{$descriptor}"));
+        }
+
+        return [$whole, $open];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

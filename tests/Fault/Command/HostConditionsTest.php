@@ -144,12 +144,51 @@ final class HostConditionsTest extends TestCase
 
     #[TestWith(['proc_open'])]
     #[TestWith(['proc_get_status'])]
+    #[TestWith(['proc_close'])]
+    #[TestWith(['getmypid'])]
+    #[TestWith(['umask'])]
+    #[TestWith(['usleep'])]
+    #[TestWith(['stream_select'])]
     public function testAHostThatMayNotStartProcessesIsToldSo(string $function): void
     {
         $message = Host::call(self::class . '::failure', options: ['-d', "disable_functions={$function}"]);
 
         self::assertIsString($message);
         self::assertStringContainsString($function, $message);
+    }
+
+    public function testAHostThatMayNotReadSomeOfItsCredentialsHasAPool(): void
+    {
+        self::assertSame('', Host::call(self::class . '::failure', options: ['-d', 'disable_functions=posix_getegid']));
+    }
+
+    public function testAHostThatHasTooManyDescriptorsForItsLoopIsToldSo(): void
+    {
+        $message = Host::call(self::class . '::failureBesideManyFiles', within: ['prlimit', '--nofile=4096']);
+
+        self::assertIsString($message);
+        self::assertStringContainsString('stream_select()', $message);
+    }
+
+    public static function failureBesideManyFiles(): string
+    {
+        $files = [];
+        for ($i = 0; $i < 1100; ++$i) {
+            $files[] = fopen('/dev/null', 'r');
+        }
+        $message = self::failure();
+        array_map(fclose(...), array_filter($files));
+
+        return $message;
+    }
+
+    public function testOpenBasedirIsNamedWhenNoPhpIsFoundForIt(): void
+    {
+        $directories = \dirname(__DIR__, 3) . ':/tmp:/dev:/proc';
+        $message = Host::call(self::class . '::failure', options: ['-d', "open_basedir={$directories}"]);
+
+        self::assertIsString($message);
+        self::assertStringContainsString("open_basedir ({$directories})", $message);
     }
 
     public static function failure(): string

@@ -4,12 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Command;
 
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
@@ -29,6 +31,12 @@ final class LauncherDeathTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
+
+    /** Rounds in which a launcher is replaced run on, for up to a second each on a busy machine. */
+    protected function deadline(): int
+    {
+        return 120;
+    }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
@@ -148,22 +156,25 @@ final class LauncherDeathTest extends TestCase
     private function killAtARandomMoment(StartMethod $start, int $concurrency, float $moment): void
     {
         $pulled = $seen = [];
-        $input = static function () use (&$pulled): \Generator {
-            for ($i = 0; $i < 2000; ++$i) {
+        $killed = new DeferredFuture();
+        $input = static function () use (&$pulled, $killed): \Generator {
+            for ($i = 0; $i < 2000 && !$killed->isComplete(); ++$i) {
                 $pulled[] = $i;
                 yield $i => Command::of('echo', (string) $i);
             }
         };
-        EventLoop::delay($moment, static function (): void {
+        EventLoop::delay($moment, static function () use ($killed): void {
             Eventually::holds(static fn(): bool => Processes::launchers() !== [], 'there is a launcher');
             self::killOneLauncher();
+            $killed->complete();
         });
         try {
             foreach ($this->pool($start, $concurrency)->run($input()) as $key => $result) {
                 self::assertSame($result->cancelled ? '' : "{$key}\n", $result->cancelled ? '' : $result->stdout());
                 $seen[] = $key;
             }
-            self::fail("The launcher's death after {$moment} s was not noticed");
+            sort($seen); // it died before it had started anything, and was replaced
+            self::assertSame($pulled, $seen, "A launcher was killed after {$moment} s");
         } catch (LauncherException $exception) {
             $accounted = [...$seen, ...$exception->unfinished];
             sort($accounted);
@@ -247,6 +258,38 @@ final class LauncherDeathTest extends TestCase
         self::assertSame([1, 2], [$result->exitCode, $result->attempts]);
     }
 
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testOneThatDiesBeforeItHasStartedAnythingFailsNothing(StartMethod $start): void
+    {
+        foreach ([1, 8] as $concurrency) {
+            $starts = $this->path("starts-{$concurrency}");
+            $commands = array_fill(0, 200, Command::shell("echo x >> {$starts}"));
+            $results = iterator_to_array($this->poolWhoseFirstLauncherDies($start, $concurrency)->run($commands));
+
+            self::assertCount(200, array_filter($results, static fn(CommandResult $result): bool => $result->succeeded()));
+            self::assertCount(200, Text::lines($starts));
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testTheCapacityIsThatOfTheLauncherThatReplacesADeadOne(StartMethod $start): void
+    {
+        self::assertGreaterThan(0, $this->poolWhoseFirstLauncherDies($start, 4)->capacity());
+    }
+
+    public function testALauncherThatAlwaysDiesBeforeItIsReadyIsGivenUpSoon(): void
+    {
+        $php = $this->script('php', "echo x >> {$this->path('starts')}; exit 3");
+        try {
+            (new CommandPool(1, 0, new CommandPoolOptions(php: $php)))->execute(Command::of('true'));
+            self::fail('Nothing is thrown');
+        } catch (LauncherException $exception) {
+            self::assertStringContainsString('exit code 3', $exception->getMessage());
+        }
+
+        self::assertCount(4, Text::lines($this->path('starts')));
+    }
+
     public function testWithRedispatchALauncherThatDiesAgainAndAgainIsGivenUp(): void
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(redispatch: true, php: $this->script('php', 'exit 3')));
@@ -325,6 +368,14 @@ final class LauncherDeathTest extends TestCase
     private function pool(StartMethod $start, int $concurrency = 4, bool $redispatch = false, int|RetryPolicy $retries = 0): CommandPool
     {
         return new CommandPool($concurrency, $retries, new CommandPoolOptions(redispatch: $redispatch, start: $start));
+    }
+
+    private function poolWhoseFirstLauncherDies(StartMethod $start, int $concurrency): CommandPool
+    {
+        $once = escapeshellarg($this->path("once-{$concurrency}"));
+        $php = LauncherPhp::wrapper($this->path(), "mkdir {$once} 2> /dev/null && kill -9 \$\$");
+
+        return new CommandPool($concurrency, 0, new CommandPoolOptions(start: $start, php: $php));
     }
 
     /**

@@ -76,7 +76,7 @@ final class SupervisorFuzzTest extends TestCase
         $changes = mt_rand(0, 1) === 0 ? [] : ['X=' . Splits::argument(), 'Y'];
         $strings = implode("\0", ['/directory', 'the line', ...$changes, ...$arguments]);
 
-        return pack('VveeVV', mt_rand(1, 3), $flags, mt_rand(0, 1) * 100.0, mt_rand(0, 1) * 50.0, \count($changes), \strlen($strings)) . $strings . $input;
+        return pack('VveeVVv', mt_rand(1, 3), $flags, mt_rand(0, 1) * 100.0, mt_rand(0, 1) * 50.0, \count($changes), \strlen($strings), 0o022) . $strings . $input;
     }
 
     private static function remark(int $id): string

@@ -77,6 +77,7 @@ final class Job
         public array $arguments,
         public readonly string $line,
         public string $input,
+        public readonly int $umask,
     ) {
         $this->inputFollows = ($flags & Protocol::INPUT_FOLLOWS) !== 0;
     }

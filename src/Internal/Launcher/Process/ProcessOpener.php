@@ -59,6 +59,7 @@ final class ProcessOpener
     public function start(Job $job, int $available): bool
     {
         Programs::enter($job->directory);
+        umask($job->umask);
         $environment = $this->environmentOf($job);
         $this->checkSize([...($job->arguments === [] ? [$job->line] : $job->arguments), ...($environment ?? array_values($this->variables))]);
         $path = $job->path($this->variables);
@@ -159,9 +160,8 @@ final class ProcessOpener
         if (!is_file($file) || !is_executable($file)) {
             throw new StartFailure(126, 'Permission denied');
         }
-        Programs::checkFormat($file);
 
-        return $arguments;
+        return Programs::isForShell($file) ? Programs::throughShell($file, $arguments) : $arguments;
     }
 
     /** @return array<int, list<string>|resource> */

@@ -106,6 +106,12 @@ final class ProcessTree
         }
     }
 
+    /** The state of a process as one letter, as in proc(5); '' when the process does not exist or cannot be read. */
+    public static function state(int $pid): string
+    {
+        return self::stat($pid)[0] ?? '';
+    }
+
     /** @return array{string, int, int, int, int}|null state, parent, process group, session and start (in clock ticks since boot) */
     private static function stat(int $pid): ?array
     {

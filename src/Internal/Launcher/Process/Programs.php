@@ -9,6 +9,8 @@ namespace Spindle\Internal\Launcher\Process;
  */
 final class Programs
 {
+    public const SHELL = '/bin/sh';
+
     /** What the shell searches when PATH is not set. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -35,19 +37,19 @@ final class Programs
     /** PHP takes a relative path that looks like a URL for one. */
     public static function path(string $path): string
     {
-        return str_starts_with($path, '/') ? $path : "./{$path}";
+        return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
 
     /**
-     * Refuses a script without an interpreter, which exec does as well but execvp hands to a shell.
+     * Whether the file is a script without `#!`, which exec refuses and execvp has the shell run.
      *
-     * @throws StartFailure
+     * @throws StartFailure when nothing can run it
      */
-    public static function checkFormat(string $file): void
+    public static function isForShell(string $file): bool
     {
         $handle = @fopen($file, 'r');
         if ($handle === false) {
-            return; // it may be executable and not readable
+            return false; // it may be executable and not readable
         }
         $start = (string) fread($handle, 256);
         fclose($handle);
@@ -57,9 +59,23 @@ final class Programs
             if (!file_exists($interpreter)) {
                 throw new StartFailure(127, "No such interpreter: {$match[1]}");
             }
-        } elseif (!str_contains($start, "\0")) {
-            throw new StartFailure(126, 'Exec format error');
+
+            return false;
         }
+
+        return !str_contains($start, "\0"); // a binary has one near its beginning, as shells check as well
+    }
+
+    /**
+     * What the shell runs such a script by; its arguments reach it as they are.
+     *
+     * @param list<string> $arguments those of the script, its name first
+     *
+     * @return non-empty-list<string>
+     */
+    public static function throughShell(string $file, array $arguments): array
+    {
+        return [self::SHELL, self::path($file), ...\array_slice($arguments, 1)];
     }
 
     /**

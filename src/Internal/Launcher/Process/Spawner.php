@@ -15,6 +15,7 @@ final class Spawner
     private const STDOUT_OF_POOL = 3;
     private const KEPT_ACTIONS = 512;
     private const ENOENT = 2;
+    private const ENOEXEC = 8;
     private const ENOMEM = 12;
     private const EACCES = 13;
 
@@ -83,6 +84,7 @@ final class Spawner
     public function start(Job $job): bool
     {
         Programs::enter($job->directory);
+        umask($job->umask);
         $path = $this->resolve($job);
         $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
         $this->setEnvironment($job);
@@ -92,10 +94,12 @@ final class Spawner
             return false;
         }
 
-        $error = $this->spawn($path, $job);
-        if (($error === self::ENOENT || $error === self::EACCES) && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
-            $this->found = [];
-            $error = $this->spawnElsewhere($job);
+        try {
+            $error = $this->spawnOrFallBack($path, $job);
+        } catch (StartFailure $failure) {
+            $this->closePipes($job);
+
+            throw $failure;
         }
         if ($error !== 0) {
             $this->closePipes($job);
@@ -145,15 +149,20 @@ final class Spawner
     }
 
     /** @throws StartFailure */
-    private function spawnElsewhere(Job $job): int
+    private function spawnOrFallBack(string $path, Job $job): int
     {
-        try {
-            return $this->spawn($this->resolve($job), $job);
-        } catch (StartFailure $failure) {
-            $this->closePipes($job);
-
-            throw $failure;
+        $error = $this->spawn($path, $job);
+        if (($error === self::ENOENT || $error === self::EACCES) && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
+            $this->found = [];
+            $path = $this->resolve($job);
+            $error = $this->spawn($path, $job);
         }
+        if ($error !== self::ENOEXEC || !Programs::isForShell($path)) {
+            return $error;
+        }
+        $this->arguments->fill(Programs::throughShell($path, $job->arguments));
+
+        return $this->spawn(Programs::SHELL, $job);
     }
 
     private function resolve(Job $job): string

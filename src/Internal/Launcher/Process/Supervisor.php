@@ -25,6 +25,9 @@ final class Supervisor
     /** Captured output leaves in pieces of at least this size, in bytes. */
     private const PIECE = 1 << 16;
 
+    /** Bytes of RUN's payload before its strings. */
+    private const RUN_HEAD = 32;
+
     private readonly Backend $backend;
     private int $concurrency = 0;
     private readonly WaitingJobs $waiting;
@@ -150,6 +153,7 @@ final class Supervisor
             Protocol::CANCEL => $this->cancel($id),
             Protocol::WITHDRAW => $this->withdraw($id),
             Protocol::END => $this->poolGone(),
+            Protocol::PING => $this->tell(Protocol::ALIVE, 0, ''),
             Protocol::CONFIGURE => $this->configure($payload),
             Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
@@ -158,9 +162,9 @@ final class Supervisor
 
     private function enqueue(int $id, string $payload): void
     {
-        /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int} $head */
-        $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings', $payload);
-        $strings = explode("\0", substr($payload, 30, $head['strings']));
+        /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head */
+        $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
+        $strings = explode("\0", substr($payload, self::RUN_HEAD, $head['strings']));
         $this->waiting->add(new Job(
             $id,
             $head['lane'],
@@ -171,7 +175,8 @@ final class Supervisor
             $head['changes'] === 0 ? [] : \array_slice($strings, 2, $head['changes']),
             \array_slice($strings, 2 + $head['changes']),
             $strings[1],
-            substr($payload, 30 + $head['strings']),
+            substr($payload, self::RUN_HEAD + $head['strings']),
+            $head['umask'],
         ));
     }
 

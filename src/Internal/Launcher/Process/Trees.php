@@ -71,12 +71,15 @@ final class Trees
         $everything = fn(): array => ProcessTree::look(fn(): array => array_keys($this->alive()));
         $this->ask($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
+        $giveUpAt = \PHP_INT_MAX;
         for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
-            if (hrtime(true) >= $killAt + $killedWithin) {
+            if (hrtime(true) >= $giveUpAt) {
                 return;
             }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
+                // From the first kill on: this process may itself have been stopped until now.
+                $giveUpAt = min($giveUpAt, hrtime(true) + $killedWithin);
             }
             $this->backend->awaitExit($pause);
         }

@@ -77,12 +77,23 @@ trait ReportsEndings
         }
     }
 
-    public function testAScriptWithoutAnInterpreterLineNeverMeetsAShell(): void
+    public function testAScriptWithoutAnInterpreterLineIsRunByTheShellAndItsArgumentsAreNot(): void
     {
-        $result = $this->execute(Command::of($this->file('script', 'echo a shell has read this', 0o755)));
+        $arguments = ['$(touch hit)', '`x` ;"', '', "a\nb", '-c'];
+        $path = $this->file('script', 'printf "%s|" "$@"', 0o755);
+        $commands = [
+            Command::of($path, ...$arguments),
+            Command::of('script', ...$arguments)->withEnvironment(['PATH' => $this->path()]),
+            Command::of('./script', ...$arguments)->withWorkingDirectory($this->path()),
+            Command::of('./-script', ...$arguments)->withWorkingDirectory(\dirname($this->file('-script', 'printf "%s|" "$@"', 0o755))),
+        ];
+        foreach ($commands as $command) {
+            $result = $this->execute($command);
 
-        self::assertSame(126, $result->exitCode);
-        self::assertSame('', $result->stdout());
+            self::assertSame(implode('|', $arguments) . '|', $result->stdout(), $result->describe());
+            self::assertSame(0, $result->exitCode);
+        }
+        self::assertFileDoesNotExist($this->path('hit'));
     }
 
     public function testAMissingInterpreterIsAResult(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
+use Spindle\Command\StartMethod;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Streams;
@@ -144,6 +145,17 @@ trait StartsCommands
         self::assertIsResource($server);
         self::assertIsResource($later);
         self::assertIsResource($file);
+    }
+
+    public function testACommandHasItsStandardDescriptorsAndWithoutFfiTheOneThatAnnouncesItsExit(): void
+    {
+        $files = [Streams::open('/etc/passwd', 'r'), Streams::open('/dev/zero', 'r')]; // some of 4 to 9 are in use
+        $listed = $this->execute(Command::shell('ls /proc/$$/fd; :'))->stdout();
+        $own = $this->start() === StartMethod::PosixSpawn ? ['0', '1', '2'] : ['0', '1', '2', '3'];
+        $others = array_diff(explode("\n", trim($listed)), $own);
+
+        self::assertSame([], array_values(array_filter($others, static fn(string $descriptor): bool => (int) $descriptor < 10)));
+        array_map(fclose(...), $files);
     }
 
     public function testACommandInheritsNoDescriptorOfAnotherCommand(): void
