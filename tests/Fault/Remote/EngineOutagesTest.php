@@ -78,8 +78,8 @@ final class EngineOutagesTest extends TestCase
         }
         for ($outage = 1; $outage <= 3; ++$outage) {
             Eventually::holds(
-                static fn(): bool => Trials::started($log) === [1 => $outage, 2 => $outage], // in any order
-                'both run',
+                static fn(): bool => \count(Trials::started($log)) === 2 && min(Trials::started($log)) >= $outage,
+                'both run again',
                 20.0,
             );
             posix_kill((int) $redis->pid(), \SIGSTOP);

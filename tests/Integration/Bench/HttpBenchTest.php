@@ -120,7 +120,7 @@ final class HttpBenchTest extends TestCase
     /** How often such a table has a row of this label that begins with a figure. */
     private static function rows(Process $process, string $title, string $label): int
     {
-        return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +[\d,.]+ \|/m", $process->getOutput());
+        return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m", $process->getOutput());
     }
 
     /** @return array<int, string> command lines that name its directory: nginx and FPM overwrite the environment that else tells */
