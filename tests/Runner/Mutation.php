@@ -36,6 +36,24 @@ final readonly class Mutation
         return self::FOLDER . "/{$this->name}.patch";
     }
 
+    /** Whether the code still has the lines that the patch changes. */
+    public function applies(): bool
+    {
+        $diff = explode("\n+++ b/", (string) file_get_contents($this->patch()), 2)[1] ?? '';
+        [$file, $hunks] = [...explode("\n", $diff, 2), ''];
+        $code = (string) @file_get_contents($file);
+        $hunks = \array_slice((array) preg_split('/^@@ .*\n/m', $hunks), 1);
+        foreach ($hunks as $hunk) {
+            $before = (array) preg_grep('/^[ -]/', explode("\n", (string) $hunk));
+            $lines = implode("\n", array_map(static fn(string $line): string => substr($line, 1), $before));
+            if (!str_contains($code, $lines)) {
+                return false;
+            }
+        }
+
+        return $hunks !== [];
+    }
+
     private static function read(string $name): self
     {
         $head = explode("\ndiff ", (string) file_get_contents(self::FOLDER . "/{$name}.patch"))[0];

@@ -36,8 +36,9 @@ final class SupervisorFaultsTest extends TestCase
                     eval('break;');
                 case '/memory':
                     ini_set('memory_limit', '64M');
-                    for ($all = null;;) {
-                        $all = [$all, str_repeat('x', 50)]; // up to the last byte
+                    $all = new SplFixedArray(2_000_000);
+                    for ($i = 0;; ++$i) {
+                        $all[$i] = str_repeat('x', 50); // up to the last byte
                     }
                 case '/kill':
                     posix_kill(getmypid(), SIGKILL);
