@@ -42,11 +42,15 @@ final readonly class Mutation
         $diff = explode("\n+++ b/", (string) file_get_contents($this->patch()), 2)[1] ?? '';
         [$file, $hunks] = [...explode("\n", $diff, 2), ''];
         $code = (string) @file_get_contents($file);
-        $hunks = \array_slice((array) preg_split('/^@@ .*\n/m', $hunks), 1);
+        $hunks = \array_slice(explode("\n@@ ", "\n{$hunks}"), 1);
         foreach ($hunks as $hunk) {
-            $before = (array) preg_grep('/^[ -]/', explode("\n", (string) $hunk));
-            $lines = implode("\n", array_map(static fn(string $line): string => substr($line, 1), $before));
-            if (!str_contains($code, $lines)) {
+            $lines = [];
+            foreach (\array_slice(explode("\n", $hunk), 1) as $line) {
+                if (str_starts_with($line, ' ') || str_starts_with($line, '-')) {
+                    $lines[] = substr($line, 1);
+                }
+            }
+            if (!str_contains($code, implode("\n", $lines))) {
                 return false;
             }
         }
