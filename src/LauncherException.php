@@ -53,7 +53,11 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     /** @param list<mixed> $unfinished */
     public static function otherCredentials(array $unfinished): self
     {
-        return new self('The user, groups or root directory of this process have changed since it gave the command to the pool: another attempt would run with the new ones. Give it to the pool again', $unfinished);
+        return new self(
+            'The user, groups or root directory of this process have changed since it gave the command to the pool:'
+            . ' another attempt would run with the new ones. Give it to the pool again',
+            $unfinished,
+        );
     }
 
     /** @param list<mixed> $unfinished */

@@ -70,6 +70,25 @@ final class Processes
         return $environment !== false && str_contains("\0{$environment}", "\0{$name}={$value}");
     }
 
+    /**
+     * Returns the processes that mention a text. nginx and FPM overwrite their environments, so command lines count,
+     * too.
+     *
+     * @return array<int, string> command lines by pid
+     */
+    public static function mentioning(string $text): array
+    {
+        $found = [];
+        foreach (self::all() as $pid) {
+            $line = self::commandLine($pid);
+            if (str_contains($line . @file_get_contents("/proc/{$pid}/environ"), $text)) {
+                $found[$pid] = $line;
+            }
+        }
+
+        return $found;
+    }
+
     /** @return list<int> the children of a process, of this one unless told otherwise, that run a pool's launcher */
     public static function launchers(?int $parent = null): array
     {

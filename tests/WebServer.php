@@ -25,7 +25,7 @@ trait WebServer
         $socket = Streams::server();
         $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
-        // What it says of each request would fill a pipe that nothing reads.
+        // Its log lines would fill a pipe that nothing reads.
         $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
         $this->server->start();
         Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The aircraft application over the Spindle of the checkout that is measured. examples/aircraft/app.php, which does the same,
- * would load that of this checkout.
+ * The aircraft application over the Spindle of the checkout that is measured. examples/aircraft/app.php, which does the
+ * same, would load that of this checkout.
  */
 
 use Aircraft\Services;

@@ -250,7 +250,7 @@ final readonly class Comparison
      */
     private function there(array $contestants): array
     {
-        // Those of Spindle come before its peers.
+        // Spindle's own series precede those of its peers.
         return $this->options->entrants->some(array_values(array_filter(
             $contestants,
             fn(Contestant $one): bool => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true)) && $one->missing() === null,

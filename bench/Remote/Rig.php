@@ -102,7 +102,7 @@ final readonly class Rig
     }
 
     /**
-     * Has a script do it with one agent. Only these two read what is in the engine: another checkout's keys may differ.
+     * Runs a script with one agent. Only these two read the engine's data: another checkout's key names may differ.
      *
      * @return array<string, mixed> its figures
      *

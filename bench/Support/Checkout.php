@@ -7,8 +7,8 @@ namespace Spindle\Bench\Support;
 /**
  * A checkout of Spindle that is measured, with the packages of its own vendor/ folder.
  *
- * The programs that measure are always those of the present checkout. {@see command()} makes their bench/autoload.php load
- * Spindle from the folder, so each checkout runs in processes of its own.
+ * The programs that measure are always those of the present checkout. {@see command()} makes their bench/autoload.php
+ * load Spindle from the folder, so each checkout runs in processes of its own.
  */
 final readonly class Checkout
 {
@@ -78,7 +78,7 @@ final readonly class Checkout
             : null;
     }
 
-    /** What a table calls a contestant of this checkout. */
+    /** Returns the name of a contestant of this checkout in tables. */
     public function label(string $contestant): string
     {
         return $this->isOther ? "{$contestant} ({$this->revision})" : $contestant;

@@ -14,7 +14,7 @@ use Spindle\Bench\Http\PrivateDirectory;
  */
 final readonly class Core
 {
-    /** By name: the title, the script, its options, the option that says how long a measurement is, and its value. */
+    /** Per line: title, script, its options, the option for the length of a measurement, and that option's value. */
     private const LINES = [
         'echo' => ['echo hi, 8 at once', 'commands', [], '-n', 3_000],
         'memory' => ['the same with 500 MB held', 'commands', ['--memory', '500'], '-n', 2_000],

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Bench\Support;
 
 /**
- * Measures series in turn, there and back again (A B C, C B A), so that a slow minute of the machine meets all of them, and
- * none always comes after the same other one.
+ * Measures series in turn, there and back again (A B C, C B A), so that a slow minute of the machine meets all of them,
+ * and none always comes after the same other one.
  */
 final class Rounds
 {

@@ -16,7 +16,7 @@ final class Series
     /** @var array<string, true> */
     private array $problems = [];
 
-    /** What tables call it. */
+    /** Name of the contestant in tables. */
     public readonly string $label;
 
     /**
@@ -65,7 +65,7 @@ final class Series
         return $this->label . ($this->context === '' ? '' : ", {$this->context}");
     }
 
-    /** What it has in common with the same contestant of another checkout. */
+    /** Returns a name that is the same for this contestant in every checkout. */
     public function subject(): string
     {
         return $this->contestant . ($this->context === '' ? '' : ", {$this->context}");

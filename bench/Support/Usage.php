@@ -26,8 +26,8 @@ final readonly class Usage
     }
 
     /**
-     * Returns the CPU seconds of this process and of all that it has started, whether it has ended or not. The difference of
-     * two is what was used in between, without the start of what ran at the first.
+     * Returns the CPU seconds of this process and of all that it has started, whether it has ended or not. The
+     * difference of two is what was used in between, without the start of what ran at the first.
      */
     public static function ofTree(): float
     {

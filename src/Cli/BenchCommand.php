@@ -64,8 +64,8 @@ final class BenchCommand extends Command
           <info>spindle bench contexts</info>
           <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php --max 100 --samples 5</info>
 
-        Each but contexts also measures a second checkout of Spindle beside this one, in turn, and prints the
-        ratios of the rates and of the CPU time:
+        With --against, every benchmark except contexts measures a second checkout of Spindle in alternating
+        rounds. It prints the ratios of the rates and of the CPU time:
 
           <info>spindle bench http --only text --against ../spindle-1.0</info>
 
@@ -104,7 +104,7 @@ final class BenchCommand extends Command
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
         'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],
-        'against' => ['--against', null, 'All but contexts: a checkout of Spindle with its vendor folder, measured as one more contestant'],
+        'against' => ['--against', null, 'all except contexts: measure the checkout of Spindle in this folder, too'],
         'json' => ['--json', null, 'Write the raw data to this file'],
         'html' => ['--html', null, 'aircraft: write a report with charts to this file'],
     ];
@@ -120,7 +120,12 @@ final class BenchCommand extends Command
             ->setHelp(self::HELP)
             ->addArgument('what', InputArgument::REQUIRED, 'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)))
             ->addOption('cold', null, InputOption::VALUE_NONE, 'commands: take the start of a pool into its figure')
-            ->addOption('first', null, InputOption::VALUE_NONE, "All but contexts: only the first of Spindle's contestants, and no peers");
+            ->addOption(
+                'first',
+                null,
+                InputOption::VALUE_NONE,
+                "all except contexts: only Spindle's first contestant, no peers",
+            );
         foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
             $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED | (\in_array($name, ['php', 'autoload'], true) ? InputOption::VALUE_IS_ARRAY : 0), $help);
         }

@@ -50,7 +50,7 @@ final class CommandPool implements Statistics
         $this->dispatcher->close();
     }
 
-    /** A copy would end what the original owns. */
+    /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
     /**

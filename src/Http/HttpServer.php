@@ -63,7 +63,7 @@ final class HttpServer
         $this->begunToStop = new DeferredFuture();
     }
 
-    /** A copy would share what the original owns. */
+    /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     /**

@@ -49,7 +49,7 @@ final readonly class Supervisor
         $this->logger = new SafeLogger($logger);
     }
 
-    /** A copy would share what the original owns. */
+    /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     /**

@@ -26,7 +26,9 @@ final class FrameReader
      */
     public function __construct(private readonly \Closure $frame, public int $longest = \PHP_INT_MAX) {}
 
-    /** What each frame from now on begins with, before its length; may be set by the callback for the frames behind. */
+    /**
+     * Requires these bytes before the length of each later frame. The callback may call it for the frames that follow.
+     */
     public function expect(string $magic): void
     {
         $this->magic = $magic;

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Rejects values that are sent to a generator whose items come from another process. */
+/** Helps generators that pass on the items of another generator or of another process. */
 final class OneWayGenerator
 {
     /**
+     * Rejects a value that the reader sent.
+     *
      * @param mixed $sent what a `yield` returned: null unless the reader called {@see \Generator::send()}
      *
      * @throws \LogicException when the reader sent something
@@ -16,9 +18,22 @@ final class OneWayGenerator
     {
         if ($sent !== null) {
             throw new \LogicException(
-                'A value was sent to the result of a generator task: the task runs in another process and cannot receive it.'
-                . ' Read the result with foreach',
+                'A value was sent to the result of a generator task, and the task cannot receive it. Read the result'
+                . ' with foreach',
             );
         }
+    }
+
+    /**
+     * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
+     *
+     * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []` is
+     * not enough.
+     *
+     * @return \Generator<never, never>
+     */
+    public static function release(): \Generator
+    {
+        yield from [];
     }
 }

@@ -53,7 +53,7 @@ final class PooledConnection implements PostgresLink
         }
     }
 
-    /** A copy would end what the original owns. */
+    /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result

@@ -28,7 +28,7 @@ final class PostgresConnection implements PostgresLink
         }
     }
 
-    /** A copy would end what the original owns. */
+    /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
     /**

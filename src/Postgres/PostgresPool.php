@@ -75,7 +75,7 @@ final class PostgresPool implements PostgresLink, Statistics
         }
     }
 
-    /** A copy would end what the original owns. */
+    /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result

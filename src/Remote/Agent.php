@@ -54,7 +54,7 @@ final class Agent implements Statistics
         );
     }
 
-    /** A copy would share what the original owns. */
+    /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     /**

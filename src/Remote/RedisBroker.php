@@ -35,7 +35,7 @@ final class RedisBroker implements Broker
         $this->engine = new Engine(Address::parse($address), $tls, $timeout);
     }
 
-    /** A copy would share what the original owns. */
+    /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     public function tier(): Tier

@@ -40,7 +40,7 @@ final class RemoteExecutor implements Executor
         $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
-    /** A copy would share what the original owns. */
+    /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     /**

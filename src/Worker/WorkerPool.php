@@ -74,7 +74,7 @@ final class WorkerPool implements Executor, Statistics
         }
     }
 
-    /** A copy would end what the original owns. */
+    /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
     public function submit(callable $task, ?Cancellation $cancellation = null): Future

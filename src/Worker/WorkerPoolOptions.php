@@ -30,9 +30,9 @@ final class WorkerPoolOptions
      * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see TaskContext::report()}
      * @param string|null           $php           the PHP command-line binary for workers; null finds it
      * @param LoggerInterface|null  $logger        gets each step at debug level, never arguments, results or output
-     * @param int|null              $maxResult     bytes of a result, item, report or exception as it is sent; a larger one is
-     *                                             refused in the worker. Null for a quarter of this process's memory_limit,
-     *                                             or 1 GiB where it has none
+     * @param int|null              $maxResult     bytes of a result, item, report or exception as it is sent; a larger one
+     *                                             is refused in the worker. Null for a quarter of this process's
+     *                                             memory_limit, or 1 GiB where it has none
      *
      * @throws \ValueError when a number is out of its range
      */

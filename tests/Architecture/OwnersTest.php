@@ -15,8 +15,14 @@ use Spindle\Remote\RemoteExecutor;
 /** Public classes that own resources cannot be cloned: the destructor of a copy would release them. */
 final class OwnersTest extends TestCase
 {
-    /** They own processes, sockets or registrations as well, and have no destructor. */
-    private const WITHOUT_DESTRUCTOR = [HttpServer::class, Supervisor::class, Agent::class, RedisBroker::class, RemoteExecutor::class];
+    /** Classes that own processes, sockets or registrations and have no destructor. */
+    private const WITHOUT_DESTRUCTOR = [
+        HttpServer::class,
+        Supervisor::class,
+        Agent::class,
+        RedisBroker::class,
+        RemoteExecutor::class,
+    ];
 
     /** @param class-string $class */
     #[DataProvider('owners')]

@@ -13,9 +13,9 @@ use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /**
- * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql makes there, if it
- * has one. So does what is run in a folder of the project. A PHP block that has tasks done elsewhere finds a broker, a key, and an agent of the
- * queue "thumbnails".
+ * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql
+ * makes there, if it has one. So does what is run in a folder of the project. A PHP block that has tasks done elsewhere
+ * finds a broker, a key, and an agent of the queue "thumbnails".
  */
 abstract class CodeBlocksTestCase extends TestCase
 {

@@ -23,7 +23,8 @@ use function Amp\Future\await;
 /**
  * Gives the tests of a class one queue and one agent with two workers, all of which run before the first test.
  *
- * If a test changes the agent or its workers, or leaves jobs in the queue, the agent is stopped, nothing of it may be left, and the next test has a new agent and a new queue.
+ * If a test changes the agent or its workers, or leaves jobs in the queue, the agent is stopped, nothing of it may be
+ * left, and the next test has a new agent and a new queue.
  *
  * The class also uses {@see LeavesNothing} and {@see OwnDirectory}.
  *

@@ -21,7 +21,10 @@ final class ClassRun
     public const END = "\x1d";
     public const ENDED = 'ended';
 
-    /** What Scale::rounds() reports. */
+    /** In PHPUnit's reason for a skipped test. */
+    private const DEPENDS = 'This test depends on "';
+
+    /** The line that Scale::rounds() prints. */
     private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
 
     /** Excluding a group that no test has includes the group that phpunit.xml.dist excludes. */
@@ -138,10 +141,13 @@ final class ClassRun
         $counts = Counts::fromOutput($output);
         $defects = array_diff_key($counts->others, ['Skipped' => 0]);
         $problem = match (true) {
-            $exit !== 0 || $this->late || $counts->tests !== $this->class->tests => $this->problem($exit, $counts->tests),
-            $ends[1] !== [self::ENDED] => "PHPUnit did not come to its end once, in one process, after {$this->progress()[1]}",
+            $this->late => "The class did not end within {$this->deadline} s; killed {$this->position()}",
+            $exit !== 0 && $counts->tests === 0 => "PHPUnit ended with status {$exit} {$this->position()}",
+            $exit !== 0 => "PHPUnit ended with status {$exit}",
+            $counts->tests !== $this->class->tests => "PHPUnit ended with {$counts->tests} tests {$this->position()}",
+            $ends[1] !== [self::ENDED] => "PHPUnit did not come to its end once, in one process, {$this->position()}",
             $defects !== [] => 'PHPUnit ended with status 0 although not all tests passed',
-            str_contains($output, 'This test depends on "') => 'A test was skipped because it depends on one of another group',
+            str_contains($output, self::DEPENDS) => 'A test was skipped because it depends on one of another group',
             default => '',
         };
         if ($problem !== '' && $defects === []) {
@@ -160,17 +166,12 @@ final class ClassRun
         );
     }
 
-    private function problem(int $exit, int $tests): string
+    /** Returns where the process is, for messages: the number and the name of the last test that began. */
+    private function position(): string
     {
         [$begun, $running] = $this->progress();
-        $all = $this->class->tests;
 
-        return match (true) {
-            $this->late => "The class did not end within {$this->deadline} s; killed in test {$begun} of {$all}, {$running}",
-            $exit !== 0 && $tests === 0 => "PHPUnit ended with status {$exit} in test {$begun} of {$all}, {$running}",
-            $exit !== 0 => "PHPUnit ended with status {$exit}",
-            default => "PHPUnit ran {$tests} of {$all} tests; the last one was {$running}",
-        };
+        return "in test {$begun} of {$this->class->tests}, {$running}";
     }
 
     /** Where there is no sandbox, kills what the tests left running and removes their files. */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Runner;
 use Spindle\Internal\CpuCount;
 use Spindle\Tests\Scale;
 
-/** What to run, and how many classes at once. */
+/** Which tests to run, and how many classes at once. */
 final readonly class Options
 {
     private const MAX_SHARDS = 64;

@@ -17,7 +17,10 @@ use PHPUnit\Runner\Extension\ParameterCollection;
 use PHPUnit\TextUI\Configuration\Configuration;
 use Spindle\Tests\Scale;
 
-/** Tells the runner which test begins, what PHPUnit warns of and that PHPUnit has come to its end; without a runner, prints the seed. */
+/**
+ * Reports to the runner which test begins, the warnings of PHPUnit and its end. Prints the seed when there is no
+ * runner.
+ */
 final class ReportsProgress implements Extension
 {
     public function bootstrap(Configuration $configuration, Facade $facade, ParameterCollection $parameters): void

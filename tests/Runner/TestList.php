@@ -50,15 +50,19 @@ final class TestList
         $file = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
         try {
             $phpunit = new Process(
-                ['setpriv', '--pdeathsig', 'KILL', \PHP_BINARY, 'vendor/bin/phpunit', '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP, ...$paths],
+                [
+                    'setpriv', '--pdeathsig', 'KILL', \PHP_BINARY, 'vendor/bin/phpunit',
+                    '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP,
+                    ...$paths,
+                ],
                 env: [ClassRun::MARK => 'list'],
                 timeout: self::TIMEOUT,
             );
             $phpunit->run();
             $document = new \DOMDocument();
             $output = $phpunit->getErrorOutput();
-            $isListed = $phpunit->isSuccessful() && @$document->load($file);
-            if (!$isListed || str_contains($output, ClassRun::WARNING) || $document->getElementsByTagName('phpt')->count() > 0) {
+            $isListed = $phpunit->isSuccessful() && @$document->load($file) && !str_contains($output, ClassRun::WARNING);
+            if (!$isListed || $document->getElementsByTagName('phpt')->count() > 0) {
                 throw RunnerException::notListed($output . $phpunit->getOutput());
             }
 

@@ -13,7 +13,7 @@ use Spindle\Tests\Scale;
  */
 final class TestRun
 {
-    /** For how long the tests of a class may take, in seconds. */
+    /** Maximum time for the tests of a class, in seconds. */
     private const DEADLINE = 300.0;
     private const DEADLINE_FULL = 1_800.0;
 
@@ -50,7 +50,7 @@ final class TestRun
         $this->endOnSignals();
         $sandbox = Sandbox::detect();
         if (!$sandbox->isAvailable()) {
-            $this->screen->line('No sandbox: unshare(1) cannot create namespaces. After a SIGKILL, processes may remain.');
+            $this->screen->line('No sandbox: unshare(1) cannot create namespaces. Ended tests may leave processes.');
         }
         $this->screen->line(\sprintf('Seed: %d (SPINDLE_TEST_SEED=%1$d repeats this run)', Scale::seed()));
         $durations = Durations::load();

@@ -12,7 +12,12 @@ mount -t tmpfs -o mode=1777 spindle-tests "$temporary" &&
 
 # The shell must not replace itself by the command, which would not reap orphans.
 # The command starts with the standard descriptors only.
-set -- bash -c 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec "$@"' bash "$@"
+set -- bash -c '
+    for fd in /proc/self/fd/*; do
+        fd=${fd##*/}
+        [ "$fd" -le 2 ] || eval "exec $fd>&-"
+    done
+    exec "$@"' bash "$@"
 
 # A session of its own keeps signals to a process group away from the runner.
 if [ "$user" = root ]; then

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * Brings a line for the shell into a form that does not depend on how values are quoted in it: GNU parallel's job log has
- * a\ b or 'it'"'"'s' where ours has 'a b' and 'it'\''s'.
+ * Brings a line for the shell into a form that does not depend on how values are quoted in it: GNU parallel's job log
+ * has a\ b or 'it'"'"'s' where ours has 'a b' and 'it'\''s'.
  *
- * Two lines have the same form only if they are the same command. A line where that can't be said stays as it is: with a
- * here-document, a comment, or a substitution that has quotes of its own.
+ * Two lines have the same form only if they are the same command. A line where that can't be said stays as it is: with
+ * a here-document, a comment, or a substitution that has quotes of its own.
  */
 final class CanonicalQuotes
 {

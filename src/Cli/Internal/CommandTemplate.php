@@ -164,8 +164,8 @@ final class CommandTemplate
     {
         return new UsageException(
             "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not"
-            . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them into an'
-            . ' environment variable',
+            . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them into'
+            . ' an environment variable',
         );
     }
 

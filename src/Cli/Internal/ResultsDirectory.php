@@ -58,7 +58,7 @@ final class ResultsDirectory
         $partial = "{$this->path}/.{$job->sequence}.partial";
         $this->refuseForeign($job->sequence, $final);
         is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
-        // One that others put something into stays where it is.
+        // A folder into which somebody else put files stays.
         $isOwn = !file_exists($partial);
         if ($isOwn) {
             self::check($partial, static fn(): bool => mkdir($partial));

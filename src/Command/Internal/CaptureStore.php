@@ -20,7 +20,7 @@ final class CaptureStore
      */
     private const FILES = 64;
 
-    /** No result is added to a shared file of this size, in bytes: as long as one is kept, the space of all is in use. */
+    /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */
     private const SHARED_SIZE = 256 << 20;
 
     private int $held = 0;

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
@@ -13,6 +12,7 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
@@ -71,15 +71,21 @@ final class Dispatcher
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
-        // What tells of exhausted descriptors can't be loaded when they are, and nor can the loop's own classes.
-        array_map(class_exists(...), [
-            SpoolException::class, LauncherException::class, CommandFailedException::class,
-            CaptureStream::class, SharedFile::class, Outcome::class, RunSummary::class, Execution::class, Feeder::class, Sink::class,
-            Request::class, ShellLine::class, Ticket::class,
-            EventLoop\UncaughtThrowable::class, EventLoop\Internal\ClosureHelper::class,
-        ]);
-        EventLoop::cancel(EventLoop::defer(static fn() => null));
-        EventLoop::cancel(EventLoop::delay(0, static fn() => null));
+        Preload::classes(
+            SpoolException::class,
+            LauncherException::class,
+            CommandFailedException::class,
+            CaptureStream::class,
+            SharedFile::class,
+            Outcome::class,
+            RunSummary::class,
+            Execution::class,
+            Feeder::class,
+            Sink::class,
+            Request::class,
+            ShellLine::class,
+            Ticket::class,
+        );
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
@@ -298,7 +304,9 @@ final class Dispatcher
             : $this->startDelay->add($ticket);
     }
 
-    /** Of a command that was held. */
+    /**
+     * Starts a command that was held; the run or the caller that gave it gets the reason when no launcher can take it.
+     */
     private function startLater(Ticket $ticket): void
     {
         try {

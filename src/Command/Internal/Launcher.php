@@ -15,7 +15,7 @@ final class Launcher
     /** How many of the pool's commands may run here at once. */
     public int $share = 0;
 
-    /** Until it has said so, it has started nothing. */
+    /** Whether the launcher has reported that it is ready. Before, it has started nothing. */
     public bool $isReady = false;
 
     /** It could start nothing the last time that it was given a command. */

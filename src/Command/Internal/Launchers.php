@@ -29,14 +29,17 @@ final class Launchers implements Place
     /** When each has died so often, with no command finished in between, none is started again. */
     private const DEATHS = 3;
 
-    /** When so many for each of them have died before they were ready, within this time in nanoseconds, none is started again. */
+    /**
+     * Failed starts per launcher, within this time in nanoseconds, after which none is started again. A start fails
+     * when the launcher dies before it is ready.
+     */
     private const FAILED_STARTS = 5;
     private const FAILED_STARTS_WITHIN = 10_000_000_000;
 
     /** @var list<Launcher> */
     private array $launchers = [];
 
-    /** @var list<Launcher> with other credentials than this process has now; they end when their commands have */
+    /** @var list<Launcher> with former credentials of this process; each ends when its commands have ended */
     private array $retired = [];
 
     /** The credentials that the launchers have. */
@@ -48,7 +51,7 @@ final class Launchers implements Place
     /** How often one has died since a command finished. */
     private int $deaths = 0;
 
-    /** @var list<int|float> when one has died before it was ready, on the monotonic clock; the last ones */
+    /** @var list<int|float> times of the last failed starts, on the monotonic clock */
     private array $failedStarts = [];
 
     /** How many commands each has descriptors for, and how it starts them, once one has said so. */
@@ -122,7 +125,8 @@ final class Launchers implements Place
     /**
      * Gives a command to the one that it waits least with. It is on its way when {@see flush()} is called, or earlier.
      *
-     * @throws LauncherException when one that is missing can't be started, or the command's credentials are not the current ones
+     * @throws LauncherException when one that is missing can't be started, or when the credentials have changed since
+     *                           the command was given
      */
     public function assign(Ticket $ticket, int $concurrency): void
     {
@@ -201,7 +205,8 @@ final class Launchers implements Place
         $this->deaths = 0;
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
-        if ($launcher !== null && $this->retired !== [] && $launcher->tickets === [] && \in_array($launcher, $this->retired, true)) {
+        $isIdle = $launcher !== null && $launcher->tickets === [];
+        if ($isIdle && $this->retired !== [] && \in_array($launcher, $this->retired, true)) {
             $this->remove($launcher, null);
             $launcher->close();
         }
@@ -237,7 +242,7 @@ final class Launchers implements Place
         return true;
     }
 
-    /** One that is dead or has failed is no longer counted on; {@see capacity()} throws the reason, or asks another one. */
+    /** Forgets a launcher that is dead or has failed; {@see capacity()} then throws the reason, or asks another one. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -250,7 +255,8 @@ final class Launchers implements Place
     public function died(Launcher $launcher, string $how): bool
     {
         $this->options->logger?->debug('A launcher died: {how}', ['how' => $how]);
-        $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted && ($launcher->isReady || $this->mayFailToStart());
+        $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted
+            && ($launcher->isReady || $this->mayFailToStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
         return $isReplaceable;
@@ -348,7 +354,7 @@ final class Launchers implements Place
         $launcher->gather(Request::run($ticket));
     }
 
-    /** Has them all replaced: those that have commands end when these have. */
+    /** Replaces all launchers. One that has commands ends when these have ended. */
     private function retire(): void
     {
         foreach ($this->launchers as $launcher) {

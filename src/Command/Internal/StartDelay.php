@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 
 /**
- * Holds commands until they may start: when a slot is free, and at least a time after the start before, whichever run or
- * attempt that belonged to. Commands start in the order in which they came.
+ * Holds commands until they may start: when a slot is free, and no sooner than the delay after the start before, in
+ * whichever run or attempt. Commands start in the order in which they were added.
  */
 final class StartDelay
 {

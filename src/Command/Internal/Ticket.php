@@ -45,7 +45,7 @@ final class Ticket
     /** It runs, or is about to; known where the launcher tells of each start, and of those that were asked back. */
     public bool $started = false;
 
-    /** The umask and the credentials of this process when the command was given; null until it goes to a launcher. */
+    /** The umask and the credentials of this process when the command first went to a launcher; null before. */
     public ?int $umask = null;
     public ?string $credentials = null;
 

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
-/** What this process may do: its user, groups and root directory, which a launcher has from its start and cannot follow. */
+/** The user, groups and root directory of this process. A launcher keeps those that it was started with. */
 final class Credentials
 {
     private static ?bool $isKnown = null;
 
     /**
-     * Returns a string that differs when they do; '' without the functions of ext-posix. It takes about a microsecond, so that it can be
-     * asked for with each command.
+     * Returns a string that changes with them; '' without the functions of ext-posix. A call needs about a microsecond,
+     * so each command can make one.
      */
     public static function current(): string
     {
@@ -20,15 +20,18 @@ final class Credentials
         }
         $user = posix_geteuid();
         $groups = posix_getgroups();
-        $others = posix_getuid() . ':' . posix_getegid() . ':' . posix_getgid() . ':' . implode(',', $groups === false ? [] : $groups);
+        $ids = [posix_getuid(), posix_getegid(), posix_getgid(), ...($groups === false ? [] : $groups)];
+        $others = implode(':', $ids);
 
         return $user === 0 ? "{$user}:{$others}:" . self::root() : "{$user}:{$others}";
     }
 
-    /** Whether the effective user and group are known to be the real ones; a shell makes them so otherwise. */
+    /** Whether the effective user and group are the real ones. If they differ, a shell may reset the effective ones. */
     public static function areReal(): bool
     {
-        return (self::$isKnown ??= self::isKnown()) && posix_geteuid() === posix_getuid() && posix_getegid() === posix_getgid();
+        return (self::$isKnown ??= self::isKnown())
+            && posix_geteuid() === posix_getuid()
+            && posix_getegid() === posix_getgid();
     }
 
     private static function isKnown(): bool

@@ -9,8 +9,9 @@ use Revolt\EventLoop;
 /**
  * Decides when a launcher that gives no sign of life is dead.
  *
- * It counts checks instead of time. While this process is blocked or stopped, or the whole system is suspended, no check
- * happens, so such a pause counts as one check at most. Before each check the caller reads what has come meanwhile.
+ * The heartbeat counts checks instead of time. While this process is blocked or stopped, or the whole system is
+ * suspended, no check happens, so such a pause counts as one check at most. Before each check the caller reads what the
+ * launcher has sent.
  */
 final class Heartbeat
 {
@@ -24,10 +25,10 @@ final class Heartbeat
     private readonly string $timer;
     private bool $isActive = false;
 
-    /** Something was sent since the last sign of life was asked for. */
+    /** Whether something was sent since the last sign of life was asked for. */
     private bool $isExpecting = false;
 
-    /** The launcher has work, so that it is asked again and again. */
+    /** Whether the launcher has work, so that every check asks it for a sign of life. */
     private bool $isKept = false;
 
     private bool $isAsked = false;
@@ -77,7 +78,9 @@ final class Heartbeat
             return "it was stopped and did not answer for {$this->unanswered} s, so it was killed";
         }
 
-        return $this->unanswered < self::SILENT_CHECKS ? null : "it did not answer for {$this->unanswered} s, so it was killed";
+        return $this->unanswered < self::SILENT_CHECKS
+            ? null
+            : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
     /** Returns whether to ask for a sign of life now. When there is nothing to expect, checks pause. */

@@ -11,6 +11,7 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Preload;
 use Spindle\LauncherException;
 
 /**
@@ -23,7 +24,7 @@ final class LauncherProcess
 
     private const READ_SIZE = 1 << 16;
 
-    /** What disable_functions may have taken away and nothing replaces. */
+    /** Functions that a launcher needs and that disable_functions in php.ini may have removed. */
     private const FUNCTIONS = [
         'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
         'stream_set_blocking', 'umask', 'usleep',
@@ -32,7 +33,7 @@ final class LauncherProcess
     /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
     private const CLOSE_TIMEOUT = 5_000_000_000;
 
-    /** Between two looks at a launcher that is about to exit: the first and the longest, in microseconds. */
+    /** Between two checks of a launcher that is about to exit: the first and the longest interval, in microseconds. */
     private const FIRST_EXIT_POLL = 100;
     private const LONGEST_EXIT_POLL = 5_000;
 
@@ -82,7 +83,8 @@ final class LauncherProcess
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--', // a script would stay open in commands
+            // The file of a script would stay open in the commands.
+            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $means, $files,
         ];
         [$this->process, $this->status, $pipes] = self::open($command);
@@ -93,16 +95,17 @@ final class LauncherProcess
             fclose($this->out);
             proc_close($this->process);
 
-            throw LauncherException::cannotStart('its pipes have descriptors above 1023, which the event loop cannot watch with stream_select(). Open fewer files in this process, or install ext-ev or ext-uv');
+            throw LauncherException::cannotStart(
+                'its pipes have descriptors above 1023, which the event loop cannot watch with stream_select().'
+                . ' Open fewer files in this process, or install ext-ev or ext-uv',
+            );
         }
         stream_set_blocking($this->in, false);
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
         $this->frames = new FrameReader($frame, self::LONGEST);
-        // Loading a class needs a descriptor. Load what a full pipe and the launcher's death need while there are some.
-        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null));
-        array_map(class_exists(...), [MalformedFrameException::class, ProcessTree::class, Signals::class]);
+        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null)); // loads what a full pipe needs
         // The callback holds no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
@@ -235,7 +238,9 @@ final class LauncherProcess
     {
         $missing = array_filter(self::FUNCTIONS, static fn(string $function): bool => !\function_exists($function));
         if ($missing !== []) {
-            throw LauncherException::cannotStart('this PHP has no ' . implode('(), ', $missing) . '(); see disable_functions in php.ini');
+            $functions = implode('(), ', $missing);
+
+            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
         }
     }
 
@@ -256,8 +261,15 @@ final class LauncherProcess
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // Now, for descriptors or the files themselves may be out of reach when they are needed.
-        array_map(class_exists(...), [LauncherException::class, LoopLimit::class, Files::class, ProcessTree::class, Signals::class]);
+        // When they are needed, no descriptor may be free, or the files themselves may be out of reach.
+        Preload::classes(
+            LauncherException::class,
+            MalformedFrameException::class,
+            LoopLimit::class,
+            Files::class,
+            ProcessTree::class,
+            Signals::class,
+        );
         if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
@@ -280,8 +292,9 @@ final class LauncherProcess
     }
 
     /**
-     * Has the shell close what is replaced, so that not even /dev/null is left of it in commands that are started without
-     * FFI. It can close the first ten descriptors only, and is left out where it would change the effective user.
+     * Returns a command line in which the shell closes the replaced descriptors. Commands that are started without FFI
+     * would inherit them as /dev/null. The shell can close descriptors below 10 only. Where it would change the
+     * effective user, the command is returned as it is.
      *
      * @param list<int>    $descriptors
      * @param list<string> $command
@@ -375,11 +388,15 @@ final class LauncherProcess
         }
     }
 
-    /** A stopped launcher is continued, so that it ends what it has started; one that does not exit is killed with all that. */
+    /**
+     * Waits until the launcher has exited. Continues a stopped launcher, so that it ends its commands. After the time
+     * limit, kills the launcher and its commands.
+     */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT;
-        for ($pause = self::FIRST_EXIT_POLL; proc_get_status($this->process)['running']; $pause = min(2 * $pause, self::LONGEST_EXIT_POLL)) {
+        $pause = self::FIRST_EXIT_POLL;
+        while (proc_get_status($this->process)['running']) {
             if (hrtime(true) > $deadline) {
                 Signals::send($this->pid, self::SIGKILL);
                 $this->killTree();
@@ -390,6 +407,7 @@ final class LauncherProcess
                 Signals::send($this->pid, self::SIGCONT);
             }
             usleep($pause);
+            $pause = min(2 * $pause, self::LONGEST_EXIT_POLL);
         }
     }
 

@@ -16,7 +16,9 @@ final class PhpBinary
     public static function find(?string $given): string
     {
         if ($given !== null) {
-            return self::isProgram($given) ? $given : throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction());
+            return self::isProgram($given)
+                ? $given
+                : throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction());
         }
         $candidates = \in_array(\PHP_SAPI, ['cli', 'cli-server'], true) ? [\PHP_BINARY] : [];
         $version = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
@@ -29,7 +31,9 @@ final class PhpBinary
             }
         }
 
-        throw LauncherException::noPhp('none of ' . implode(', ', \array_slice($candidates, 0, 4)) . ' is an executable file' . self::restriction());
+        $tried = implode(', ', \array_slice($candidates, 0, 4));
+
+        throw LauncherException::noPhp("none of {$tried} is an executable file" . self::restriction());
     }
 
     /**
@@ -58,7 +62,9 @@ final class PhpBinary
     {
         $directories = (string) \ini_get('open_basedir');
 
-        return $directories === '' ? '' : " that open_basedir ({$directories}) lets this process see; add its directory there";
+        return $directories === ''
+            ? ''
+            : " that open_basedir ({$directories}) lets this process see; add its directory there";
     }
 
     private static function isProgram(string $path): bool

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Clock;
+use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\PortableTask;
@@ -87,7 +88,7 @@ final class RemoteMap implements Waiter
                 $done = null;
                 if ($outcome instanceof \Generator) {
                     yield from self::once($key, $outcome);
-                    yield from self::nothing(); // releases the yielded stream: without a reader, its task ends now
+                    yield from OneWayGenerator::release(); // without a reader, the task of the yielded stream ends now
                 } else {
                     yield $key => $this->sender->result($id, $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue), $key);
                 }
@@ -113,16 +114,6 @@ final class RemoteMap implements Waiter
     {
         [$only, $items] = [$items, null];
         yield $key => $only;
-    }
-
-    /**
-     * PHP releases the last yielded value only when it delegates to another generator; `yield from []` is not enough.
-     *
-     * @return \Generator<mixed, mixed>
-     */
-    private static function nothing(): \Generator
-    {
-        yield from [];
     }
 
     public function wantsOutcome(): bool

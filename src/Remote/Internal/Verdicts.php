@@ -106,7 +106,8 @@ final class Verdicts
         return match (true) {
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
             $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
-            $failure instanceof UnserializableException => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
+            $failure instanceof UnserializableException
+                => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
             $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost($job, $job->attempt(), $failure->getMessage()),
             $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)

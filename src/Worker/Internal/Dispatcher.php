@@ -4,10 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\Future\UnhandledFutureError;
+use Amp\Internal\FutureState;
+use Revolt\EventLoop\FiberLocal;
+use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Aside;
+use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
+use Spindle\LauncherException;
 use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
@@ -44,7 +54,25 @@ final class Dispatcher
         Settings $settings,
         \Closure $context,
     ) {
-        Preload::classes();
+        Preload::classes(
+            TaskCode::class,
+            Portable::class,
+            Submission::class,
+            Protocol::class,
+            Mark::class,
+            Reception::class,
+            Outcome::class,
+            WorkerStartException::class,
+            WorkerCrashedException::class,
+            TaskFailedException::class,
+            LauncherException::class,
+            DeferredFuture::class,
+            FutureState::class,
+            Future::class,
+            UnhandledFutureError::class,
+            DriverSuspension::class,
+            FiberLocal::class,
+        );
         $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));

@@ -109,7 +109,8 @@ final class HostedContext implements Context, ContextEvents
         if ($type !== Protocol::HOST || $this->link !== null) {
             return false;
         }
-        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, Protocol::MAGIC); // its end is told by what started it
+        // The process that started the host reports its end.
+        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, Protocol::MAGIC);
         $this->link = $link;
 
         return true;

@@ -95,7 +95,8 @@ final class InlineStream
     private function end(mixed $result): void
     {
         try {
-            $this->reader?->get()?->ended(Portable::unserialize(Portable::serialize($result, "The result{$this->ofInput}"), TaskCode::MISSING));
+            $bytes = Portable::serialize($result, "The result{$this->ofInput}");
+            $this->reader?->get()?->ended(Portable::unserialize($bytes, TaskCode::MISSING));
         } catch (\Throwable $refused) {
             $this->reader?->get()?->failed($refused instanceof UnserializableException ? $refused : ($this->failure)($refused));
         }

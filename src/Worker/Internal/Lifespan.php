@@ -27,7 +27,8 @@ final class Lifespan
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {
             return 0;
         }
-        if ($this->options->maxGrowth !== null && $worker->memory - $worker->memoryAtFirst > $this->options->maxGrowth) {
+        $growth = $worker->memory - $worker->memoryAtFirst;
+        if ($this->options->maxGrowth !== null && $growth > $this->options->maxGrowth) {
             return 0;
         }
         if ($this->options->maxTasks === null) {

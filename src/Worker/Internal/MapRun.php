@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
 /**
@@ -108,7 +109,7 @@ final class MapRun implements Source
                     }
                 } elseif ($what instanceof \Generator) {
                     yield from self::once($keys[0], $what);
-                    yield from self::nothing();
+                    yield from OneWayGenerator::release();
                 } else {
                     throw $what;
                 }
@@ -230,12 +231,6 @@ final class MapRun implements Source
     {
         [$only, $items] = [$items, null];
         yield $key => $only;
-    }
-
-    /** @return \Generator<mixed, mixed> */
-    private static function nothing(): \Generator
-    {
-        yield from [];
     }
 
     private function cancelled(CancelledException $exception): void

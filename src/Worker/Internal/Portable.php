@@ -17,10 +17,10 @@ final class Portable
     /** A case of an enum as serialize() has it; or a string that looks like one. */
     private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
-    /** Levels of arrays and objects in a value; the default of unserialize_max_depth, which the receiver may have changed. */
+    /** Maximum levels of arrays and objects in a value: PHP's default for unserialize_max_depth. */
     private const MAX_DEPTH = 4096;
 
-    /** Levels within the variables of a closure that is made bytes in a fiber; the library that does so has only its small stack. */
+    /** The same within the captured variables of a closure that is serialized in a fiber, on its small stack. */
     private const MAX_DEPTH_IN_CLOSURE = 500;
 
     /** Levels for which the stack of any fiber is large enough: serialize() needs up to 2 KB of it for each. */
@@ -70,15 +70,19 @@ final class Portable
             ini_set('unserialize_callback_func', $before);
         }
         if ($value === false) { // the bytes are those of an array or an object
-            throw new \UnexpectedValueException('PHP cannot read the value: it is damaged, or nested deeper than ' . self::MAX_DEPTH . ' levels');
+            $most = self::MAX_DEPTH;
+
+            throw new \UnexpectedValueException(
+                "PHP cannot read the value: it is damaged, or nested deeper than {$most} levels",
+            );
         }
 
         return $value;
     }
 
     /**
-     * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and what
-     * is nested too deeply to be read again.
+     * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and
+     * what is nested too deeply to be read again.
      *
      * @param (\Closure(\Closure, string): void)|null $closures called for each closure with its path; null refuses them
      * @param array<int|string, true>                  $seen     objects and references by id
@@ -88,8 +92,13 @@ final class Portable
      *
      * @throws UnserializableException
      */
-    public static function check(mixed $value, string $path, ?\Closure $closures = null, array &$seen = [], int $depth = 0): int
-    {
+    public static function check(
+        mixed $value,
+        string $path,
+        ?\Closure $closures = null,
+        array &$seen = [],
+        int $depth = 0,
+    ): int {
         if ($depth >= self::MAX_DEPTH_IN_CLOSURE && (\is_array($value) || \is_object($value))) {
             $most = $closures !== null && \Fiber::getCurrent() !== null ? self::MAX_DEPTH_IN_CLOSURE : self::MAX_DEPTH;
             $depth < $most || throw UnserializableException::at($path, "nested deeper than {$most} levels");
@@ -138,13 +147,17 @@ final class Portable
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
         // What a class gives to be serialized is its own affair.
-        if (method_exists($value, '__serialize') || method_exists($value, '__sleep') || $value instanceof \Serializable) {
+        $hidesItsParts = method_exists($value, '__serialize')
+            || method_exists($value, '__sleep')
+            || $value instanceof \Serializable;
+        if ($hidesItsParts) {
             return $value instanceof \DateTimeInterface ? $depth : \PHP_INT_MAX;
         }
         $deepest = $depth;
         foreach ((array) $value as $name => $item) {
             if (!\is_scalar($item) && $item !== null) {
-                $deepest = max($deepest, self::check($item, self::inObject($path, $name), $closures, $seen, $depth + 1));
+                $depthOfItem = self::check($item, self::inObject($path, $name), $closures, $seen, $depth + 1);
+                $deepest = max($deepest, $depthOfItem);
             }
         }
 
@@ -152,7 +165,7 @@ final class Portable
     }
 
     /**
-     * In a fiber of its own: the stack of most fibers ends at about 1,300 levels, and the process with it.
+     * Serializes in a fiber with a large stack. On the stack of most fibers, about 1,300 levels end the process.
      *
      * @throws UnserializableException
      */

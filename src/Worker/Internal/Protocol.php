@@ -8,8 +8,8 @@ use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 
 /**
  * The wire format between a pool and its workers: over a Unix socket, frames as {@see \Spindle\Internal\FrameReader}
- * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian. Those of a worker begin with
- * {@see self::MAGIC}, except its greeting.
+ * splits them, `u32 length of the rest | u8 type | u32 id | payload`, integers little-endian. Those of a worker begin
+ * with {@see self::MAGIC}, except its greeting.
  *
  * ARCHITECTURE.md describes each frame's payload and the order they come in.
  *

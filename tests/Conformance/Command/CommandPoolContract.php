@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
-/** What a pool promises, wherever its commands run. */
+/** The whole contract of a command pool. */
 abstract class CommandPoolContract extends CommandPoolTestCase
 {
     use Contract\DependsOnTheLauncher;

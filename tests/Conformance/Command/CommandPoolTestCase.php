@@ -17,7 +17,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
-/** What the tests of all contracts of pools need. */
+/** Base class of the tests of command pools: makes pools and runs single commands. */
 abstract class CommandPoolTestCase extends TestCase
 {
     use EndsInTime;

@@ -13,7 +13,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 
 /**
- * One pool for the single commands of all tests of a class, for most of their time went into starting launchers.
+ * Shares one pool among the tests of a class that run single commands: starting launchers took most of their time.
  *
  * Tests of what a pool does from its start to its end, or of its options, have a pool of their own.
  *

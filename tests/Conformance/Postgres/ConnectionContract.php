@@ -8,7 +8,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 
-/** What a connection promises: all that a link does, and more. */
+/** The contract of a connection: that of a link, and more. */
 abstract class ConnectionContract extends LinkContract
 {
     use Contract\RunsOnEveryLink;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** What a pool leaves to its sessions, and to connections of their own. */
+/** The rest of the contract on pools: code of sessions and connections. */
 #[Group('full')]
 final class NativePoolFullTest extends PoolContract
 {

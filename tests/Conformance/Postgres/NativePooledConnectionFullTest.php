@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** What a borrowed connection leaves to its session. */
+/** The rest of the contract on borrowed connections: code of sessions. */
 #[Group('full')]
 final class NativePooledConnectionFullTest extends PooledConnectionContract
 {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** What a transaction leaves to its session. */
+/** The rest of the contract on transactions: code of sessions. */
 #[Group('full')]
 final class NativeTransactionFullTest extends TransactionContract
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
-/** What a pool does in a way that depends on the driver. */
+/** The part of the pool's contract that depends on the driver. */
 final class PgsqlPoolTest extends PoolContract
 {
     use ExtPgsqlDriver;

@@ -204,7 +204,7 @@ abstract class PostgresContract extends TestCase
     }
 
     /**
-     * What a piece of work throws, which must be of a class.
+     * Returns the exception that the work throws, after a check of its class.
      *
      * @template T of \Throwable
      *

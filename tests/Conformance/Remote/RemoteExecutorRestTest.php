@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Remote;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Tests\Conformance\Worker\Contract;
 
-/** What goes through code that all executors share, and is tested with a pool as well. */
+/** The rest of the executor contract: code that all executors share, which plain runs test with a pool. */
 #[Group('full')]
 final class RemoteExecutorRestTest extends RemoteExecutorTestCase
 {

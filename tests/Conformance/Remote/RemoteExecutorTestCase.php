@@ -47,7 +47,7 @@ abstract class RemoteExecutorTestCase extends ExecutorTestCase
         return new RemoteExecutor($broker, $queue, self::keys(), JobRetryPolicy::none(), $options);
     }
 
-    /** Those that wait in the pool, in the engine and here. */
+    /** Jobs that wait in the pool, in the engine and in this process. */
     protected function itemsAhead(): int
     {
         return 64 + 32 + 32;

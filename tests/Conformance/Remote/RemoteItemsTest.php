@@ -72,7 +72,7 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         $this->tenThousandItems();
     }
 
-    /** Nobody tells when it has ended there. */
+    /** The end of the task in the agent cannot be seen from here. */
     public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
     {
         $gate = $this->gate();
@@ -84,7 +84,7 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         self::assertUsable($executor);
     }
 
-    /** It ends at its next item, in the worker that goes on with other tasks. */
+    /** The generator ends at its next item; its worker continues with other tasks. */
     public function testAGeneratorThatIsLeftCostsNoWorker(): void
     {
         $executor = $this->executor();

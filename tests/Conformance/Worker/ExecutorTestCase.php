@@ -19,7 +19,7 @@ use Spindle\Worker\Executor;
 
 use function Amp\Future\await;
 
-/** What tests of executors need. */
+/** Base class of the tests of executors. */
 abstract class ExecutorTestCase extends TestCase
 {
     use EndsInTime;
@@ -58,7 +58,10 @@ abstract class ExecutorTestCase extends TestCase
         $this->executors = null;
     }
 
-    /** An exception that left the loop in the middle of something, such as that of a test which did not end in time, spoils it. */
+    /**
+     * An exception that left the loop in the middle of something, such as that of a test which did not end in time,
+     * spoils it.
+     */
     #[After(-5)]
     protected function renewTheLoop(): void
     {
@@ -162,7 +165,7 @@ abstract class ExecutorTestCase extends TestCase
     }
 
     /**
-     * What a piece of work throws, which must be of a class.
+     * Returns the exception that the work throws, after a check of its class.
      *
      * @template T of \Throwable
      *
@@ -184,7 +187,7 @@ abstract class ExecutorTestCase extends TestCase
     }
 
     /**
-     * What a future fails with, which must be of a class.
+     * Returns the exception of a failed future, after a check of its class.
      *
      * @template T of \Throwable
      *

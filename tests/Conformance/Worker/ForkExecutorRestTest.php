@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Worker\WorkerContext;
 
-/** What goes through code that all workers share, and is tested with processes as well. */
+/** The rest of the contract: code that all kinds of workers share, which plain runs test with processes. */
 #[Group('full')]
 final class ForkExecutorRestTest extends PoolTestCase
 {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What only tasks in forks show of the promises of executors; ForkExecutorRestTest has the others. */
+/** The part of the executor contract that forks can break; ForkExecutorRestTest has the rest. */
 final class ForkExecutorTest extends PoolTestCase
 {
     use Contract\HasContext;

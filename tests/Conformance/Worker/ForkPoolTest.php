@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What depends on how forks are started, heard and ended; ForkPoolRestTest has the other promises of pools. */
+/** The part of the pool contract that forks can break; ForkPoolRestTest has the rest. */
 final class ForkPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

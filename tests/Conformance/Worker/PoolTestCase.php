@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What tests of pools need, whatever the workers are. */
+/** Base class of the tests of worker pools. */
 abstract class PoolTestCase extends ExecutorTestCase
 {
     use ProcessForEachWorker;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What pools promise of tasks that fail, and of those beside them. */
+/** The contract of a pool about failing tasks and the tasks beside them. */
 final class ProcessPoolFailuresTest extends PoolTestCase
 {
     use Contract\LimitsTime;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What pools promise of their workers; ProcessPoolFailuresTest has what becomes of tasks that fail. */
+/** The contract of a pool about its workers; ProcessPoolFailuresTest has the part about failing tasks. */
 final class ProcessPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

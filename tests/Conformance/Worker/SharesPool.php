@@ -14,8 +14,8 @@ use function Amp\delay;
 use function Amp\Future\await;
 
 /**
- * Gives the tests of a class one pool with two workers. If a test changes the pool, the pool is killed, nothing of it may
- * be left, and the next test has a new pool.
+ * Gives the tests of a class one pool with two workers. If a test changes the pool, the pool is killed, nothing of it
+ * may be left, and the next test has a new pool.
  *
  * @phpstan-require-extends PoolTestCase
  */

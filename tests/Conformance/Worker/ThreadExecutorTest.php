@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** What only tasks in threads show of the promises of executors; ThreadExecutorRestTest has the others. */
+/** The part of the executor contract that threads can break; ThreadExecutorRestTest has the rest. */
 final class ThreadExecutorTest extends PoolTestCase
 {
     use Contract\HasContext;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** What depends on how threads are started, heard and ended; ThreadPoolRestTest has the other promises of pools. */
+/** The part of the pool contract that threads can break; ThreadPoolRestTest has the rest. */
 final class ThreadPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

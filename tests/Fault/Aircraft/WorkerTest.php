@@ -72,8 +72,8 @@ final class WorkerTest extends TestCase
     }
 
     /**
-     * Returns the process that renders. It has used more CPU than the end of its start needs: a pool does not try a task
-     * again whose worker ended while it started.
+     * Returns the process that renders. It has used more CPU than the end of its start needs: a pool does not try a
+     * task again whose worker ended while it started.
      */
     private function findTheWorker(): int
     {

@@ -299,7 +299,7 @@ final class SilentPeerTest extends TestCase
     #[Group('quiet')]
     public function testASlowNetworkIsNotSilentWhileItTakesALargeParameter(): void
     {
-        // What the kernels have taken, up to 10 MB, is on its way for less than half a second.
+        // Up to 10 MB are in the kernels' buffers; they arrive within half a second.
         $timeout = 1.0;
         $link = PostgresConnection::connect($this->options()->with(['readTimeout' => $timeout]));
         $link->query('SELECT length($1::text)', ['x']);

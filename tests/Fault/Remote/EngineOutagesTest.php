@@ -174,7 +174,7 @@ final class EngineOutagesTest extends TestCase
             $future->await();
             self::fail('Nobody wants it');
         } catch (CancelledException) {
-            // It is told so.
+            // The caller gets the cancellation.
         }
     }
 

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What depends on how forks are started, heard and ended: by their tasks and by others. */
+/** Faults that depend on how forks start, report and end. */
 final class ForkWorkerFaultsTest extends WorkerPoolFaults
 {
     use EndingFaults;

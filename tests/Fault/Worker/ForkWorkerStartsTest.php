@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** What depends on how forks are started, and on the process that has the pool. */
+/** Faults of starting forks, and of the process that owns the pool. */
 final class ForkWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;

@@ -39,7 +39,7 @@ trait ImpostorFaults
         self::assertNotSame('', $told, 'it has come');
     }
 
-    /** So the orders of the test above are such that would be obeyed. */
+    /** Shows that a worker would obey the orders of the test above, had they the right token. */
     public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
     {
         $token = random_bytes(Protocol::TOKEN_SIZE);

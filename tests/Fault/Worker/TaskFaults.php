@@ -43,7 +43,8 @@ trait TaskFaults
 
             $this->assertToldHow($moment, $ending, $outcomes['fragile']);
             unset($outcomes['fragile']);
-            // A signal leaves the worker no time to send results that waited for company; those after it have run elsewhere.
+            // A signal leaves the worker no time to send results that waited for company; those after it have run
+            // elsewhere.
             $lost = array_filter($outcomes, static fn(mixed $outcome): bool => $outcome instanceof WorkerCrashedException);
             $numbers = [...array_keys($lost), ...self::numbersOf(array_diff_key($outcomes, $lost))];
             sort($numbers);

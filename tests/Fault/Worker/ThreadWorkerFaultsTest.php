@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** What depends on how threads are started, heard and ended: by their tasks and by others. */
+/** Faults that depend on how threads start, report and end. */
 final class ThreadWorkerFaultsTest extends WorkerPoolFaults
 {
     use EndingFaults;

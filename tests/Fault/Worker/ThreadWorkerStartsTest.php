@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** What depends on how threads are started, and on the process that has the pool. */
+/** Faults of starting threads, and of the process that owns the pool. */
 final class ThreadWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;

@@ -87,7 +87,7 @@ trait UnrulyTasks
         yield 'of a long one' => [pack('VCV', 50_000_000, Protocol::RESULTS, 1)];
     }
 
-    /** What a task writes to a descriptor of its worker, which it was not to know. */
+    /** A task that writes to the socket of its own worker. */
     #[DataProvider('strayBytes')]
     public function testATaskThatWritesToTheSocketOfItsWorkerEndsIt(string $bytes): void
     {

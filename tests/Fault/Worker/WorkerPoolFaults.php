@@ -21,7 +21,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What tests need of what a pool makes of everything that can go wrong with its workers. */
+/** Base class of the tests of faults in worker pools. */
 abstract class WorkerPoolFaults extends TestCase
 {
     use EndsInTime;

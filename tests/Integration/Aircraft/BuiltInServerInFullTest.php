@@ -15,7 +15,7 @@ final class BuiltInServerInFullTest extends AircraftContract
         return new BuiltInServer($dsn);
     }
 
-    /** It waits for the whole body, however long that is said to be. */
+    /** The handler waits for the whole body, whatever length was announced. */
     protected static function refusesWith(int $status): bool
     {
         return $status !== 413;

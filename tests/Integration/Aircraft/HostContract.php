@@ -23,10 +23,9 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 
 /**
- * What a server between the client and the application can break: bodies, headers, methods, paths, the database,
- * fibers, commands and workers.
- *
- * All tests of a class share a server and a table, in which D-AIMA is the only aircraft when a test begins.
+ * The part of the contract that a server in front of the application can break: bodies, headers, methods, paths, the
+ * database, fibers, commands and workers.  All tests of a class share a server and a table, in which D-AIMA is the
+ * only aircraft when a test begins.
  */
 abstract class HostContract extends TestCase
 {

@@ -14,7 +14,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** That another checkout is measured beside this one, each with its own code; never how fast anything is. */
+/** Shows that another checkout is measured beside this one, each with its own code. No test here measures speed. */
 final class AgainstTest extends TestCase
 {
     use EndsInTime;
@@ -61,9 +61,10 @@ final class AgainstTest extends TestCase
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        // It is not under git, so its folder is its name.
+        // Without git, the name of the folder stands for the revision.
         self::assertMatchesRegularExpression('/^This checkout beside older$/m', $process->getOutput());
-        // First the check of what its autoloader loads, then the warm-up and three rounds. This checkout leaves no mark.
+        // First the check of what its autoloader loads, then the warm-up and three rounds. This checkout leaves no
+        // mark.
         $program = self::root() . '/bench/contestant.php';
         self::assertSame(
             ['Standard input code', $program, $program, $program, $program],

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
 use Spindle\Bench\Aircraft\Agents;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 
 final class AircraftBenchTest extends TestCase
@@ -107,13 +108,13 @@ final class AircraftBenchTest extends TestCase
         $process = $this->bench('--rounds', '1', '--peers', 'none', ...$options);
         $process->start();
         $isIt = static fn(string $line): bool => str_contains($line, $until);
-        $isFound = fn(): bool => array_filter($this->itsProcesses(), $isIt) !== [];
+        $isFound = fn(): bool => array_filter(Processes::mentioning($this->path()), $isIt) !== [];
         Eventually::holds($isFound, "there is {$until}", 60.0);
         $process->signal(\SIGINT);
         $process->wait();
 
         self::assertSame(130, $process->getExitCode(), $process->getErrorOutput());
         self::assertSame([], Text::names($this->path()));
-        self::assertSame([], $this->itsProcesses());
+        self::assertSame([], Processes::mentioning($this->path()));
     }
 }

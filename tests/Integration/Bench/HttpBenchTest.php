@@ -21,6 +21,7 @@ final class HttpBenchTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
+    use ReadsSeries;
 
     /** By its title, how often Spindle's row has figures, and the bare loop's. */
     private const TABLES = [
@@ -50,15 +51,7 @@ final class HttpBenchTest extends TestCase
             self::assertSame([$spindle, $bare], [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')], "{$title}\n{$process->getOutput()}");
         }
         self::assertSame([1, 1], [self::rows($process, 'Work for the processor', '1 process'), self::rows($process, 'Work for the processor', '2 processes')], $process->getOutput());
-        $data = json_decode((string) file_get_contents($json), true);
-        self::assertIsArray($data);
-        self::assertIsArray($data['series']);
-        foreach ($data['series'] as $series) {
-            self::assertIsArray($series);
-            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
-            self::assertIsArray($series['raw']);
-            self::assertSame([true], array_column($series['raw'], 'right'));
-        }
+        self::rightSeries($json);
         self::assertSame(['http.json'], Text::names($this->path()));
     }
 
@@ -79,7 +72,7 @@ final class HttpBenchTest extends TestCase
         }
         self::assertStringNotContainsString('not all right', $process->getOutput());
         self::assertSame([], Text::names($this->path()));
-        self::assertSame([], $this->itsProcesses());
+        self::assertSame([], Processes::mentioning($this->path()));
     }
 
     public function testARunThatIsInterruptedEndsWhatItHasStarted(): void
@@ -121,17 +114,6 @@ final class HttpBenchTest extends TestCase
     private static function rows(Process $process, string $title, string $label): int
     {
         return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m", $process->getOutput());
-    }
-
-    /** @return array<int, string> command lines that name its directory: nginx and FPM overwrite the environment that else tells */
-    private function itsProcesses(): array
-    {
-        $lines = [];
-        foreach (Text::names('/proc') as $pid) {
-            $lines[(int) $pid] = Processes::commandLine((int) $pid);
-        }
-
-        return array_filter($lines, fn(string $line): bool => str_contains($line, $this->path()));
     }
 
     /** Its temporary files are in the directory of the test. */

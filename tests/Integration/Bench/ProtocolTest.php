@@ -35,7 +35,7 @@ use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 
 /**
- * What `--against` and those who read raw data rely on: names of programs and contestants, options, keys of JSON.
+ * Pins the names that `--against` and readers of raw data rely on: programs, contestants, options and JSON keys.
  *
  * A new name is added here. A name that changes or goes breaks what others read: keep it beside the new one.
  */

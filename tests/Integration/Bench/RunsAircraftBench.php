@@ -19,6 +19,7 @@ trait RunsAircraftBench
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
+    use ReadsSeries;
 
     /**
      * @param list<string>                $options
@@ -38,19 +39,10 @@ trait RunsAircraftBench
                 self::assertMatchesRegularExpression($row, $process->getOutput());
             }
         }
-        $data = json_decode((string) file_get_contents($json), true);
-        self::assertIsArray($data);
-        self::assertIsArray($data['series']);
-        self::assertNotSame([], $data['series']);
-        foreach ($data['series'] as $series) {
-            self::assertIsArray($series);
-            self::assertSame([], $series['problems'], json_encode($series, \JSON_THROW_ON_ERROR));
-            self::assertIsArray($series['raw']);
-            self::assertSame([true], array_column($series['raw'], 'right'));
-        }
+        self::rightSeries($json);
         self::assertIsAReport((string) file_get_contents($html), array_keys($tables));
         self::assertSame(['aircraft.html', 'aircraft.json'], Text::names($this->path()));
-        self::assertSame([], $this->itsProcesses());
+        self::assertSame([], Processes::mentioning($this->path()));
 
         return $process;
     }
@@ -89,25 +81,6 @@ trait RunsAircraftBench
         foreach ($titles as $title) {
             self::assertMatchesRegularExpression("~<h2>{$title}~", html_entity_decode($html, \ENT_QUOTES | \ENT_XML1));
         }
-    }
-
-    /**
-     * The directory of the test is in the environment of each process, or in the command line: nginx and FPM overwrite
-     * their environments.
-     *
-     * @return array<int, string> command lines
-     */
-    private function itsProcesses(): array
-    {
-        $lines = [];
-        foreach (array_filter(Text::names('/proc'), ctype_digit(...)) as $pid) {
-            $line = Processes::commandLine((int) $pid);
-            if (str_contains($line . @file_get_contents("/proc/{$pid}/environ"), $this->path())) {
-                $lines[(int) $pid] = $line;
-            }
-        }
-
-        return $lines;
     }
 
     /** Its temporary files are in the directory of the test. */

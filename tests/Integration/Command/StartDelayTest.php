@@ -27,7 +27,7 @@ final class StartDelayTest extends TestCase
 
     private const DELAY = 0.3;
 
-    /** What the clocks of two processes and a busy machine make of it. */
+    /** Shortest accepted time between two starts, in seconds: processes on a busy machine read the clock late. */
     private const AT_LEAST = 0.2;
 
     public function testStartsOfAllRunsAreApart(): void

@@ -12,7 +12,7 @@ use Spindle\Bench\Support\Series;
 /** @phpstan-import-type Data from Line */
 final class LineTest extends TestCase
 {
-    /** Of each round the rate, the CPU seconds of all operations, and their number. */
+    /** Per round: the rate, the CPU seconds of all operations, and their number. */
     private const THIS = [[100.0, 0.002, 1_000], [50.0, 0.003, 1_000], [80.0, 0.004, 1_000]];
     private const THAT = [[50.0, 0.004, 1_000], [50.0, 0.003, 1_000], [20.0, 0.002, 1_000]];
 

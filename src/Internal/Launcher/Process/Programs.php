@@ -67,7 +67,7 @@ final class Programs
     }
 
     /**
-     * What the shell runs such a script by; its arguments reach it as they are.
+     * Returns the command line by which the shell runs a script without `#!`. The script gets its arguments unchanged.
      *
      * @param list<string> $arguments those of the script, its name first
      *

@@ -64,7 +64,8 @@ final class SpawnBackend implements Backend
         $c->setsid();
         // PR_SET_CHILD_SUBREAPER: a command's orphans become ours, so that they can be found and ended.
         $c->prctl(36, 1, 0, 0, 0);
-        // PR_SET_PDEATHSIG, SIGCONT: a stopped launcher continues when the pool's process dies, and then ends everything.
+        // PR_SET_PDEATHSIG, SIGCONT: a stopped launcher continues when the pool's process dies, and then ends
+        // everything.
         $c->prctl(1, 18, 0, 0, 0);
         $this->closeOnExec();
 

@@ -152,8 +152,9 @@ final class Spawner
     private function spawnOrFallBack(string $path, Job $job): int
     {
         $error = $this->spawn($path, $job);
-        if (($error === self::ENOENT || $error === self::EACCES) && !str_contains($job->arguments[0] ?? '/', '/')) { // it has moved since it was found
-            $this->found = [];
+        $wasFoundByPath = !str_contains($job->arguments[0] ?? '/', '/');
+        if ($wasFoundByPath && ($error === self::ENOENT || $error === self::EACCES)) {
+            $this->found = []; // the program may have moved since it was found
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
         }

@@ -190,13 +190,26 @@ final class Boot
     /** @param array<string, mixed> $settings of which no secret is kept */
     private function attach(#[\SensitiveParameter] array $settings, bool $isThread): void
     {
-        /** @var array{key: string, timed: bool, maxResult: int, maxGrowth: int|null, depth: int, siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>, initialize: string|null} $settings */
+        /**
+         * @var array{
+         *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, depth: int, siblings: int, mark: int,
+         *     token: string, id: int, socket: string, files: list<string>, initialize: string|null,
+         * } $settings
+         */
         self::$depth = $settings['depth'];
         self::$siblings = $settings['siblings'];
         $this->files = $this->kind === null ? $settings['files'] : []; // a fork has them of its host
         $this->initialize = $settings['initialize'];
         $wire = self::connect($settings);
-        $this->worker = new Worker($wire, $settings['key'], $settings['mark'], $settings['timed'], $settings['maxResult'], $settings['maxGrowth'], $isThread);
+        $this->worker = new Worker(
+            $wire,
+            $settings['key'],
+            $settings['mark'],
+            $settings['timed'],
+            $settings['maxResult'],
+            $settings['maxGrowth'],
+            $isThread,
+        );
         $this->worker->attach();
         $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], \chr($this->worker->hasMark() ? 1 : 0));
     }

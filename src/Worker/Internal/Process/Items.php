@@ -13,7 +13,10 @@ final class Items
     /** @var list<array{int, int, string}> frames that came while a generator waited for one of its own */
     private array $frames = [];
 
-    /** Has the time at which the task was started, where there is a time limit; see {@see \Spindle\Worker\Internal\Mark}. */
+    /**
+     * Memory with the time at which the task started; null without a time limit. See {@see
+     * \Spindle\Worker\Internal\Mark}.
+     */
     public ?\Shmop $clock = null;
 
     public function __construct(
@@ -29,8 +32,8 @@ final class Items
     }
 
     /**
-     * Sends all of them, and has the result behind them wait to be sent. While that waits for the reader, the time of the
-     * task stands still.
+     * Sends all items, then leaves the result to be sent. While an item waits for its reader, the time limit of the
+     * task pauses.
      *
      * @param int                                    $index of the task
      * @param \Generator<mixed, mixed, mixed, mixed> $items
@@ -42,7 +45,11 @@ final class Items
         $this->results->full = true; // nobody is to wait for its end, whatever that is
         $this->tell($index, '');
         $ahead = $size = 0;
-        for ($this->startClock($spent), $this->life->enter(Life::TASK); $items->valid(); $this->startClock($spent), $this->life->enter(Life::TASK), $items->next()) {
+        $goOn = function (int $spent): void {
+            $this->startClock($spent);
+            $this->life->enter(Life::TASK);
+        };
+        for ($goOn($spent); $items->valid(); $goOn($spent), $items->next()) {
             $spent = $this->stopClock();
             $item = [$items->key(), $items->current()];
             $this->life->state = Life::BUSY;

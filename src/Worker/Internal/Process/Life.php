@@ -233,7 +233,7 @@ final class Life
                 return $output; // a fork that a task has made has the same standard output, which the pool gets as well
             }
             for ($at = 0; $at < \strlen($output); $at += Protocol::OUTPUT_SIZE) {
-                $this->tell(Protocol::OUTPUT, $at === 0 && \strlen($output) <= Protocol::OUTPUT_SIZE ? $output : substr($output, $at, Protocol::OUTPUT_SIZE));
+                $this->tell(Protocol::OUTPUT, substr($output, $at, Protocol::OUTPUT_SIZE));
             }
 
             return '';

@@ -144,7 +144,9 @@ final class ResultBuffer
 
     private function tooLong(int $size, string $path): UnserializableException
     {
-        return UnserializableException::at($path, "{$size} bytes long, more than the {$this->longestResult} of WorkerPoolOptions::\$maxResult");
+        $limit = "the {$this->longestResult} of WorkerPoolOptions::\$maxResult";
+
+        return UnserializableException::at($path, "{$size} bytes long, more than {$limit}");
     }
 
     private function pack(int $kind, string $bytes): void

@@ -52,7 +52,7 @@ final class Worker
      * @param int    $markKey  for the shared memory, see {@see Mark}; 0 for none
      * @param bool   $timed    whether the pool wants to know when a task was started
      * @param int    $maxResult bytes of a result
-     * @param int|null $maxGrowth bytes of memory that tasks may leave behind, before no other task of the batch is started
+     * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
      * @param bool   $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(

@@ -15,7 +15,7 @@ use Spindle\Tests\Streams;
 use function Amp\delay;
 
 /**
- * What callbacks and open streams do to the command whose output they get, and to others.
+ * Tests how callbacks and open streams that receive output affect their own command and others.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

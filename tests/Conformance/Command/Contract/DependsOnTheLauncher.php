@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * What each way to start processes could break: starting and ending commands, their signals, input, output and limits.
+ * The part of the contract that each start method could break: start, end, signals, input, output and limits.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

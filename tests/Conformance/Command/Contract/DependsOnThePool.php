@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * What the pool itself does, whichever launcher starts its commands.
+ * The part of the contract that the pool itself implements, independent of the start method.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

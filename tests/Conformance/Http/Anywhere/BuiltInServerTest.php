@@ -15,7 +15,7 @@ final class BuiltInServerTest extends AppContract
 
     private static ?BuiltInHost $shared = null;
 
-    /** One of the test's own, which is asked instead. */
+    /** The host of a test that needs one of its own. */
     private ?BuiltInHost $own = null;
 
     #[AfterClass]

@@ -9,7 +9,7 @@ use Spindle\Tests\Nginx;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\WebServer;
 
-/** One process of FPM behind nginx, for all tests of a class. */
+/** Shares one FPM process behind nginx among the tests of a class. */
 final class FpmHost extends Assert
 {
     use FrontController;

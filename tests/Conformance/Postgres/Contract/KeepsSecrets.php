@@ -24,7 +24,7 @@ trait KeepsSecrets
     public function testNeitherValuesNorPasswordsShowInMessagesTracesAndDumps(): void
     {
         $table = self::table('a int NOT NULL CHECK (a > 0), b text UNIQUE');
-        // What pools add to a trace is the same for all drivers.
+        // The frames that pools add to a trace do not depend on the driver.
         $pools = $this->driver() === PostgresDriver::Native || Scale::isFull() ? ['a pool', 'a borrowed connection'] : [];
         $shown = Host::call(
             Secrets::class . '::shown',

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * What a driver makes of a statement and its answer. No link but the connection has code of its own for it.
+ * Tests how a driver sends statements and reads answers. Among the links, only a connection has code for that.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * What each kind of link does with its session by itself: a connection, a borrowed one, a pool, a transaction.
+ * Tests the code of each kind of link: connection, borrowed connection, pool and transaction.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 
 /**
- * What a pool does with its sessions, whichever driver makes them.
+ * Tests how a pool manages its sessions, independent of the driver.
  *
  * @phpstan-require-extends PoolContract
  */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 
 /**
- * What a pool does in a way that depends on the driver: whether sessions are shared, reset, found to be lost, closed.
+ * Tests the code of a pool that depends on the driver: sharing, resetting, losing and closing sessions.
  *
  * @phpstan-require-extends PoolContract
  */

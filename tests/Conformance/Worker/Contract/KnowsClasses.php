@@ -19,7 +19,7 @@ use Spindle\Worker\WorkerStartException;
  */
 trait KnowsClasses
 {
-    /** What is sent, as code, and what is missing. */
+    /** Name of the case => code of the value, and the suffix of the missing class's name. */
     private const STRANGERS = [
         'an object' => ['new %s()', ''],
         'an object in an array' => ["[1, ['x' => new %s()]]", ''],
