@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 use PhpCsFixer\Config;
 use PhpCsFixer\Finder;
+use PhpCsFixer\Runner\Parallel\ParallelConfig;
 use PhpCsFixer\Runner\Parallel\ParallelConfigFactory;
 
 $folders = array_filter(
@@ -13,7 +14,8 @@ $folders = array_filter(
 
 return (new Config())
     ->setCacheFile(__DIR__ . '/.cache/php-cs-fixer.json')
-    ->setParallelConfig(ParallelConfigFactory::detect())
+    // detect() keeps one processor free, which is half of two.
+    ->setParallelConfig(new ParallelConfig(max(2, ParallelConfigFactory::detect()->getMaxProcesses())))
     ->setRiskyAllowed(true)
     ->setFinder(Finder::create()->in($folders)->notPath('aircraft/routes.php')->append([__FILE__, __DIR__ . '/bin/spindle']))
     ->setRules([
