@@ -6,6 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\Future;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Remote\Internal\Client;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
@@ -37,6 +38,7 @@ final class RemoteExecutor implements Executor
         JobRetryPolicy $retries = new JobRetryPolicy(),
         RemoteOptions $options = new RemoteOptions(),
     ) {
+        LoadedFiles::mark();
         $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Worker;
 
 use Amp\Cancellation;
 use Amp\Future;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\Internal\InlineMap;
 use Spindle\Worker\Internal\InlineTask;
 use Spindle\Worker\Internal\TaskCode;
@@ -32,6 +33,7 @@ final class InlineExecutor implements Executor
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);
+        LoadedFiles::mark();
     }
 
     /** @return array<string, mixed> without the key */

@@ -27,7 +27,7 @@ final class InterruptTest extends TestCase
         $this->waitForFile('started2');
 
         $process->signal(\SIGINT);
-        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        self::waitForNotice($process);
         $this->file('go', '');
         $process->wait();
 
@@ -42,7 +42,7 @@ final class InterruptTest extends TestCase
         $this->waitForFile('started1');
 
         $process->signal(\SIGINT);
-        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        self::waitForNotice($process);
         $this->file('go', '');
 
         self::assertSame(130, $process->wait());
@@ -56,7 +56,7 @@ final class InterruptTest extends TestCase
         $this->waitForFile('started2');
 
         $process->signal(\SIGINT);
-        Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+        self::waitForNotice($process);
         $process->signal(\SIGINT);
         $process->wait();
 
@@ -207,5 +207,11 @@ final class InterruptTest extends TestCase
         self::assertSame(130, $process->getExitCode());
         self::assertMatchesRegularExpression('/^1\r$/m', $process->getOutput());
         self::assertFileDoesNotExist($this->path('started2'));
+    }
+
+    private static function waitForNotice(Process $process): void
+    {
+        Eventually::holdsByItself(static fn(): bool => str_ends_with($process->getErrorOutput(), "\n"), 'it says so', 10.0);
+        self::assertSame(self::NOTICE, $process->getErrorOutput());
     }
 }

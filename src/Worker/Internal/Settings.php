@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -29,6 +30,7 @@ final class Settings
     public function __construct(private readonly WorkerPoolOptions $options)
     {
         $this->key = random_bytes(32);
+        LoadedFiles::mark();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $share = $memory > 0 ? max(1, intdiv($memory, self::SHARE_OF_MEMORY)) : self::MAX_RESULT;
         $this->maxResult = min($options->maxResult ?? $share, Protocol::LONGEST_RESULT);

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Laravel\SerializableClosure\Exceptions\InvalidSignatureException;
 use Laravel\SerializableClosure\SerializableClosure;
 use Laravel\SerializableClosure\Serializers\Signed;
-use Laravel\SerializableClosure\Support\ReflectionClosure;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -27,17 +27,8 @@ final class TaskCode
 
     private const PATH = 'The task';
 
-    /** Before the signature of a function that has a name. */
-    private const NAMED = 'function ';
-
-    /** Functions that ask for the class that static means. */
-    private const LATE = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
-
-    /** Closures whose code is kept, and files in which closures were looked for. */
+    /** Closures whose code is kept. */
     private const KEPT = 256;
-
-    /** @var array<string, array<int, list<string>>> signatures of what begins on each line, by file and time of its change */
-    private static array $closures = [];
 
     /** @var array<string, array{string, int}> file and line of closures that were decoded, by the file that PHP has them from */
     private static array $origins = [];
@@ -47,6 +38,9 @@ final class TaskCode
 
     /** @var \WeakMap<\Closure, array<string, string>>|null the same by the closure itself, which its file's change does not change, and by key */
     private static ?\WeakMap $same = null;
+
+    /** @var array<int, true> ids of closures that are being looked through: one may capture itself */
+    private static array $checked = [];
 
     /**
      * @param string $key    signs closures
@@ -112,8 +106,7 @@ final class TaskCode
      */
     public static function place(string $file, int $line): array
     {
-        // The library puts one line before the closure.
-        return isset(self::$origins[$file]) ? [self::$origins[$file][0], self::$origins[$file][1] + $line - 2] : [$file, $line];
+        return isset(self::$origins[$file]) ? [self::$origins[$file][0], self::$origins[$file][1] + $line - 1] : [$file, $line];
     }
 
     /** @throws UnserializableException */
@@ -132,8 +125,10 @@ final class TaskCode
 
             return self::encodeNamed($function);
         }
+        $source = SourceFiles::closure($task);
         $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
-        $place = $isPure ? $key . self::source($function) : '';
+        $scope = $function->getClosureScopeClass()?->getName();
+        $place = $isPure ? "{$key}{$source->id}:{$scope}:{$function->getClosureCalledClass()?->getName()}" : '';
         if (isset(self::$pure[$place])) {
             $same[$task] = [$key => self::$pure[$place]];
 
@@ -141,8 +136,9 @@ final class TaskCode
         }
         self::checkClosure($task, self::PATH);
         try {
-            $code = self::signing($key, static fn(): string => serialize(new SerializableClosure($task)));
-            $code = serialize([self::CLOSURE, $code, $function->getFileName(), $function->getStartLine(), $function->getClosureScopeClass()?->getName()]);
+            $code = self::signing($key, static fn(): string => serialize(new SignedClosure($task)));
+            $isScopeless = !$source->usesThis && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0");
+            $code = serialize([self::CLOSURE, $code, $function->getFileName(), $source->line, $isScopeless ? null : $scope]);
             if ($isPure) {
                 self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
                 self::$pure[$place] = $code;
@@ -155,95 +151,65 @@ final class TaskCode
         }
     }
 
-    /** What the code of a closure follows from that has captured nothing. */
-    private static function source(\ReflectionFunction $function): string
-    {
-        $file = (string) $function->getFileName();
-        $changed = is_file($file) ? filemtime($file) : 0;
-
-        return "{$file}:{$changed}:{$function->getStartLine()}:{$function->getClosureScopeClass()?->getName()}:{$function->getClosureCalledClass()?->getName()}:" . self::signature($function);
-    }
-
     /** Of a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
         $object = $function->getClosureThis();
-        $class = $function->getClosureCalledClass() ?? $function->getClosureScopeClass(); // the first is what static:: means
         if ($object !== null) {
             return Portable::serialize([self::METHOD, $object, $function->getName()], self::PATH);
         }
+        $class = self::calledClass($function);
 
-        return serialize($class === null ? [self::FUNCTION, $function->getName()] : [self::METHOD, $class->getName(), $function->getName()]);
+        return serialize($class === null ? [self::FUNCTION, $function->getName()] : [self::METHOD, $class, $function->getName()]);
+    }
+
+    /**
+     * What static:: means in a function; null outside of classes.
+     *
+     * @return class-string|null
+     */
+    public static function calledClass(\ReflectionFunction $function): ?string
+    {
+        return ($function->getClosureCalledClass() ?? $function->getClosureScopeClass())?->getName();
+    }
+
+    /**
+     * A first-class callable by its name.
+     *
+     * @param object|class-string|null $class null for a function
+     *
+     * @throws \UnexpectedValueException when there is no such function or method here
+     */
+    public static function named(object|string|null $class, string $name): \Closure
+    {
+        if ($class !== null) {
+            return self::method($class, $name);
+        }
+
+        return \is_callable($name) ? $name(...) : throw self::missing("function {$name}()");
     }
 
     /** @throws UnserializableException */
     private static function checkClosure(\Closure $closure, string $path): void
     {
         $function = new \ReflectionFunction($closure);
-        if (!$function->isAnonymous()) {
-            throw UnserializableException::at($path, 'a first-class callable inside of another closure');
+        $source = $function->isAnonymous() ? SourceFiles::closure($closure, $path) : null;
+        $object = $source?->usesThis === false ? null : $function->getClosureThis();
+        if ($object === null && $source?->isLate === true) {
+            self::checkStatic($function, $path);
         }
-        $file = (string) $function->getFileName();
-        $line = (int) $function->getStartLine();
-        if (!is_file($file)) {
-            throw UnserializableException::at($path, 'a closure whose source is in no file');
-        }
-        self::checkPosition($function, $file, $line, $path);
-        $source = new ReflectionClosure($closure);
-        $object = $source->isBindingRequired() ? $function->getClosureThis() : null;
-        if ($object === null) {
-            self::checkStatic($function, $source->getCode(), $path);
-        }
-        Portable::check($object, "{$path}'s \$this", self::checkClosure(...));
-        foreach ($function->getClosureUsedVariables() as $name => $value) {
-            Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
-        }
-    }
-
-    /**
-     * PHP knows the line that a closure begins on, not the column: where several do, it must be the only one of its signature
-     * there, and the one that the library takes.
-     *
-     * @throws UnserializableException
-     */
-    private static function checkPosition(\ReflectionFunction $function, string $file, int $line, string $path): void
-    {
-        $version = "{$file}\0" . filemtime($file);
-        if (!isset(self::$closures[$version])) {
-            self::$closures = \count(self::$closures) < self::KEPT ? self::$closures : [];
-            self::$closures[$version] = self::signatures((string) file_get_contents($file));
-            self::forget($file);
-        }
-        $beside = self::$closures[$version][$line] ?? [];
-        $signature = self::signature($function);
-        try {
-            // Where a closure ends, the library guesses; an arrow function before the colon of `? :` it takes too much of.
-            $code = (new ReflectionClosure($function->getClosure()))->getCode();
-            $taken = self::signatures("<?php return {$code};")[1][0] ?? null;
-        } catch (\ParseError $cut) {
-            throw UnserializableException::at($path, "a closure that can't be cut out of line {$line} of {$file}", $cut, 'put it into parentheses');
-        }
-        $closures = array_filter($beside, static fn(string $one): bool => !str_starts_with($one, self::NAMED));
-        // The library may take a method as a closure, without its name, but not as an arrow function.
-        $isNamed = preg_match('/^(static\s+)?fn\b/i', $code) !== 1 && \in_array(self::NAMED . $signature, $beside, true);
-        if ($taken === $signature && !$isNamed && \count(array_keys($closures, $signature, true)) === 1) {
+        $id = spl_object_id($closure);
+        if (isset(self::$checked[$id])) {
             return;
         }
-
-        throw \count($closures) < \count($beside)
-            ? UnserializableException::at($path, "a closure that begins on line {$line} of {$file} as a function with a name does, and can't be told from what is beside it", null, 'put it on a line of its own')
-            : UnserializableException::at($path, 'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart", null, 'put each on a line of its own');
-    }
-
-    /** The library keeps what it has read of a file, also when it has changed and is loaded again. */
-    private static function forget(string $file): void
-    {
-        foreach (['files', 'classes', 'functions', 'constants', 'structures'] as $name) {
-            $property = new \ReflectionProperty(ReflectionClosure::class, $name);
-            /** @var array<string, mixed> $kept */
-            $kept = $property->getValue();
-            unset($kept[sha1($file)]);
-            $property->setValue(null, $kept);
+        self::$checked[$id] = true;
+        try {
+            Portable::check($object, "{$path}'s \$this", self::checkClosure(...));
+            foreach ($source?->captured($function) ?? [] as $name => $value) {
+                Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
+            }
+        } finally {
+            unset(self::$checked[$id]);
         }
     }
 
@@ -252,78 +218,13 @@ final class TaskCode
      *
      * @throws UnserializableException
      */
-    private static function checkStatic(\ReflectionFunction $function, string $code, string $path): void
+    private static function checkStatic(\ReflectionFunction $function, string $path): void
     {
         $scope = $function->getClosureScopeClass()?->getName();
         $called = $function->getClosureCalledClass()?->getName();
-        if ($called !== null && $called !== $scope && self::isLate("<?php {$code};")) {
+        if ($called !== null && $called !== $scope) {
             throw UnserializableException::at($path, "a closure of {$scope} whose static is {$called}", null, 'let it capture static::class in a variable, and use that');
         }
-    }
-
-    /** Whether a source says static and means a class by it. */
-    private static function isLate(string $source): bool
-    {
-        $tokens = self::tokens($source);
-        foreach ($tokens as $i => $token) {
-            if ($token->is(\T_STATIC) && !($tokens[$i + 1] ?? $token)->is([\T_FN, \T_FUNCTION, \T_VARIABLE])) {
-                return true;
-            }
-            if ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED]) && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true)) {
-                return true;
-            }
-        }
-
-        return false;
-    }
-
-    /** What can be seen of a closure both in its source and in memory. */
-    private static function signature(\ReflectionFunction $function): string
-    {
-        $parameters = array_map(static fn(\ReflectionParameter $parameter): string => "\${$parameter->getName()}", $function->getParameters());
-
-        return ($function->isStatic() ? 'static ' : '') . implode(' ', $parameters);
-    }
-
-    /** @return array<int, list<string>> of the closures and functions in a source, by the line that they begin on */
-    private static function signatures(string $source): array
-    {
-        $signatures = [];
-        $tokens = self::tokens($source);
-        foreach ($tokens as $i => $token) {
-            $isNamed = ($tokens[$i + 1]->text ?? '') !== '(';
-            if (!$token->is([\T_FN, \T_FUNCTION]) || ($isNamed && ($tokens[$i + 2]->text ?? '') !== '(')) {
-                continue;
-            }
-            $isStatic = $i > 0 && $tokens[$i - 1]->is(\T_STATIC);
-            $parameters = [];
-            $depth = 0;
-            for ($at = $i + ($isNamed ? 2 : 1); isset($tokens[$at]); ++$at) {
-                $depth += match ($tokens[$at]->text) {
-                    '(', '[', '{' => 1,
-                    ')', ']', '}' => -1,
-                    default => 0,
-                };
-                if ($depth === 0) {
-                    break;
-                }
-                if ($depth === 1 && $tokens[$at]->is(\T_VARIABLE)) {
-                    $parameters[] = $tokens[$at]->text;
-                }
-            }
-            $signatures[$token->line][] = ($isNamed ? self::NAMED : '') . ($isStatic ? 'static ' : '') . implode(' ', $parameters);
-        }
-
-        return $signatures;
-    }
-
-    /** @return list<\PhpToken> but for spaces, comments and the sign of a reference */
-    private static function tokens(string $source): array
-    {
-        return array_values(array_filter(
-            \PhpToken::tokenize($source, \TOKEN_PARSE),
-            static fn(\PhpToken $token): bool => !$token->isIgnorable() && $token->text !== '&',
-        ));
     }
 
     /**
@@ -355,9 +256,8 @@ final class TaskCode
         if ($scope !== null && !class_exists($scope)) {
             self::missingClass($scope);
         }
-        /** @var SerializableClosure $serializable */
-        $serializable = self::signing($key, static fn(): mixed => Portable::unserialize($code, self::MISSING));
-        $task = $serializable->getClosure();
+        $signed = self::signing($key, static fn(): mixed => Portable::unserialize($code, self::MISSING));
+        $task = $signed instanceof SignedClosure ? $signed->getClosure() : throw new InvalidSignatureException();
         self::$origins = \count(self::$origins) < self::KEPT ? self::$origins : [];
         self::$origins[(string) (new \ReflectionFunction($task))->getFileName()] = [$file, $line];
 

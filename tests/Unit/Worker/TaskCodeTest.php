@@ -7,13 +7,14 @@ namespace Spindle\Tests\Unit\Worker;
 use Laravel\SerializableClosure\Serializers\Signed;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\LoadsSource;
+use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
 final class TaskCodeTest extends TestCase
 {
-    use OwnDirectory;
+    use LoadsSource;
 
     private const KEY = 'a key';
 
@@ -94,7 +95,6 @@ final class TaskCodeTest extends TestCase
                 return 1;
             }
         }, 'an object of an anonymous class'];
-        yield 'one inside of another, which the library takes' => [(static fn(int $outer): \Closure => static fn(): int => $outer)(1), 'one of 2 closures'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
         yield 'a static one that says static, of an heir' => [Filial::late(), 'a closure of ' . Parental::class . ' whose static is ' . Filial::class];
         yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
@@ -146,58 +146,66 @@ final class TaskCodeTest extends TestCase
         TaskCode::decode($elsewhere, self::KEY);
     }
 
-    /** @return iterable<string, array{string}> */
-    public static function oneLineMethods(): iterable
+    public function testAClosureIsRefusedWhenItsFileHasChangedBeforeItWasFirstSeen(): void
     {
-        yield 'of the same signature' => ['public static function make(): \Closure { return static fn(): int => 42; }'];
-        yield 'with the same parameter' => ['public static function make(int $number = 1): \Closure { return static fn(int $number): int => $number; }'];
-        yield 'of another signature' => ['public static function make(int $number = 1): \Closure { return static fn(): int => $number; }'];
-        yield 'not with an arrow' => ['public static function make(): \Closure { return static function (): int { return 42; }; }'];
-        yield 'returning a reference' => ['public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }'];
-    }
+        /** @var \Closure(): string $closure */
+        $closure = $this->loaded('changing.php', "<?php return static fn(): string => 'listing';");
+        $this->change('changing.php', "<?php return static fn(): string => 'DELETING';");
 
-    #[DataProvider('oneLineMethods')]
-    public function testAMethodIsNotTakenForTheClosureOnItsLine(string $method): void
-    {
-        /** @var \Closure $closure */
-        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . "; final class OneLine {\n{$method}\n} return OneLine::make();");
-
-        $this->expectExceptionMessageMatches('/begins on line 2 of .* as a function with a name does.*put it on a line of its own/');
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessageMatches('~changing\.php, which changed at [\d-]+ [\d:]+, and may have been loaded before \([^)]* [\d:]+ or later\).*: restart~');
         TaskCode::encode($closure, self::KEY);
     }
 
-    public function testAnArrowFunctionCanBeToldFromTheFunctionOnItsLine(): void
+    public function testAClosureIsRefusedWhenItIsNotKnownWhetherItsFileWasLoadedAgain(): void
     {
-        /** @var \Closure(): int $closure */
-        $closure = require $this->file('line.php', '<?php namespace N' . bin2hex(random_bytes(4)) . '; function make(): \Closure { return fn(): int => 42; } return make();');
+        $file = $this->path('changing.php');
+        /** @var \Closure $closure */
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
+        TaskCode::encode($closure, self::KEY);
+        $this->change('changing.php', '<?php return static fn(): int => 22;');
+        /** @var \Closure $other */
+        $other = require $file;
 
-        self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessageMatches('~changing\.php, which changed at .*, after its source was read at [\d-]+ [\d:]+, .*: restart~');
+        TaskCode::encode($other, self::KEY);
     }
 
-    public function testACodeIsOfItsFileAsItIsNow(): void
+    /** @return iterable<string, array{string, string}> what a file begins and ends with, and again after its change */
+    public static function changesThatDoNotMatter(): iterable
     {
-        foreach ([1, 2] as $number) {
-            $file = $this->file('changing.php', "<?php return static fn(): int => {$number};");
-            touch($file, time() - 10 + $number);
-            /** @var \Closure $closure */
-            $closure = require $file;
+        yield 'of other lines' => ['', "\n\$other = static fn(): int => 2;"];
+        yield 'of nothing but the times' => ['', ''];
+        yield 'of a file that is gone' => ["\nfunction %s() { return 1; }\n", 'gone'];
+        yield 'of a file that can be loaded once' => ["\nfunction %s() { return 1; }\n", ''];
+    }
 
-            self::assertSame($number, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
-        }
+    #[DataProvider('changesThatDoNotMatter')]
+    public function testAClosureIsTakenAsItWasLoaded(string $before, string $after): void
+    {
+        $name = 'f' . bin2hex(random_bytes(4));
+        $source = static fn(int $number): string => '<?php ' . \sprintf($before, $name) . "return static function () {\n return static fn(): int => {$number};\n};";
+        /** @var \Closure(): (\Closure(): int) $make */
+        $make = $this->loaded('changing.php', $source(1));
+        TaskCode::encode($make(), self::KEY);
+        $this->change('changing.php', $source($before === '' ? 1 : 2) . $after);
+        $after === 'gone' && unlink($this->path('changing.php'));
+
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($make(), self::KEY), self::KEY)());
     }
 
     public function testAClosureThatIsKeptIsWhatItWasThoughItsFileChanges(): void
     {
-        $file = $this->file('changing.php', '<?php return static fn(): int => 1;');
         /** @var \Closure $closure */
-        $closure = require $file;
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
         $code = TaskCode::encode($closure, self::KEY);
-        touch($this->file('changing.php', '<?php return static fn(): int => 2;'), time() - 10);
+        $this->change('changing.php', '<?php return static fn(): int => 2;');
         $isPure = null;
 
         self::assertSame($code, TaskCode::encode($closure, self::KEY, $isPure));
         self::assertTrue($isPure);
-        self::assertNotSame($code, TaskCode::encode($closure, 'another key'));
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, 'another key'), 'another key')());
     }
 
     public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
@@ -215,12 +223,15 @@ final class TaskCodeTest extends TestCase
 
     public function testWhatIsKnownOfFilesIsNotKeptForGood(): void
     {
-        for ($i = 0; $i < 300; ++$i) {
-            /** @var \Closure $closure */
-            $closure = require $this->file("{$i}.php", '<?php return static fn(): int => 1;');
-            TaskCode::encode($closure, self::KEY);
+        $lines = array_map(static fn(int $i): string => "static fn(int \$a): \\Closure => static fn(): int => {$i},\n", range(1, 300));
+        /** @var list<\Closure(int): (\Closure(): int)> $closures */
+        $closures = $this->loaded('many.php', '<?php return [' . implode('', $lines) . '];');
+        foreach ($closures as $i => $closure) {
+            /** @var \Closure(int): (\Closure(): int) $task */
+            $task = TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY); // in what counts as a file of its own
+            self::assertSame($i + 1, TaskCode::decode(TaskCode::encode($task(1), self::KEY), self::KEY)());
         }
-        $kept = (new \ReflectionProperty(TaskCode::class, 'closures'))->getValue();
+        $kept = (new \ReflectionProperty(SourceFiles::class, 'files'))->getValue();
 
         self::assertIsArray($kept);
         self::assertLessThanOrEqual(256, \count($kept));

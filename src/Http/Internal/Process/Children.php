@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 
 /**
@@ -60,6 +61,7 @@ final class Children implements \IteratorAggregate
         [$ours, $theirs] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
+            LoadedFiles::mark(); // the application, which may have changed since the supervisor began, is loaded from here on
             $this->disconnect($slot->duty);
             $ours->close();
             (new Worker($slot->duty, $theirs, $this->logger))->run();

@@ -65,9 +65,9 @@ trait KeepsDeadlines
 
     public function testAnIdleConnectionMayBeSilent(): void
     {
-        $connection = $this->connect(readTimeout: 0.02);
+        $connection = $this->connect(readTimeout: 0.25);
         self::assertUsable($connection);
-        $this->connect()->query('SELECT pg_sleep(0.06)');
+        $this->connect()->query('SELECT pg_sleep(0.4)');
         self::assertUsable($connection);
         self::assertFalse($connection->isClosed());
     }

@@ -256,12 +256,25 @@ trait PreparesStatements
             } catch (QueryCancelledException) {
                 // It took longer itself.
             }
-            $connection->executeScript('SET statement_timeout = 0');
+            self::withoutTimeLimit($connection);
             self::assertSame([['a', ['a']]], $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists());
             $connection->close();
         }
 
         self::assertSame($done, (int) Observer::ask("SELECT count(*) FROM {$table}")[0]['count']);
+    }
+
+    /** The limit of 1 ms holds for this statement, too. */
+    private static function withoutTimeLimit(PostgresConnection $connection): void
+    {
+        do {
+            try {
+                $connection->executeScript('SET statement_timeout = 0');
+                $isSet = true;
+            } catch (QueryCancelledException) {
+                $isSet = false;
+            }
+        } while (!$isSet);
     }
 
     public function testStatementsAreForgottenWithinATransactionWithoutHarm(): void

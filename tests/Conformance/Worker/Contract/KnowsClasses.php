@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Spindle\Internal\LoadedFiles;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
@@ -145,7 +146,9 @@ trait KnowsClasses
     private function classHere(): string
     {
         $class = 'Here' . bin2hex(random_bytes(6));
-        require $this->file('here.php', self::source($class));
+        $file = $this->file('here.php', self::source($class));
+        LoadedFiles::mark();
+        require $file;
 
         return $class;
     }

@@ -153,7 +153,7 @@ trait StreamsItems
         $executor = $this->executor();
         $items = self::items($executor, static function () use ($made): \Generator {
             for ($i = 1; $i <= 1000; ++$i) {
-                file_put_contents($made, "{$i}");
+                file_put_contents($made, \sprintf('%4d', $i)); // of one length: a read beside it mixes no two
                 yield $i;
             }
         });

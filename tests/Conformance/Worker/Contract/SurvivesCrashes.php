@@ -101,7 +101,16 @@ trait SurvivesCrashes
         $pool = $this->pool(memoryLimit: '32M', onOutput: static function (): void {});
         $futures = [];
         for ($i = 0; $i < 60; ++$i) {
-            $futures[] = $pool->submit($i === 30 ? $death : new Number($i))->ignore();
+            $task = match ($i) {
+                29 => static function (): int {
+                    usleep(2_000); // so long that its result is sent before the next task begins
+
+                    return 29;
+                },
+                30 => $death,
+                default => new Number($i),
+            };
+            $futures[] = $pool->submit($task)->ignore();
         }
         foreach ($futures as $i => $future) {
             if ($i === 30) {

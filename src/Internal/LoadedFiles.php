@@ -1,0 +1,122 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/**
+ * Tells whether a file that PHP has loaded may have changed since.
+ *
+ * PHP does not say when it loaded a file, only which files it has loaded by now. So a file counts as loaded at the
+ * earliest possible moment: when the process began, or at the last {@see mark()} before which it was not loaded.
+ */
+final class LoadedFiles
+{
+    /** @var array<string, array{float, string}> earliest time at which each file was loaded, and its identity */
+    private static array $known = [];
+
+    /** When the last mark was made. */
+    private static ?float $marked = null;
+
+    /** Notes which files are loaded now: all others will have been loaded later than now. */
+    public static function mark(): void
+    {
+        $now = microtime(true);
+        foreach (get_included_files() as $file) {
+            self::$known[$file] ??= [self::$marked ?? self::start(), self::identity($file)];
+        }
+        self::$marked = $now;
+    }
+
+    /** When the file was loaded at the earliest, in seconds since 1970. */
+    public static function since(string $file): float
+    {
+        return self::compiledSince(self::$known[$file][0] ?? self::$marked ?? self::start());
+    }
+
+    /** When the file changed, if that may have been after it was loaded. */
+    public static function changed(string $file): ?float
+    {
+        clearstatcache();
+        $since = self::since($file);
+        $identity = self::$known[$file][1] ?? null;
+        $changed = (float) @filectime(self::path($file));
+        if ($identity !== null && $identity !== self::identity($file)) {
+            return $changed;
+        }
+        if ((int) $changed === (int) $since) {
+            $changed = self::changedExactly($file) ?? $changed + 1; // PHP's stat() has whole seconds
+        }
+
+        return $changed <= $since ? null : $changed;
+    }
+
+    /** Another one for another file of this name, or after any change; '' when there is none. */
+    public static function identity(string $file): string
+    {
+        $path = self::path($file);
+        clearstatcache();
+
+        return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
+    }
+
+    /** What is in an archive has the times that it had before it was put there. */
+    private static function path(string $file): string
+    {
+        $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
+
+        return $isInArchive ? $archive[1] : $file;
+    }
+
+    /** With the fraction of the second; null where the system or the file system does not tell. */
+    private static function changedExactly(string $file): ?float
+    {
+        if (!\function_exists('proc_open')) {
+            return null;
+        }
+        $output = [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']];
+        $stat = @proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);
+        if ($stat === false) {
+            return null;
+        }
+        $time = trim((string) stream_get_contents($pipes[1]));
+        proc_close($stat);
+        if (preg_match('/^[\d-]+ [\d:]+\.\d*[1-9]\d* [+-]\d{4}$/', $time) !== 1) {
+            return null;
+        }
+
+        return (float) (new \DateTimeImmutable($time))->format('U.u');
+    }
+
+    private static function start(): float
+    {
+        $start = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
+
+        return \is_float($start) ? $start : 0.0;
+    }
+
+    /** A cache of compiled files may have what a file was before it was loaded. */
+    private static function compiledSince(float $loaded): float
+    {
+        $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
+        $isEnabled = (bool) \ini_get('opcache.enable') && (!$isCli || (bool) \ini_get('opcache.enable_cli'));
+        $isCached = $isEnabled && \function_exists('opcache_get_status');
+        if (!$isCached) {
+            return $loaded;
+        }
+        $isInFiles = (string) \ini_get('opcache.file_cache') !== '';
+        if ((bool) \ini_get('opcache.validate_timestamps')) {
+            return $isCli ? $loaded : $loaded - (float) \ini_get('opcache.revalidate_freq') - 1;
+        }
+        if ($isInFiles) {
+            return 0.0; // that cache is as old as it likes
+        }
+        $status = $isCli ? false : @opcache_get_status(false);
+        $statistics = \is_array($status) ? $status['opcache_statistics'] : null;
+        $statistics = \is_array($statistics) ? $statistics : [];
+        $times = array_filter([$statistics['start_time'] ?? 0, $statistics['last_restart_time'] ?? 0], is_int(...));
+        $began = max([0, ...$times]);
+
+        return $isCli ? $loaded : min($loaded, (float) $began);
+    }
+}

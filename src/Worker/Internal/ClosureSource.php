@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** The source of one closure, and what of it PHP knows of the closure in memory, too. */
+final class ClosureSource
+{
+    /** Functions that ask for the class that static means. */
+    private const LATE = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
+
+    private static int $count = 0;
+
+    public readonly int $id;
+
+    /** Of {@see self::facts()}, computed when it is needed. */
+    private ?string $facts = null;
+
+    /** How many variables it captures, defined or not; and static ones. */
+    private int $bound = 0;
+
+    /**
+     * @param string            $code          PHP without the opening tag, that returns the closure
+     * @param list<string>      $parameters
+     * @param list<string>|null $uses          names that it captures; null for an arrow function
+     * @param bool              $isLate        whether it depends on the class that was called
+     * @param bool              $usesItsClass  whether it says self, static, parent or __CLASS__
+     */
+    public function __construct(
+        public readonly int $line,
+        private readonly int $lastLine,
+        public readonly string $code,
+        private readonly bool $isStatic,
+        private readonly array $parameters,
+        private readonly ?array $uses,
+        public readonly bool $usesThis,
+        public readonly bool $isLate,
+        public readonly bool $usesItsClass,
+    ) {
+        $this->id = ++self::$count;
+    }
+
+    /** Whether a token says static and means a class by it, or asks for that class. */
+    public static function isLate(\PhpToken $token, \PhpToken $next): bool
+    {
+        return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
+            || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
+                && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true));
+    }
+
+    /** Whether the closure may be the only one on its line. */
+    public function mayBe(\ReflectionFunction $closure): bool
+    {
+        return $closure->isStatic() === $this->isStatic
+            && $closure->getNumberOfParameters() === \count($this->parameters);
+    }
+
+    /** Whether the closure may be this one, by what is quick to compare. */
+    public function resembles(\ReflectionFunction $closure): bool
+    {
+        $name = static fn(\ReflectionParameter $parameter): string => $parameter->getName();
+        $parameters = array_map($name, $closure->getParameters());
+
+        return $closure->isStatic() === $this->isStatic
+            && $parameters === $this->parameters
+            && ($this->uses === null || $closure->getEndLine() === $this->lastLine)
+            && ($this->uses === null || array_keys($this->captured($closure)) === $this->uses);
+    }
+
+    /**
+     * What the closure has captured, by name.
+     *
+     * @return array<string, mixed>
+     */
+    public function captured(\ReflectionFunction $closure): array
+    {
+        /** @var array<string, mixed> $captured */
+        $captured = $closure->getClosureUsedVariables();
+        if ($captured !== [] || !$closure->isGenerator()) {
+            return $captured;
+        }
+        /** @var array<string, mixed> $variables (the other method finds none in a generator, as of PHP 8.2) */
+        $variables = $closure->getStaticVariables();
+
+        return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
+    }
+
+    /** Whether all that PHP knows of the closure is as PHP knows it of this source. */
+    public function isLike(\ReflectionFunction $closure): bool
+    {
+        if ($this->facts === null) {
+            $names = array_diff($this->names(), ['this', 'GLOBALS']);
+            $own = new \ReflectionFunction(self::evaluate($this->code, array_fill_keys($names, null)));
+            $this->facts = self::facts($own);
+            $this->bound = self::bound($own);
+        }
+
+        return self::facts($closure) === $this->facts
+            && self::bound($closure) === $this->bound
+            && ($this->uses !== null || $this->captures($closure));
+    }
+
+    /** An arrow function captures no variable that it does not mention. */
+    private function captures(\ReflectionFunction $closure): bool
+    {
+        return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
+    }
+
+    /** @return list<string> of variables in it */
+    private function names(): array
+    {
+        $names = [];
+        foreach (\PhpToken::tokenize("<?php {$this->code}") as $token) {
+            if ($token->is([\T_VARIABLE, \T_STRING_VARNAME])) {
+                $names[] = ltrim($token->text, '$');
+            } elseif ($token->is(\T_CONSTANT_ENCAPSED_STRING)) {
+                $names[] = substr($token->text, 1, -1); // ${'name'}
+            }
+        }
+
+        return $names;
+    }
+
+    /** @param array<string, null> $variables that it may capture */
+    private static function evaluate(string $code, array $variables): \Closure
+    {
+        set_error_handler(static fn(): bool => true); // what the compiler has to say of it, it has said of its file
+        try {
+            $closure = (static function (mixed ...$ignored): mixed {
+                extract((array) func_get_arg(1));
+
+                return eval(func_get_arg(0));
+            })($code, $variables);
+            \assert($closure instanceof \Closure);
+
+            return $closure;
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    /** But for values of defaults, which PHP may keep in other forms when it has optimized a file. */
+    private static function facts(\ReflectionFunction $closure): string
+    {
+        $facts = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
+        $facts[] = (string) $closure->getReturnType();
+        foreach ($closure->getParameters() as $parameter) {
+            $facts[] = [(string) $parameter->getType(), $parameter->getName()];
+            $facts[] = [$parameter->isPassedByReference(), $parameter->isVariadic(), $parameter->isOptional()];
+        }
+        foreach ($closure->getAttributes() as $attribute) {
+            $facts[] = $attribute->getName();
+        }
+
+        return serialize($facts);
+    }
+
+    /** PHP tells the number of variables that an arrow function would capture were they defined in this way only. */
+    private static function bound(\ReflectionFunction $closure): int
+    {
+        preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);
+
+        return (int) end($counts[1]);
+    }
+}

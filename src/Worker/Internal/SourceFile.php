@@ -1,0 +1,347 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * The closures in one version of a source file, each cut out at its tokens, with the namespace and imports around it.
+ *
+ * PHP knows the line that a closure begins on, not the column, so they are kept by line.
+ */
+final class SourceFile
+{
+    private const NAMES = [\T_STRING, \T_NAME_QUALIFIED, \T_NAME_FULLY_QUALIFIED];
+    private const OPENING = ['(' => 1, '[' => 1, '{' => 1];
+    private const CLOSING = [')' => 1, ']' => 1, '}' => 1];
+
+    /** @var array<int, list<ClosureSource>> by the line of `fn` or `function` */
+    private array $closures = [];
+
+    /** @var array<string, true> classes and functions that loading the file declares, so that it is loaded once */
+    private array $declared = [];
+
+    /** @var list<\PhpToken> but for spaces and comments */
+    private array $tokens;
+
+    /** @var array<int, int> index of the closing bracket by that of the opening one, and the other way round */
+    private array $partners = [];
+
+    /** @var list<array{int, string}> index at which a namespace begins, and its name */
+    private array $namespaces = [[0, '']];
+
+    /** @var list<array{int, int, string, string}> index, which namespace, alias in lower case, statement */
+    private array $imports = [];
+
+    /** @var list<array{int, int, int, string}> index of first and last token, kind, and name or '' */
+    private array $classes = [];
+
+    private bool $isStrict = false;
+
+    /** @throws \ParseError */
+    public function __construct(
+        private readonly string $file,
+        public readonly string $text,
+    ) {
+        $this->tokens = array_values(array_filter(
+            \PhpToken::tokenize($text, \TOKEN_PARSE),
+            static fn(\PhpToken $token): bool => !$token->isIgnorable() || $token->is(\T_CLOSE_TAG),
+        ));
+        $this->pair();
+        $this->readTop();
+        foreach ($this->tokens as $at => $token) {
+            if ($token->is([\T_FN, \T_FUNCTION])) {
+                $this->readClosure($at);
+            } elseif ($this->isClass($at)) {
+                $name = $this->tokens[$at + 1];
+                $this->classes[] = [$at, $this->classEnd($at), $token->id, $name->is(\T_STRING) ? $name->text : ''];
+            }
+        }
+        $this->tokens = $this->partners = $this->imports = $this->namespaces = $this->classes = [];
+    }
+
+    /** @return list<ClosureSource> */
+    public function on(int $line): array
+    {
+        return $this->closures[$line] ?? [];
+    }
+
+    /** Whether both versions declare the same class or function, so that PHP can't have loaded one after the other. */
+    public function excludes(self $other): bool
+    {
+        return array_intersect_key($this->declared, $other->declared) !== [];
+    }
+
+    private function pair(): void
+    {
+        $open = [];
+        foreach ($this->tokens as $at => $token) {
+            $isLong = $token->is([\T_CURLY_OPEN, \T_DOLLAR_OPEN_CURLY_BRACES, \T_ATTRIBUTE]);
+            if ($isLong || isset(self::OPENING[$this->sign($at)])) {
+                $open[] = $at;
+            } elseif (isset(self::CLOSING[$this->sign($at)])) {
+                $partner = (int) array_pop($open);
+                $this->partners[$at] = $partner;
+                $this->partners[$partner] = $at;
+            }
+        }
+    }
+
+    /** A token of one character; '' for others, such as a part of a string that looks like one. */
+    private function sign(int $at): string
+    {
+        $token = $this->tokens[$at] ?? null;
+
+        return $token !== null && $token->id < 256 ? $token->text : '';
+    }
+
+    /** Index of the next such sign or token, past whatever is in brackets. */
+    private function find(int $at, string|int $what): int
+    {
+        for (; isset($this->tokens[$at]); ++$at) {
+            if (\is_int($what) ? $this->tokens[$at]->id === $what : $this->sign($at) === $what) {
+                return $at;
+            }
+            $at = max($at, $this->partners[$at] ?? 0);
+        }
+
+        return \count($this->tokens) - 1;
+    }
+
+    /** Reads namespaces, imports and declarations, which stand outside of all brackets but those of a namespace. */
+    private function readTop(): void
+    {
+        $namespace = '';
+        for ($at = 0; isset($this->tokens[$at]); ++$at) {
+            $token = $this->tokens[$at];
+            $next = $this->tokens[$at + 1] ?? $token;
+            if ($token->is(\T_NAMESPACE)) {
+                $namespace = $next->is(self::NAMES) ? $next->text : '';
+                $this->namespaces[] = [$at, $namespace];
+                $at += $next->is(self::NAMES) ? 2 : 1; // past the brace, too
+            } elseif ($token->is(\T_DECLARE)) {
+                [$directive, $value] = [$this->tokens[$at + 2]->text, $this->tokens[$at + 4]->text];
+                $this->isStrict = $this->isStrict || (strtolower($directive) === 'strict_types' && $value === '1');
+            } elseif ($token->is(\T_USE) && $this->sign($at - 1) !== ')') {
+                $at = $this->readImports($at);
+            } elseif ($token->is(\T_FUNCTION) || $this->isClass($at)) {
+                $named = $this->tokens[$at + ($next->is('&') ? 2 : 1)];
+                if ($named->is(\T_STRING)) {
+                    $kind = $token->is(\T_FUNCTION) ? 'function ' : '';
+                    $this->declared[$kind . strtolower("{$namespace}\\{$named->text}")] = true;
+                }
+            } else {
+                $at = max($at, $this->partners[$at] ?? 0);
+            }
+        }
+    }
+
+    private function isClass(int $at): bool
+    {
+        return $this->tokens[$at]->is([\T_CLASS, \T_INTERFACE, \T_TRAIT, \T_ENUM])
+            && !$this->tokens[$at - 1]->is(\T_DOUBLE_COLON);
+    }
+
+    private function classEnd(int $at): int
+    {
+        return $this->partners[$this->find($at, '{')];
+    }
+
+    /** @return int index of the semicolon */
+    private function readImports(int $at): int
+    {
+        $end = $this->find($at, ';');
+        $begin = $at;
+        $kind = $itemKind = $prefix = $name = $alias = '';
+        for (++$at; $at <= $end; ++$at) {
+            $token = $this->tokens[$at];
+            if ($token->is([\T_FUNCTION, \T_CONST])) {
+                $itemKind = "{$token->text} ";
+                $kind = $prefix === '' ? $itemKind : $kind;
+            } elseif ($token->is(\T_AS)) {
+                $alias = $this->tokens[++$at]->text;
+            } elseif ($token->is(self::NAMES)) {
+                $name = ltrim($token->text, '\\');
+            } elseif ($token->is('{')) {
+                [$prefix, $name] = ["{$name}\\", ''];
+            } elseif ($token->is([',', '}', ';']) && $name !== '') {
+                $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
+                // Without an alias, PHP warns of a global name.
+                $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
+                $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $statement];
+                $name = $alias = '';
+                $itemKind = $kind;
+            }
+        }
+
+        return $end;
+    }
+
+    private function readClosure(int $at): void
+    {
+        $isArrow = $this->tokens[$at]->is(\T_FN);
+        $open = $at + ($this->tokens[$at + 1]->text === '&' ? 2 : 1);
+        if ($this->sign($open) !== '(') {
+            return; // it has a name, or is an import
+        }
+        $end = $this->partners[$open];
+        $parameters = $this->variables($open);
+        $uses = [];
+        if ($this->tokens[$end + 1]->is(\T_USE)) {
+            $uses = $this->variables($end + 2);
+            $end = $this->partners[$end + 2];
+        }
+        $end = $isArrow
+            ? $this->arrowEnd($this->find($end + 1, \T_DOUBLE_ARROW) + 1)
+            : $this->partners[$this->find($end + 1, '{')];
+        $isStatic = $at > 0 && $this->tokens[$at - 1]->is(\T_STATIC);
+        $begin = $isStatic ? $at - 1 : $at;
+        while ($begin > 0 && $this->sign($begin - 1) === ']') {
+            $open = $this->partners[$begin - 1];
+            if (!$this->tokens[$open]->is(\T_ATTRIBUTE)) {
+                break;
+            }
+            $begin = $open;
+        }
+        $line = $this->tokens[$at]->line;
+        $this->closures[$line][] = $this->cut($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
+    }
+
+    /** @return list<string> names of the parameters or captured variables in these brackets */
+    private function variables(int $open): array
+    {
+        $names = [];
+        for ($at = $open + 1; $at < $this->partners[$open]; ++$at) {
+            if ($this->tokens[$at]->is(\T_VARIABLE)) {
+                $names[] = substr($this->tokens[$at]->text, 1);
+            }
+            $at = max($at, $this->partners[$at] ?? 0);
+        }
+
+        return $names;
+    }
+
+    /** Index of the last token of an arrow function: it takes all that an expression can take. */
+    private function arrowEnd(int $at): int
+    {
+        $ternaries = $yields = 0;
+        for (; isset($this->tokens[$at]); ++$at) {
+            $token = $this->tokens[$at];
+            $sign = $this->sign($at);
+            $isOver = match (true) {
+                isset(self::CLOSING[$sign]), $sign === ',', $sign === ';', $token->is([\T_CLOSE_TAG, \T_AS]) => true,
+                $sign === ':' => --$ternaries < 0,
+                $token->is(\T_DOUBLE_ARROW) => --$yields < 0,
+                default => false,
+            };
+            if ($isOver) {
+                return $at - 1;
+            }
+            $ternaries += $sign === '?' ? 1 : 0;
+            $yields += $token->is(\T_YIELD) ? 1 : 0;
+            $at = match (true) {
+                $token->is(\T_FN) => $this->arrowEnd($this->find($at, \T_DOUBLE_ARROW) + 1),
+                $token->is(\T_FUNCTION), $this->isClass($at) => $this->classEnd($at),
+                default => max($at, $this->partners[$at] ?? 0),
+            };
+        }
+
+        return $at - 1;
+    }
+
+    /**
+     * @param list<string>      $parameters
+     * @param list<string>|null $uses       null for an arrow function
+     */
+    private function cut(int $begin, int $end, bool $isStatic, array $parameters, ?array $uses): ClosureSource
+    {
+        $words = [];
+        $isLate = $usesThis = false;
+        $code = '';
+        $from = $this->tokens[$begin]->pos;
+        $classEnd = -1;
+        for ($at = $begin; $at <= $end; ++$at) {
+            $token = $this->tokens[$at];
+            $classEnd = $at > $classEnd && $this->isClass($at) ? $this->classEnd($at) : $classEnd;
+            $usesThis = $usesThis || ($token->is(\T_VARIABLE) && $token->text === '$this' && $at > $classEnd);
+            $isLate = $isLate || ClosureSource::isLate($token, $this->tokens[$at + 1] ?? $token);
+            if ($token->is([\T_STRING, \T_NAME_QUALIFIED, \T_CLASS_C])) {
+                $words[strtolower(explode('\\', $token->text)[0])] = true;
+            }
+            $literal = $this->literal($token, $at < $classEnd ? null : $begin);
+            if ($literal !== null) {
+                $code .= substr($this->text, $from, $token->pos - $from) . $literal;
+                $from = $token->pos + \strlen($token->text);
+            }
+        }
+        $last = $this->tokens[$end];
+        $code .= substr($this->text, $from, $last->pos + \strlen($last->text) - $from);
+
+        return new ClosureSource(
+            $this->tokens[$begin]->line,
+            $last->line,
+            $this->preamble($begin, $words) . "return {$code};",
+            $isStatic,
+            $parameters,
+            $uses,
+            $usesThis,
+            $isLate,
+            $isLate || isset($words['self']) || isset($words['parent']) || isset($words['__class__']),
+        );
+    }
+
+    /**
+     * What the code says of its own place, which is another one where it is evaluated.
+     *
+     * @param int|null $begin of the closure; null within a class of its own
+     */
+    private function literal(\PhpToken $token, ?int $begin): ?string
+    {
+        if ($token->is([\T_CLASS_C, \T_TRAIT_C])) {
+            return $begin === null ? null : $this->classAround($begin, $token->id);
+        }
+
+        return match ($token->id) {
+            \T_LINE => (string) $token->line,
+            \T_FILE => var_export($this->file, true),
+            \T_DIR => var_export(\dirname($this->file), true),
+            default => null,
+        };
+    }
+
+    private function classAround(int $begin, int $constant): string
+    {
+        $isAround = static fn(array $class): bool => $class[0] < $begin && $begin < $class[1];
+        $around = array_filter($this->classes, $isAround);
+        [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
+        $isTrait = $kind === \T_TRAIT;
+        if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
+            return 'self::class'; // the class is known when it runs
+        }
+
+        $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);
+
+        return var_export($isMeant ? ltrim("{$this->namespace($begin)}\\{$name}", '\\') : '', true);
+    }
+
+    private function namespace(int $at): string
+    {
+        $namespaces = array_filter($this->namespaces, static fn(array $namespace): bool => $namespace[0] <= $at);
+
+        return $namespaces === [] ? '' : end($namespaces)[1];
+    }
+
+    /** @param array<string, true> $words that the closure has, in lower case */
+    private function preamble(int $begin, array $words): string
+    {
+        $namespace = $this->namespace($begin);
+        $namespaces = \count(array_filter($this->namespaces, static fn(array $one): bool => $one[0] <= $begin));
+        $code = $this->isStrict ? 'declare(strict_types=1);' : '';
+        $code .= $namespace === '' ? '' : "namespace {$namespace};";
+        foreach ($this->imports as [$at, $within, $alias, $statement]) {
+            $code .= $at < $begin && $within === $namespaces && isset($words[$alias]) ? $statement : '';
+        }
+
+        return $code;
+    }
+}

@@ -1,0 +1,204 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\LoadedFiles;
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Finds the source of closures.
+ *
+ * A file's text is captured when its first closure is asked for, and only if it is certain that PHP has loaded this
+ * very text; docs/decisions/0016-closures-of-changed-files.md has the rule.
+ */
+final class SourceFiles
+{
+    /** Files that are kept. */
+    private const KEPT = 256;
+
+    /** What PHP calls the code of `php -r`. */
+    private const COMMAND_LINE = 'Command line code';
+
+    /** How the file of a closure begins and ends that was decoded here: between them is its code. */
+    private const EVALUATED = ['laravel-serializable-closure://', "(2) : eval()'d code"];
+
+    private const ADVICE = 'restart this process, or submit a named function or a static method, '
+        . 'which run what the worker loads';
+
+    /** @var array<string, array{SourceFile, ?string, float}> by file: source, identity of the file, time of capture */
+    private static array $files = [];
+
+    /** @var \WeakMap<\Closure, ClosureSource>|null */
+    private static ?\WeakMap $known = null;
+
+    /** @throws UnserializableException */
+    public static function closure(\Closure $closure, string $path = 'The task'): ClosureSource
+    {
+        $known = self::$known ??= new \WeakMap();
+
+        return $known[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
+    }
+
+    /** @throws UnserializableException when the closure's line has others that may be it */
+    private static function find(\ReflectionFunction $closure, string $path): ClosureSource
+    {
+        $file = (string) $closure->getFileName();
+        $line = (int) $closure->getStartLine();
+        $beside = self::file($file, $line, $path)->on($line);
+        if (\count($beside) === 1 && $beside[0]->mayBe($closure)) {
+            return $beside[0];
+        }
+        $alike = self::distinct($beside, static fn(ClosureSource $source): bool => $source->resembles($closure));
+        if (\count($alike) > 1) {
+            $alike = self::distinct($alike, static fn(ClosureSource $source): bool => $source->isLike($closure));
+        }
+        if (\count($alike) === 1) {
+            return $alike[0];
+        }
+
+        throw $alike === []
+            ? UnserializableException::at(
+                $path,
+                "a closure that is not found on line {$line} of {$file}",
+                null,
+                'make it a named function or a static method',
+            )
+            : UnserializableException::at(
+                $path,
+                'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart",
+                null,
+                'put each on a line of its own',
+            );
+    }
+
+    /**
+     * Closures with the same code are the same task.
+     *
+     * @param list<ClosureSource>            $sources
+     * @param \Closure(ClosureSource): bool $isMeant
+     *
+     * @return list<ClosureSource>
+     */
+    private static function distinct(array $sources, \Closure $isMeant): array
+    {
+        $distinct = [];
+        foreach ($sources as $source) {
+            if ($isMeant($source)) {
+                $distinct["c{$source->code}"] ??= $source;
+            }
+        }
+
+        return array_values($distinct);
+    }
+
+    /**
+     * The version of a file that PHP has loaded, at least on this line.
+     *
+     * @throws UnserializableException
+     */
+    private static function file(string $file, int $line, string $path): SourceFile
+    {
+        $known = self::$files[$file] ?? self::capture($file, $path);
+        [$source, $identity, $captured] = $known;
+        if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
+            return $source;
+        }
+
+        throw self::changed($path, $file, (float) @filectime($file), 'after its source was read at %s', $captured);
+    }
+
+    /**
+     * @return array{SourceFile, ?string, float}
+     *
+     * @throws UnserializableException
+     */
+    private static function capture(string $file, string $path): array
+    {
+        self::$files = \count(self::$files) < self::KEPT ? self::$files : [];
+        $text = self::evaluated($file) ?? self::commandLine($file);
+        if ($text !== null) {
+            return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
+        }
+        $text = is_file($file) ? file_get_contents($file) : false;
+        if ($text === false) {
+            throw UnserializableException::at($path, 'a closure whose source is in no file');
+        }
+        $identity = LoadedFiles::identity($file); // after the text, so that no change in between is missed
+        $changed = LoadedFiles::changed($file);
+        if ($changed !== null) {
+            $since = LoadedFiles::since($file);
+            throw self::changed($path, $file, $changed, 'and may have been loaded before (at %s or later)', $since);
+        }
+
+        return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
+    }
+
+    /** Whether a captured version is the one of all closures on a line, though the file has changed. */
+    private static function isLoaded(SourceFile $captured, string $file, int $line): bool
+    {
+        $identity = LoadedFiles::identity($file);
+        try {
+            $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
+        } catch (\ParseError) {
+            $now = null; // PHP can't have loaded it either
+        }
+        $isSame = $now !== null && $now->text === $captured->text;
+        if ($isSame || $captured->excludes($now ?? $captured) || $file === (get_included_files()[0] ?? '')) {
+            self::$files[$file][1] = $identity;
+
+            return true;
+        }
+        $codes = static fn(SourceFile $source): array => array_column($source->on($line), 'code');
+
+        return $now !== null && $codes($captured) === $codes($now);
+    }
+
+    /** @param string $since what may be older than the change, with a placeholder for its time */
+    private static function changed(
+        string $path,
+        string $file,
+        float $changed,
+        string $since,
+        float $at,
+    ): UnserializableException {
+        $date = static fn(float $time): string => $time > 0 ? date('Y-m-d H:i:s', (int) $time) : 'an unknown time';
+        $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($since, $date($at));
+
+        return UnserializableException::at($path, $what, null, self::ADVICE);
+    }
+
+    /** The code of a closure that was decoded here, in which another one stands. */
+    private static function evaluated(string $file): ?string
+    {
+        [$begin, $end] = self::EVALUATED;
+        if (!str_starts_with($file, "{$begin}eval('") || !str_ends_with($file, "'){$end}")) {
+            return null;
+        }
+        $code = substr($file, \strlen("{$begin}eval('"), -\strlen("'){$end}"));
+
+        return '<?php ' . strtr($code, ['\\\\' => '\\', "\\'" => "'"]);
+    }
+
+    /** What follows `php -r`, where the system shows it. */
+    private static function commandLine(string $file): ?string
+    {
+        if ($file !== self::COMMAND_LINE || \PHP_SAPI !== 'cli') {
+            return null;
+        }
+        $arguments = explode("\0", (string) @file_get_contents('/proc/self/cmdline'));
+        for ($at = 1; isset($arguments[$at]); ++$at) {
+            $argument = $arguments[$at];
+            if (\in_array($argument, ['-c', '-d', '--php-ini', '--define'], true)) {
+                ++$at;
+            } elseif (\in_array($argument, ['-r', '--run'], true)) {
+                return '<?php ' . ($arguments[$at + 1] ?? '');
+            } elseif (str_starts_with($argument, '-r') || !str_starts_with($argument, '-')) {
+                return str_starts_with($argument, '-r') ? '<?php ' . substr($argument, 2) : null;
+            }
+        }
+
+        return null;
+    }
+}

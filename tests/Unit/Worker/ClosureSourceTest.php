@@ -1,0 +1,189 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\LoadsSource;
+use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\UnserializableException;
+
+/** Which closure of a line it is, where it ends, and what it means in its file. */
+final class ClosureSourceTest extends TestCase
+{
+    use LoadsSource;
+
+    private const KEY = 'a key';
+
+    /** @return iterable<string, array{string, list<mixed>}> an expression that takes what $take() is given, and the results */
+    public static function lines(): iterable
+    {
+        yield 'a task for each input' => ['array_map(fn($x) => $take(fn() => $x * 2), [1, 2])', [2, 4]];
+        yield 'the outer one of them' => ['$take(fn($x = 3) => array_map(fn($y) => $y * 2, [$x]))', [[6]]];
+        yield 'in an async block' => ['(fn() => $take(fn() => 5))()', [5]];
+        yield 'a closure that makes it' => ['(static fn(int $outer) => $take(static fn(): int => $outer))(1)', [1]];
+        yield 'an arm of match' => ['$take(match (true) { false => fn() => 1, default => fn(int $b = 2) => $b })', [2]];
+        yield 'one arm of match that captures' => ['$take(match (true) { default => fn() => $three, false => fn() => 1 })', [3]];
+        yield 'a branch' => ['$take($three > 1 ? fn() => $three ? 1 : 2 : fn(int $b) => 3)', [1]];
+        yield 'a short branch' => ['$take(fn() => null ?: 4)', [4]];
+        yield 'the value of a list' => ["\$take(['a' => fn() => 1, 'b' => fn(int \$n = 8) => \$n]['b'])", [8]];
+        yield 'with attributes' => ['$take(#[\Deprecated] #[\Other(1, [2])] static fn() => 6)', [6]];
+        yield 'with attributes or without' => ['[$take(#[\Other] fn() => 1), $take(fn() => 2)]', [1, 2]];
+        yield 'of other types' => ['[$take(fn(int $a = 1) => $a), $take(fn(?int $a = 1) => -1), $take(fn(string $a = "") => $a)]', [1, -1, '']];
+        yield 'of other results' => ['[$take(fn(): int => 1), $take(fn() => 2), $take(fn(): string => "3")]', [1, 2, '3']];
+        yield 'of other captured variables' => ['[$take(fn() => $three), $take(fn() => $four), $take(fn() => $three + $four)]', [3, 4, 7]];
+        yield 'of variables that are not defined' => ['[$take(fn() => $none ?? 1), $take(fn() => 2)]', [1, 2]];
+        yield 'of variables in strings' => ['[$take(fn() => "{$three}$four"), $take(fn() => "${three}")]', ['34', '3']];
+        yield 'captured by name' => ['[$take(function () use ($three) { return $three; }), $take(function () use ($four) { return $four; })]', [3, 4]];
+        yield 'a static one and another' => ['[$take(static fn() => 1), $take(fn() => 2)]', [1, 2]];
+        yield 'the same twice' => ['[$take(fn() => 1), $take(fn() => 1)]', [1, 1]];
+        yield 'one that returns a reference' => ['[$take(function &() { $a = 1; return $a; }), $take(function () { return 2; })]', [1, 2]];
+        yield 'around a class' => ['$take(fn() => (new class implements \Countable, \JsonSerializable { public function count(): int { return 2; } '
+            . 'public function jsonSerialize(): array { return [$this->count()]; } })->jsonSerialize(), 1)', [[2]]];
+        yield 'around a closure of types' => ['$take(fn() => (function (?int $a): ?int { return $a ? 1 : 2; })(1), 1)', [1]];
+        yield 'a text' => ["\$take(fn() => <<<END\n  {\$three}, ) } ;\n  END)", ['3, ) } ;']];
+        yield 'with parentheses in a text' => ['$take(fn() => ")$three)", 1)', [')3)']];
+        yield 'before a low operator' => ['$take(fn() => $three and $four)', [true]];
+        yield 'a method' => ['$take((new class { public function make(int $a) { return fn() => 2; } })->make(1))', [2]];
+        yield 'its place' => ['$take(fn() => [__LINE__, __NAMESPACE__, basename(__FILE__), basename(__DIR__) === basename(dirname(__FILE__))])', [[3, 'Place', 'source.php', true]]];
+        yield 'imported names' => ['$take(fn() => [Several::class, Deep\Er::class, upper("a"), Ten, Own::class])', [['A\Many', 'B\Er', 'A', 10, 'Place\Own']]];
+        yield 'in a class without a name' => ['$take((new class { function make() { return fn() => 5; } })->make())', [5]];
+    }
+
+    /** @param list<mixed> $results */
+    #[DataProvider('lines')]
+    public function testAClosureIsToldFromOthersOnItsLine(string $line, array $results): void
+    {
+        $taken = $this->taken($line);
+        self::assertCount(\count($results), $taken);
+        foreach ($results as $at => $result) {
+            self::assertSame($result, $taken[$at]());
+            self::assertSame($result, TaskCode::decode(TaskCode::encode($taken[$at], self::KEY), self::KEY)());
+        }
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function ambiguous(): iterable
+    {
+        yield 'of nothing but other results' => ['[$take(fn() => 1), $take(fn() => 2)]'];
+        yield 'of other defaults' => ['[$take(fn(int $a = 1) => $a), $take(fn(int $a = 2) => $a)]'];
+        yield 'of two forms' => ['[$take(fn() => $three), $take(function () use ($three) { return -$three; })]'];
+        yield 'one in the other' => ['$take((fn() => fn() => 3)())'];
+    }
+
+    #[DataProvider('ambiguous')]
+    public function testWhatCanNotBeToldApartIsRefused(string $line): void
+    {
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessageMatches("/one of \\d closures that begin on line 3 of .* and can't be told apart.*put each on a line of its own/");
+        foreach ($this->taken($line) as $closure) {
+            TaskCode::encode($closure, self::KEY);
+        }
+    }
+
+    public function testAnArrowFunctionEndsWithTheKeyOfWhatItYields(): void
+    {
+        foreach ($this->taken("[\$take(fn() => yield 1 => \$three),\n \$take(function () use (\$three) { yield 1 => \$three; })]") as $taken) {
+            $items = TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)();
+
+            self::assertInstanceOf(\Generator::class, $items);
+            self::assertSame([1 => 3], iterator_to_array($items));
+        }
+    }
+
+    public function testAClosureMindsTypesAsItsFileDoes(): void
+    {
+        $this->expectException(\TypeError::class);
+        TaskCode::decode(TaskCode::encode(static fn(): string => str_repeat(...self::arguments()), self::KEY), self::KEY)();
+    }
+
+    public function testAClosureOfATraitKnowsItsTraitAndItsClass(): void
+    {
+        $trait = 'T' . bin2hex(random_bytes(4));
+        $taken = $this->required("<?php namespace N;\ntrait {$trait} { static function make(): \\Closure { return static fn() => [__TRAIT__, __CLASS__, self::class, self::one()];"
+            . " } private static function one() { return 1; } } final class C{$trait} { use {$trait}; } return [C{$trait}::make()];")[0];
+
+        $expected = ["N\\{$trait}", "N\\C{$trait}", "N\\C{$trait}", 1];
+        self::assertSame($expected, TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)());
+    }
+
+    public function testAClosureThatATaskMakesIsATask(): void
+    {
+        /** @var \Closure(string): \Closure $outer */
+        $outer = TaskCode::decode(TaskCode::encode(static fn(string $quoted): \Closure => static fn(): string => "it's \\ {$quoted}", self::KEY), self::KEY);
+        $inner = $outer("'");
+
+        self::assertSame("it's \\ '", TaskCode::decode(TaskCode::encode($inner, self::KEY), self::KEY)());
+    }
+
+    public function testAClosureMayCallItself(): void
+    {
+        $factorial = static function (int $number) use (&$factorial): int {
+            return $number < 2 ? 1 : $number * $factorial($number - 1);
+        };
+
+        self::assertSame(120, TaskCode::decode(TaskCode::encode($factorial, self::KEY), self::KEY)(5));
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function oneLineMethods(): iterable
+    {
+        yield 'of the same signature' => ['public static function make(): \Closure { return static fn(): int => 42; }'];
+        yield 'with the same parameter' => ['public static function make(int $number = 1): \Closure { return static fn(int $number = 42): int => $number; }'];
+        yield 'of another signature' => ['public static function make(int $number = 42): \Closure { return static fn(): int => $number; }'];
+        yield 'not with an arrow' => ['public static function make(): \Closure { return static function (): int { return 42; }; }'];
+        yield 'returning a reference' => ['public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }'];
+    }
+
+    #[DataProvider('oneLineMethods')]
+    public function testAMethodIsNotTakenForTheClosureOnItsLine(string $method): void
+    {
+        $closure = $this->required('<?php namespace N' . bin2hex(random_bytes(4)) . "; final class OneLine {\n{$method}\n} return [OneLine::make()];")[0];
+
+        self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
+    public function testAFunctionIsNotTakenForTheClosureOnItsLine(): void
+    {
+        $closure = $this->required('<?php namespace N' . bin2hex(random_bytes(4)) . '; function make(): \Closure { return fn(): int => 42; } return [make()];')[0];
+
+        self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
+    public function testCodeOfTheCommandLineIsFound(): void
+    {
+        if (!is_readable('/proc/self/cmdline')) {
+            self::markTestSkipped('The system does not show command lines');
+        }
+        $code = 'require $argv[1]; $x = 5;'
+            . 'echo Spindle\Worker\Internal\TaskCode::decode(Spindle\Worker\Internal\TaskCode::encode(fn() => $x + 1, "k"), "k")();';
+        $command = array_map(escapeshellarg(...), [\PHP_BINARY, '-d', 'memory_limit=64M', '-r', $code, \dirname(__DIR__, 3) . '/vendor/autoload.php']);
+
+        self::assertSame('6', shell_exec(implode(' ', $command) . ' 2>&1'));
+    }
+
+    /** @return list<\Closure> what the expression hands to $take() */
+    private function taken(string $expression): array
+    {
+        $imports = 'use A\{Many as Several, B\Unused}; use B as Deep; use function strtoupper as upper; use const Place\Constant as Ten;';
+
+        return $this->required("<?php namespace Place; {$imports} const Constant = 10; \$three = 3; \$four = 4; \$taken = [];"
+            . " \$take = static function (\$closure) use (&\$taken) {\n \$taken[] = \$closure; };\n{$expression}; return \$taken;");
+    }
+
+    /** @return list<\Closure> */
+    private function required(string $source): array
+    {
+        /** @var list<\Closure> */
+        return $this->loaded('source.php', $source);
+    }
+
+    /** @return array{string, int} */
+    private static function arguments(): array
+    {
+        // @phpstan-ignore return.type (which is the point)
+        return ['a', '5'];
+    }
+}
