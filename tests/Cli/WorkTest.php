@@ -83,6 +83,25 @@ final class WorkTest extends TestCase
         self::assertSame(['first', 1], $running->await());
     }
 
+    public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnored(): void
+    {
+        $queue = self::newQueue();
+        $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
+        $command = "trap '' INT; exec {$inner->getCommandLine()}";
+        $this->works[] = $process = Process::fromShellCommandline($command, $inner->getWorkingDirectory(), $inner->getEnv());
+        $process->start();
+        $running = $this->executor($queue)->submit($this->gated('first'));
+        $this->waitForFile('first.runs');
+
+        $process->signal(\SIGINT);
+        $process->signal(\SIGINT);
+        touch($this->path('open'));
+        self::assertSame(['first', 1], $running->await());
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+    }
+
     public function testASecondSignalEndsAllAtOnce(): void
     {
         foreach ([\SIGTERM => 143, \SIGINT => 130] as $signal => $status) {

@@ -43,10 +43,12 @@ trait RunsServe
      * @param string       $app     PHP code of app.php
      * @param list<string> $options after `spindle serve app.php`
      * @param list<string> $php     options of PHP
+     * @param list<string> $through a command that executes the one after it
      */
-    private function serve(string $app, array $options = [], array $php = []): Process
+    private function serve(string $app, array $options = [], array $php = [], array $through = []): Process
     {
-        $process = $this->start($app, [...$options, ...(\in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'])], $php);
+        $listen = \in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'];
+        $process = $this->start($app, [...$options, ...$listen], $php, $through);
         Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
         self::assertSame(1, preg_match('~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
@@ -58,11 +60,19 @@ trait RunsServe
     /**
      * @param list<string> $options
      * @param list<string> $php
+     * @param list<string> $through
      */
-    private function start(string $app, array $options = [], array $php = []): Process
+    private function start(string $app, array $options = [], array $php = [], array $through = []): Process
     {
         $this->app($app);
-        $this->serve = new Process([\PHP_BINARY, ...$php, \dirname(__DIR__, 2) . '/bin/spindle', 'serve', 'app.php', ...$options], $this->path(), null, null, 60);
+        $program = [\PHP_BINARY, ...$php, \dirname(__DIR__, 2) . '/bin/spindle'];
+        $this->serve = new Process(
+            [...$through, ...$program, 'serve', 'app.php', ...$options],
+            $this->path(),
+            null,
+            null,
+            60,
+        );
         $this->serve->start();
 
         return $this->serve;

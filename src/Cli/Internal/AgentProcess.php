@@ -13,6 +13,7 @@ use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
+use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Terminal;
 use Spindle\Remote\Agent;
 use Spindle\Remote\BrokerRefusedException;
@@ -98,11 +99,17 @@ final class AgentProcess
         return $server;
     }
 
-    /** @return list<string> watchers; without pcntl the signals do what they do by default */
+    /**
+     * SIGINT and SIGTERM stay ignored if they were ignored when this process started.
+     *
+     * @return array<string> watchers; without pcntl the signals do what they do by default
+     */
     private function hear(): array
     {
+        $ignored = IgnoredSignals::among([self::INT, self::TERM]);
+        $hear = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->signalled($signal));
         try {
-            return array_map(fn(int $signal): string => EventLoop::unreference(EventLoop::onSignal($signal, fn() => $this->signalled($signal))), self::SIGNALS);
+            return array_map(EventLoop::unreference(...), array_map($hear, array_diff(self::SIGNALS, $ignored)));
         } catch (UnsupportedFeatureException) {
             return [];
         }

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
+use Spindle\Internal\IgnoredSignals;
 
 /**
  * Ctrl-C, SIGTERM and SIGUSR1, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its

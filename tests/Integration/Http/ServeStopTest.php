@@ -163,6 +163,22 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
+    public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnored(): void
+    {
+        $app = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
+        $server = $this->serve($app, ['--processes', '2'], through: ['sh', '-c', 'trap "" INT; exec "$@"', 'sh']);
+        $workers = $this->workers();
+
+        $this->signalAll(\SIGINT);
+        $this->signalAll(\SIGINT);
+        self::assertSame(200, $this->get()->status);
+        self::assertSame($workers, $this->workers());
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertStringNotContainsString('SIGINT', $server->getErrorOutput());
+    }
+
     public function testAHangupIsAReloadAndWhenTheTerminalIsGoneItIsTheEnd(): void
     {
         $this->app(self::SLOW);

@@ -4,16 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** The signals that the supervisor has been sent. One that comes while it waits for streams ends the wait. */
+use Spindle\Internal\IgnoredSignals;
+
+/**
+ * The signals that the supervisor has been sent. One that comes while it waits for streams ends the wait. If SIGINT or
+ * SIGTERM was ignored when this process started, it stays ignored.
+ */
 final class SignalInbox
 {
+    /** @var list<int> */
+    private readonly array $signals;
+
     /** @var list<int> */
     private array $received = [];
 
     public function __construct()
     {
         pcntl_async_signals(true);
-        foreach ([\SIGTERM, \SIGINT, \SIGHUP, \SIGCHLD] as $signal) {
+        $ending = [\SIGTERM, \SIGINT];
+        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), \SIGHUP, \SIGCHLD];
+        foreach ($this->signals as $signal) {
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;
             }, false);
@@ -36,7 +46,7 @@ final class SignalInbox
 
     public function close(): void
     {
-        foreach ([\SIGTERM, \SIGINT, \SIGHUP, \SIGCHLD] as $signal) {
+        foreach ($this->signals as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
     }

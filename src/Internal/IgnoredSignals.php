@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal;
+namespace Spindle\Internal;
 
 /**
  * Which signals this process was started with ignored, as a shell does with SIGINT for the background jobs of a script.
