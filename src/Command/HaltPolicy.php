@@ -12,7 +12,7 @@ namespace Spindle\Command;
  */
 final class HaltPolicy
 {
-    /** A share is looked at once so many commands have failed or succeeded, as in GNU parallel. */
+    /** A share is looked at once so many commands have failed or succeeded. */
     private const MINIMUM = 3;
 
     private function __construct(
