@@ -19,9 +19,9 @@ final class TestList
      *
      * @throws RunnerException
      */
-    public static function find(array $paths, bool $full): array
+    public static function find(array $paths, bool $full, Sandbox $sandbox): array
     {
-        $listed = self::listed($paths);
+        $listed = self::listed($paths, $sandbox);
         $quiet = self::idsOf($listed, 'quiet');
         $left = $full ? [] : self::idsOf($listed, 'full');
 
@@ -45,31 +45,27 @@ final class TestList
     }
 
     /** @param list<string> $paths */
-    private static function listed(array $paths): \DOMDocument
+    private static function listed(array $paths, Sandbox $sandbox): \DOMDocument
     {
-        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-tests-');
-        try {
-            $phpunit = new Process(
-                [
-                    'setpriv', '--pdeathsig', 'KILL', \PHP_BINARY, 'vendor/bin/phpunit',
-                    '--list-tests-xml', $file, '--exclude-group', ClassRun::NO_GROUP,
-                    ...$paths,
-                ],
-                env: [ClassRun::MARK => 'list'],
-                timeout: self::TIMEOUT,
-            );
-            $phpunit->run();
-            $document = new \DOMDocument();
-            $output = $phpunit->getErrorOutput();
-            $isListed = $phpunit->isSuccessful() && @$document->load($file) && !str_contains($output, ClassRun::WARNING);
-            if (!$isListed || $document->getElementsByTagName('phpt')->count() > 0) {
-                throw RunnerException::notListed($output . $phpunit->getOutput());
-            }
-
-            return $document;
-        } finally {
-            unlink($file);
+        $command = [
+            \PHP_BINARY, 'vendor/bin/phpunit',
+            '--list-tests-xml', 'php://stdout', '--exclude-group', ClassRun::NO_GROUP,
+            ...$paths,
+        ];
+        $phpunit = new Process($sandbox->around($command), env: [ClassRun::MARK => 'list'], timeout: self::TIMEOUT);
+        $phpunit->run();
+        $output = $phpunit->getErrorOutput() . $phpunit->getOutput();
+        $isWhole = preg_match('~^<\?xml .*^</testSuite>$~ms', $phpunit->getOutput(), $list) === 1;
+        $document = new \DOMDocument();
+        $isListed = $phpunit->isSuccessful()
+            && $isWhole
+            && @$document->loadXML($list[0])
+            && !str_contains($output, ClassRun::WARNING);
+        if (!$isListed || $document->getElementsByTagName('phpt')->count() > 0) {
+            throw RunnerException::notListed($output);
         }
+
+        return $document;
     }
 
     /** @return array<string, true> */

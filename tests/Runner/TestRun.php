@@ -54,7 +54,7 @@ final class TestRun
         }
         $this->screen->line(\sprintf('Seed: %d (SPINDLE_TEST_SEED=%1$d repeats this run)', Scale::seed()));
         $durations = Durations::load();
-        $classes = $durations->longestFirst(TestList::find($this->options->paths, $this->options->full));
+        $classes = $durations->longestFirst(TestList::find($this->options->paths, $this->options->full, $sandbox));
         $quiet = array_values(array_filter($classes, static fn(TestClass $class): bool => $class->quiet));
         $parallel = array_values(array_filter($classes, static fn(TestClass $class): bool => !$class->quiet));
 
