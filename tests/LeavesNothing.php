@@ -56,7 +56,11 @@ trait LeavesNothing
         if (!$this->status()->isSuccess()) {
             return;
         }
-        delay(0.005); // what is to be resumed at the loop's next turns is, such as what was cancelled
+        // What is to be resumed at the loop's next turns is, such as what was cancelled. This process may have been held
+        // up so long that the first turn comes too late for that.
+        foreach ([0.005, 0.0, 0.0] as $pause) {
+            delay($pause);
+        }
         gc_collect_cycles();
         $start = hrtime(true);
         $left = $this->left();
