@@ -33,6 +33,14 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         return new self("A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)");
     }
 
+    public static function otherCredentials(): self
+    {
+        return new self(
+            'The user, groups or root directory of this process have changed since it gave the task to the pool:'
+            . ' the task would run with the new ones. Give it to the pool again',
+        );
+    }
+
     public static function impossible(string $why, ?\Throwable $previous = null): self
     {
         return new self("No worker can be started: {$why}", null, $previous);

@@ -429,8 +429,13 @@ final class LauncherProcess
     private function killTree(): void
     {
         $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
-        ProcessTree::kill($left, Signals::send(...));
-        for ($i = 0; $left() !== [] && $i < 1000; ++$i) {
+        $spared = []; // processes of another user, if this process has dropped its privileges
+        ProcessTree::kill($left, static function (int $pid, int $signal) use (&$spared): void {
+            if (!Signals::send($pid, $signal)) {
+                $spared[] = $pid;
+            }
+        });
+        for ($i = 0; array_diff($left(), $spared) !== [] && $i < 1000; ++$i) {
             usleep(1000); // a killed process is gone when the kernel has come to it
         }
     }

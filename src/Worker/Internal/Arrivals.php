@@ -17,7 +17,6 @@ final class Arrivals
 
     /** @var array<int, WorkerHandle> those that were started and have not come, by number */
     private array $expected = [];
-    private int $last = 0;
 
     /**
      * @param float                                                    $patience     seconds within which a worker must be ready
@@ -35,15 +34,15 @@ final class Arrivals
     ) {}
 
     /**
+     * @param int $id       a number that no other worker of the pool has had
      * @param int $siblings how many workers there may be, with this one
      *
      * @throws LauncherException|WorkerStartException
      */
-    public function start(int $siblings): WorkerHandle
+    public function start(int $id, Crew $crew, int $siblings): WorkerHandle
     {
         $this->reception ??= $this->receive();
-        $id = ++$this->last;
-        $worker = new WorkerHandle($id, Mark::newKey());
+        $worker = new WorkerHandle($id, Mark::newKey(), $crew);
         $this->context->start($id, $this->settings->forWorker($this->reception, $id, $worker->markKey, $siblings));
         $this->expected[$id] = $worker;
         $worker->timers[] = WeakTimer::after($this->patience, $this, static function (self $arrivals) use ($worker): void {
@@ -92,8 +91,16 @@ final class Arrivals
             return;
         }
         unset($this->expected[$id]);
+        if ($greeting === "\1") {
+            $worker->mark = Mark::take($worker->markKey);
+            if ($worker->mark === null) { // without it the pool could not know which tasks have started
+                $link->close();
+                ($this->disconnected)($worker, 'This process may not open the shared memory of the worker');
+
+                return;
+            }
+        }
         $worker->link = $link;
-        $worker->mark = $greeting === "\1" ? Mark::take($worker->markKey) : null;
         $heard = $this->heard;
         $disconnected = $this->disconnected;
         $link->listen(

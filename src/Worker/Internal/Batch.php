@@ -16,6 +16,12 @@ final class Batch
     /** Tasks from here on were taken back. */
     public int $limit;
 
+    /**
+     * Whether its worker has former credentials, and others must not run its tasks: those have no further attempt, and
+     * fail if they were not started.
+     */
+    public bool $isStranded = false;
+
     /** When it became the first of its worker, in nanoseconds of {@see hrtime()}; 0 while it waits for another one. */
     public int $since = 0;
 

@@ -20,8 +20,6 @@ final class Departures
     /** Workers that get no more tasks, and are not gone. */
     private int $count = 0;
 
-    public function __construct(private readonly Context $context) {}
-
     public function count(): int
     {
         return $this->count;
@@ -49,7 +47,7 @@ final class Departures
         if ($worker->ending === null) {
             $this->count += $worker->isLeaving() ? 0 : 1;
             $worker->ending = $reason;
-            $this->context->end($worker->id);
+            $worker->crew->context->end($worker->id);
             $worker->link?->send(Protocol::frame(Protocol::STOP, 0)); // a thread that waits for a frame is not ended before it has one
         }
     }
@@ -61,7 +59,7 @@ final class Departures
             $worker->wrote("{$wrong}\n");
         }
         if ($worker->exit === null) { // or it is being buried
-            $this->context->disconnected($worker->id);
+            $worker->crew->context->disconnected($worker->id);
             $this->endIn($wrong === null ? self::TELLING : 0.0, $worker);
         }
     }
@@ -74,8 +72,8 @@ final class Departures
 
     private function endIn(float $seconds, WorkerHandle $worker): void
     {
-        $worker->timers[] = WeakTimer::after($seconds, $this, static function (self $departures) use ($worker): void {
-            $departures->context->end($worker->id);
+        $worker->timers[] = WeakTimer::after($seconds, $worker, static function (WorkerHandle $worker): void {
+            $worker->crew->context->end($worker->id);
         });
     }
 }

@@ -121,6 +121,7 @@ final class Dispatcher
 
     public function submit(Submission $submission): void
     {
+        $this->followUser();
         $this->submissions->add($submission);
         if ($this->submissions->open() === 1) {
             $this->drain->keepLoop();
@@ -158,6 +159,7 @@ final class Dispatcher
 
     public function open(MapRun $run): void
     {
+        $this->followUser();
         $this->sources->add($run);
         $this->drain->keepLoop();
     }
@@ -209,8 +211,22 @@ final class Dispatcher
         if (($this->hand($workers) || $this->workers->mayGrow()) && $this->overdue->relieve($workers)) {
             $this->hand($workers);
         }
-        if ($this->workers->mayGrow()) {
-            $this->workers->startFor($this->backlog->count() + $this->sources->demand());
+        if (!$this->workers->mayGrow()) {
+            return;
+        }
+        $missing = $this->workers->missingFor($this->demand());
+        if ($missing > 0 && $this->workers->areOutdated()) {
+            $this->renew();
+            $missing = $this->workers->missingFor($this->demand());
+        }
+        $this->workers->start($missing);
+    }
+
+    /** Replaces the workers if this process has become another user. Each caller that gives tasks calls this before. */
+    public function followUser(): void
+    {
+        if ($this->workers->hasOtherUser()) {
+            $this->renew();
         }
     }
 
@@ -257,6 +273,7 @@ final class Dispatcher
      */
     private function hand(array $workers): bool
     {
+        $mayServe = false;
         for ($depth = 1; $depth <= self::DEPTH; ++$depth) {
             foreach ($workers as $worker) {
                 if (\count($worker->batches) >= $depth || ($depth > 1 && $this->overdue->isLate($worker))) {
@@ -270,11 +287,60 @@ final class Dispatcher
                 if ($batch === null) {
                     return true;
                 }
+                if (!$mayServe && $this->workers->mustNotServe()) {
+                    $this->backlog->add($batch);
+                    $this->renew();
+
+                    return false;
+                }
+                $mayServe = true;
                 $this->send($worker, $batch);
             }
         }
 
         return false;
+    }
+
+    /**
+     * Replaces the workers by some with the present credentials of this process. Tasks that run finish. The pool takes
+     * the others back and gives them to the new workers if root gave them. Tasks that another user gave fail: the new
+     * workers could have more privileges.
+     */
+    private function renew(): void
+    {
+        if ($this->isElsewhere()) {
+            return;
+        }
+        $mayMove = $this->workers->areOfRoot();
+        foreach ($this->workers->all() as $worker) {
+            $this->overdue->takeBack($worker);
+            foreach ($worker->batches as $batch) {
+                $batch->isStranded = $batch->isStranded || !$mayMove;
+            }
+        }
+        $this->workers->renew();
+        if (!$mayMove) {
+            $this->giveUp(WorkerStartException::otherCredentials());
+        }
+    }
+
+    /** Takes back tasks that the worker has not started and will not start. */
+    private function putBack(Batch $batch, Batch $rest): void
+    {
+        if (!$batch->isStranded) {
+            $this->backlog->add($rest);
+
+            return;
+        }
+        foreach (array_keys($rest->tasks) as $index) {
+            $rest->source->failed($rest, $index, WorkerStartException::otherCredentials());
+        }
+    }
+
+    /** How many workers could be given a batch. */
+    private function demand(): int
+    {
+        return $this->backlog->count() + $this->sources->demand();
     }
 
     private function send(WorkerHandle $worker, Batch $batch): void
@@ -324,7 +390,7 @@ final class Dispatcher
         $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
         if ($batch->arrived < $batch->limit) {
             // It saw the limit when the pool had already counted the task as started.
-            $this->backlog->add($batch->slice($batch->arrived, $batch->limit));
+            $this->putBack($batch, $batch->slice($batch->arrived, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
             $this->endedIfGone($batch->source);
@@ -351,7 +417,7 @@ final class Dispatcher
             }
             $rest = $batch->slice($started, max($started, $batch->limit));
             $batch->limit = $started;
-            $this->backlog->add($rest);
+            $this->putBack($batch, $rest);
         }
         $worker->batches = [];
         foreach ($batches as $batch) {

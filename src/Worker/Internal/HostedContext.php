@@ -59,6 +59,7 @@ final class HostedContext implements Context, ContextEvents
     {
         if (!$this->started) {
             $this->failure = null;
+            $this->stderr = '';
             $this->processes->start(self::HOST, ['host' => $this->kind] + $settings);
             $this->started = true;
         }
@@ -132,7 +133,9 @@ final class HostedContext implements Context, ContextEvents
     {
         $this->link?->drain();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
-        $this->gone($how, $this->failure ?? WorkerStartException::ended($how, $this->stderr), [$exitCode, $signal, $peak]);
+        // Workers that wait for a host that was killed are lost with it: the pool may try again.
+        $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
+        $this->gone($how, $failure, [$exitCode, $signal, $peak]);
     }
 
     public function notStarted(int $id, WorkerStartException $why): void
@@ -150,32 +153,38 @@ final class HostedContext implements Context, ContextEvents
 
     public function lost(string $how): void
     {
-        $this->gone($how, WorkerStartException::ended($how, $this->stderr));
+        $this->gone($how, null);
     }
 
     /**
      * All workers go with the host.
      *
-     * @param array{int|null, int|null, int}|null $exit of its process, if that is known
+     * @param WorkerStartException|null           $failure of workers that wait for the host; null if it was killed
+     * @param array{int|null, int|null, int}|null $exit    of its process, if that is known
      */
-    private function gone(string $how, WorkerStartException $failure, ?array $exit = null): void
+    private function gone(string $how, ?WorkerStartException $failure, ?array $exit = null): void
     {
         $waiting = $this->waiting;
-        $unheard = $this->unheard();
-        $workers = array_diff_key($this->workers, $waiting, $unheard);
         $dismissed = $this->dismissed;
+        $said = trim($this->stderr);
+        $unheard = $exit === null ? [] : $this->unheard();
+        $workers = array_diff_key($this->workers, $dismissed || $failure !== null ? $waiting : [], $unheard);
         $this->close(); // what it leaves behind ends with what started it
         foreach ($unheard as $id => $settings) {
             $this->start($id, $settings);
         }
         foreach ($waiting as $id => $settings) {
-            $dismissed ? $this->start($id, $settings) : $this->events->notStarted($id, $failure);
+            if ($dismissed) {
+                $this->start($id, $settings);
+            } elseif ($failure !== null) {
+                $this->events->notStarted($id, $failure);
+            }
         }
         if ($dismissed) {
             return; // it had no workers
         }
         if ($this->kind !== 'thread' || $exit === null) {
-            $this->events->lost($how);
+            $this->events->lost($said === '' ? $how : "{$how}; its last words: {$said}");
 
             return;
         }

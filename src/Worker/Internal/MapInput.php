@@ -159,6 +159,7 @@ final class MapInput
         if ($this->puller?->valid() !== true) {
             $this->exhausted = true;
         }
+        $this->dispatcher->followUser();
         if ($this->isDropped()) {
             return;
         }
@@ -208,6 +209,7 @@ final class MapInput
             }
             $keys[] = $key;
             if ($this->suspended) {
+                $this->dispatcher->followUser();
                 if ($this->dropped) {
                     return;
                 }

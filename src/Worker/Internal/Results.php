@@ -178,7 +178,8 @@ final class Results
     private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
         $task = $batch->tasks[$index];
-        $again = $failure instanceof TaskException && !$batch->source->isLeft() && !($task instanceof Submission && $task->cancelled !== null)
+        $isWanted = !$batch->source->isLeft() && !($task instanceof Submission && $task->cancelled !== null);
+        $again = $failure instanceof TaskException && $isWanted && !$batch->isStranded
             && $this->retry->wants($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
         if (!$again) {
             $batch->source->failed($batch, $index, $failure);

@@ -7,29 +7,46 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/** Workers that came to nothing: after each of them the pool pauses before it starts another one. */
+/** Workers that ended before they began a task: when the pool starts another one, and when it gives up. */
 final class Setbacks
 {
-    /** So many in a row that end before they have begun a task, and no more are tried for now. */
-    private const VAIN = 3;
+    /** How often in a row the pool may be left without a worker before it gives up. */
+    private const MAX_FAILURES = 5;
+
+    /** After it gave up, a single failure is enough for this long, in nanoseconds. */
+    private const MEMORY = 10_000_000_000;
 
     /** Seconds until another worker is started, while others work. */
     private const PAUSE = 0.5;
 
-    private int $inARow = 0;
+    private int $failures = 0;
+
+    /** When the last of them was, in nanoseconds of {@see hrtime()}. */
+    private int $failedAt = 0;
+
     private ?string $pausing = null;
 
     /** @param \Closure(): void $over called when a pause is */
     public function __construct(private readonly \Closure $over) {}
 
-    public function count(bool $vain): void
+    /** Some worker has begun a task. */
+    public function areOver(): void
     {
-        $this->inARow = $vain ? $this->inARow + 1 : 0;
+        $this->failures = 0;
     }
 
-    public function areTooMany(): bool
+    /**
+     * Counts a failure that left the pool without any worker. Returns whether to start others for the tasks that wait.
+     */
+    public function mayTryAgain(): bool
     {
-        return $this->inARow >= self::VAIN;
+        $now = (int) hrtime(true);
+        if ($this->failures >= self::MAX_FAILURES && $now - $this->failedAt > self::MEMORY) {
+            $this->failures = 0;
+        }
+        $this->failedAt = $now;
+
+        return ++$this->failures < self::MAX_FAILURES;
     }
 
     public function isPausing(): bool

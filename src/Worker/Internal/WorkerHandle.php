@@ -65,7 +65,7 @@ final class WorkerHandle
     public array $timers = [];
     public bool $timed = false;
 
-    public function __construct(public readonly int $id, public readonly int $markKey) {}
+    public function __construct(public readonly int $id, public readonly int $markKey, public readonly Crew $crew) {}
 
     /** @param string $payload of READY */
     public function isMadeReady(string $payload): void
@@ -145,6 +145,12 @@ final class WorkerHandle
     public function hasBegun(): bool
     {
         return $this->tasks > 0 || $this->running() !== null;
+    }
+
+    /** Whether something from outside ended it, or the process that it was part of, before it began any task. */
+    public function wasKilled(): bool
+    {
+        return $this->startFailure === null && isset($this->exit[1]);
     }
 
     /** How it has ended, as far as that is known. */

@@ -14,16 +14,22 @@ use Spindle\Worker\WorkerStartException;
 /**
  * The workers of a pool: starts them when there is work, replaces them when they are due, ends them.
  */
-final class Workers implements ContextEvents
+final class Workers
 {
-    private readonly Context $context;
-    private readonly Arrivals $arrivals;
     private readonly Departures $departures;
+
+    /** Starts workers under the present credentials of this process. */
+    private Crew $crew;
+
+    /** @var array<int, Crew> with former credentials, by object id; each ends with the last of its workers */
+    private array $retired = [];
+
     private readonly Lifespan $lifespan;
     private readonly Setbacks $setbacks;
 
     /** @var array<int, WorkerHandle> by number */
     private array $workers = [];
+    private int $lastId = 0;
     private ?string $idling = null;
     private bool $closed = false;
 
@@ -41,18 +47,17 @@ final class Workers implements ContextEvents
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
-        Settings $settings,
-        \Closure $context,
+        private readonly Settings $settings,
+        private readonly \Closure $context,
         private readonly \Closure $ready,
         private readonly \Closure $frame,
         private readonly \Closure $gone,
         private readonly \Closure $failed,
     ) {
-        $this->context = $context($this);
-        $this->departures = new Departures($this->context);
-        $this->arrivals = new Arrivals($this->context, $settings, $options->startTimeout, $this->heard(...), $this->departures->disconnected(...), $this->giveUp(...));
+        $this->departures = new Departures();
         $this->lifespan = new Lifespan($options);
         $this->setbacks = new Setbacks($ready);
+        $this->crew = $this->newCrew();
     }
 
     /** @return array<int, WorkerHandle> */
@@ -66,11 +71,63 @@ final class Workers implements ContextEvents
         return $this->surplus() < 0;
     }
 
-    /** Starts as many more as could be given tasks, up to the pool's size. */
-    public function startFor(int $demand): void
+    /**
+     * Returns whether tasks that are given to the pool now must not go to the workers that there are, because this
+     * process has become another user or group. It is asked for every task, so it does not find each change.
+     */
+    public function hasOtherUser(): bool
+    {
+        return $this->crew->hasOtherUser();
+    }
+
+    /**
+     * Returns whether workers of root serve a process that has given up some of root's credentials. The credentials of
+     * any other user cannot change without {@see hasOtherUser()}.
+     */
+    public function mustNotServe(): bool
+    {
+        return $this->crew->isOfRoot() && $this->crew->isOutdated();
+    }
+
+    /** Returns whether the credentials of this process are not those of its workers. */
+    public function areOutdated(): bool
+    {
+        return $this->crew->isOutdated();
+    }
+
+    /** Returns whether the workers run as root, so that tasks given to them may go to workers of any other user. */
+    public function areOfRoot(): bool
+    {
+        return $this->crew->isOfRoot();
+    }
+
+    /** Has all workers stop when they have nothing to do, and starts the next ones with the present credentials. */
+    public function renew(): void
+    {
+        $former = $this->crew;
+        $this->crew = $this->newCrew();
+        $this->setbacks->endPause();
+        $this->log('The credentials of this process have changed: its workers are replaced', []);
+        if ($former->workers === []) {
+            $former->close();
+
+            return;
+        }
+        $this->retired[spl_object_id($former)] = $former;
+        foreach ($former->workers as $worker) {
+            if ($worker->ready) {
+                $this->departures->stop($worker);
+            } else {
+                $this->departures->end($worker, static fn(): \Throwable => WorkerStartException::otherCredentials());
+            }
+        }
+    }
+
+    /** Returns how many more workers to start for so many batches, up to the pool's size. */
+    public function missingFor(int $demand): int
     {
         if ($demand < 1 || $this->closed || $this->setbacks->isPausing()) {
-            return;
+            return 0;
         }
         $room = $this->size;
         foreach ($this->workers as $worker) {
@@ -79,9 +136,15 @@ final class Workers implements ContextEvents
                 $demand -= $worker->ready ? 0 : 1;
             }
         }
+
+        return max(0, min($room, $demand));
+    }
+
+    public function start(int $count): void
+    {
         try {
-            for ($i = min($room, $demand); $i > 0; --$i) {
-                $this->start();
+            for (; $count > 0; --$count) {
+                $this->startOne();
             }
         } catch (LauncherException|WorkerStartException $failure) {
             $failure = $failure instanceof WorkerStartException ? $failure : WorkerStartException::impossible($failure->getMessage(), $failure);
@@ -110,6 +173,9 @@ final class Workers implements ContextEvents
     public function idle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
+        if ($worker->tasks > 0) {
+            $this->setbacks->areOver();
+        }
         if ($worker->retiring || $this->lifespan->isOver($worker) || $this->surplus() > 0) {
             $this->departures->stop($worker);
         } elseif ($this->idling === null && is_finite($this->options->idleTimeout)) {
@@ -178,38 +244,46 @@ final class Workers implements ContextEvents
         foreach ($workers as $worker) {
             $worker->link?->close(); // which has it end by itself
         }
-        $this->arrivals->close(); // likewise those that wait to be let in
-        $this->context->close();
+        foreach ([$this->crew, ...$this->retired] as $crew) {
+            $crew->workers = [];
+            $crew->close(); // likewise those that wait to be let in
+        }
+        $this->retired = [];
         foreach ($workers as $worker) {
             $this->release($worker); // now that none of them makes anything any more
         }
     }
 
-    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    /** @throws LauncherException|WorkerStartException */
+    private function startOne(): void
     {
-        $worker = $this->workers[$id] ?? null;
-        if ($worker === null) {
-            return;
-        }
-        $worker->exit = [$exitCode, $signal, $peak];
+        $worker = $this->crew->arrivals->start(++$this->lastId, $this->crew, $this->size);
+        $this->workers[$worker->id] = $this->crew->workers[$worker->id] = $worker;
+        $this->log('Worker {id} is started', ['id' => $worker->id]);
+    }
+
+    private function newCrew(): Crew
+    {
+        $arrivals = fn(Crew $crew): Arrivals => new Arrivals(
+            $crew->context,
+            $this->settings,
+            $this->options->startTimeout,
+            $this->heard(...),
+            $this->departures->disconnected(...),
+            $this->giveUp(...),
+        );
+
+        return new Crew($this->context, $arrivals, $this->ended(...), $this->printed(...));
+    }
+
+    private function ended(WorkerHandle $worker): void
+    {
         $worker->link?->drain();
         $this->bury($worker);
     }
 
-    public function notStarted(int $id, WorkerStartException $why): void
+    private function printed(string $bytes, bool $isError): void
     {
-        $worker = $this->workers[$id] ?? null;
-        if ($worker !== null) {
-            $worker->startFailure ??= $why;
-            $this->ended($id, null, null, 0);
-        }
-    }
-
-    public function printed(int $id, string $bytes, bool $isError): void
-    {
-        if ($isError && isset($this->workers[$id])) {
-            $this->workers[$id]->wrote($bytes);
-        }
         $onOutput = $this->options->onOutput;
         if ($onOutput !== null) {
             Aside::call(static fn() => $onOutput($bytes, $isError));
@@ -220,22 +294,6 @@ final class Workers implements ContextEvents
         } else {
             error_log($bytes);
         }
-    }
-
-    public function lost(string $how): void
-    {
-        foreach ($this->workers as $id => $worker) {
-            $worker->wrote("The process that starts workers died ({$how})\n");
-            $this->ended($id, null, 9, 0);
-        }
-    }
-
-    /** @throws LauncherException|WorkerStartException */
-    private function start(): void
-    {
-        $worker = $this->arrivals->start($this->size);
-        $this->workers[$worker->id] = $worker;
-        $this->log('Worker {id} is started', ['id' => $worker->id]);
     }
 
     private function giveUp(WorkerHandle $worker, WorkerStartException $why): void
@@ -249,7 +307,7 @@ final class Workers implements ContextEvents
         match ($type) {
             Protocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
             Protocol::NOT_READY => $worker->startFailure = Outcome::startFailure(substr($bytes, $at, $length)),
-            Protocol::OUTPUT => $this->printed(0, substr($bytes, $at, $length), false),
+            Protocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
             Protocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
             default => ($this->frame)($worker, $type, $id, $bytes, $at, $length),
         };
@@ -265,23 +323,50 @@ final class Workers implements ContextEvents
 
     private function bury(WorkerHandle $worker): void
     {
-        unset($this->workers[$worker->id]);
+        unset($this->workers[$worker->id], $worker->crew->workers[$worker->id]);
         $this->release($worker);
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->end()]);
         $vain = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
-        $this->setbacks->count($vain);
         ($this->gone)($worker);
-        if ($vain && ($worker->ending === null || $worker->startFailure !== null)) {
-            $this->setbacks->pause();
-            if (!$this->hasOthers() && (!$worker->ready || $this->setbacks->areTooMany())) {
-                $this->setbacks->endPause();
-                ($this->failed)($worker->failure());
-            }
+        $this->dismissCrew($worker->crew);
+        if (!$vain) {
+            $this->setbacks->areOver();
+        } elseif ($worker->ending === null || $worker->startFailure !== null) {
+            $this->cameToNothing($worker);
         }
         if (!$this->closed) {
             ($this->ready)(); // another one can be started
         } elseif ($this->workers === []) {
             $this->isEmpty();
+        }
+    }
+
+    /**
+     * A worker has ended before it began any task. If it was the last one, and another one would end in the same way,
+     * the tasks that wait fail.
+     */
+    private function cameToNothing(WorkerHandle $worker): void
+    {
+        $this->setbacks->pause();
+        if ($this->hasOthers()) {
+            return;
+        }
+        $this->setbacks->endPause();
+        if ($this->crew !== $worker->crew || $this->crew->isOutdated()) {
+            return; // the next one has other credentials
+        }
+        $mayBeChance = $worker->ready || $worker->wasKilled();
+        if (!$mayBeChance || !$this->setbacks->mayTryAgain()) {
+            ($this->failed)($worker->failure());
+        }
+    }
+
+    /** Closes a crew with former credentials once it has no workers. */
+    private function dismissCrew(Crew $crew): void
+    {
+        if ($crew->workers === [] && isset($this->retired[spl_object_id($crew)])) {
+            unset($this->retired[spl_object_id($crew)]);
+            $crew->close();
         }
     }
 
@@ -294,7 +379,7 @@ final class Workers implements ContextEvents
     /** Nothing that belongs to it stays. */
     private function release(WorkerHandle $worker): void
     {
-        $this->arrivals->forget($worker);
+        $worker->crew->arrivals->forget($worker);
         $this->departures->forget($worker);
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();

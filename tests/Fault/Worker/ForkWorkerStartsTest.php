@@ -11,6 +11,7 @@ final class ForkWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;
     use ParentFaults;
+    use StartDeaths;
     use StartFaults;
 
     protected function context(): WorkerContext

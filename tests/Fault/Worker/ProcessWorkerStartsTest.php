@@ -11,6 +11,7 @@ final class ProcessWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;
     use ParentFaults;
+    use StartDeaths;
     use StartFaults;
 
     protected function context(): WorkerContext

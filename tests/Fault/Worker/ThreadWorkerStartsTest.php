@@ -12,5 +12,6 @@ final class ThreadWorkerStartsTest extends WorkerPoolFaults
     use ExhaustionFaults;
     use OnThreads;
     use ParentFaults;
+    use StartDeaths;
     use StartFaults;
 }

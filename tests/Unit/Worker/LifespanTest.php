@@ -6,8 +6,12 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\Arrivals;
 use Spindle\Worker\Internal\Batch;
+use Spindle\Worker\Internal\Context;
+use Spindle\Worker\Internal\Crew;
 use Spindle\Worker\Internal\Lifespan;
+use Spindle\Worker\Internal\Settings;
 use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\WorkerHandle;
 use Spindle\Worker\WorkerPoolOptions;
@@ -73,7 +77,17 @@ final class LifespanTest extends TestCase
 
     private function worker(): WorkerHandle
     {
-        $worker = new WorkerHandle(1, 1);
+        $nothing = static fn() => null;
+        $arrivals = static fn(Crew $crew): Arrivals => new Arrivals(
+            $crew->context,
+            new Settings(new WorkerPoolOptions()),
+            1.0,
+            $nothing,
+            $nothing,
+            $nothing,
+        );
+        $context = static fn(): Context => self::createStub(Context::class);
+        $worker = new WorkerHandle(1, 1, new Crew($context, $arrivals, $nothing, $nothing));
         $worker->isMadeReady(pack('P', 1000));
 
         return $worker;

@@ -91,7 +91,9 @@ final class Worker
 
     private function serve(): void
     {
-        $this->link = $link = new Link($this->channel, $this->obey(...), static fn() => Signals::send((int) getmypid(), \SIGKILL));
+        $this->link = $link = new Link($this->channel, $this->obey(...), static function (): void {
+            Signals::send((int) getmypid(), \SIGKILL);
+        });
         $this->server = $server = ($this->duty->server)($link);
         EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
         if ($this->duty->runsApplication) {

@@ -7,17 +7,15 @@ namespace Spindle\Internal\Launcher\Process;
 /** Sends signals where ext-posix may be missing. */
 final class Signals
 {
-    public static function send(int $pid, int $signal): void
+    /** Returns false where the process is gone, or belongs to a user whose processes this one must not signal. */
+    public static function send(int $pid, int $signal): bool
     {
         if (\function_exists('posix_kill')) {
-            posix_kill($pid, $signal);
-
-            return;
+            return posix_kill($pid, $signal);
         }
         $null = ['file', '/dev/null', 'r+'];
         $shell = proc_open(['/bin/sh', '-c', "kill -{$signal} {$pid}"], [$null, $null, $null], $pipes);
-        if ($shell !== false) {
-            proc_close($shell);
-        }
+
+        return $shell !== false && proc_close($shell) === 0;
     }
 }

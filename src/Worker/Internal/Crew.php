@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\Launcher\Credentials;
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * The workers of one {@see Context}. They have the user, the groups and the root directory that this process had when
+ * the crew was made. When these have changed, the pool makes a new crew.
+ */
+final class Crew implements ContextEvents
+{
+    public readonly Context $context;
+    public readonly Arrivals $arrivals;
+
+    /** @var array<int, WorkerHandle> by number */
+    public array $workers = [];
+
+    private readonly string $credentials;
+    private readonly int $effective;
+
+    /**
+     * @param \Closure(ContextEvents): Context  $context
+     * @param \Closure(self): Arrivals          $arrivals
+     * @param \Closure(WorkerHandle): void      $ended    the worker is gone, and its exit is known
+     * @param \Closure(string, bool): void      $printed  output, and whether it came through a standard error
+     */
+    public function __construct(
+        \Closure $context,
+        \Closure $arrivals,
+        private readonly \Closure $ended,
+        private readonly \Closure $printed,
+    ) {
+        $this->credentials = Credentials::current();
+        $this->effective = Credentials::effective();
+        $this->context = $context($this);
+        $this->arrivals = $arrivals($this);
+    }
+
+    /** Returns whether this process has other credentials now. */
+    public function isOutdated(): bool
+    {
+        return Credentials::current() !== $this->credentials;
+    }
+
+    /** Returns whether this process has another effective user or group now. */
+    public function hasOtherUser(): bool
+    {
+        return Credentials::effective() !== $this->effective;
+    }
+
+    public function isOfRoot(): bool
+    {
+        return Credentials::areOfRoot($this->credentials);
+    }
+
+    /** Ends all that is left of it, and returns when that has ended. */
+    public function close(): void
+    {
+        $this->arrivals->close();
+        $this->context->close();
+    }
+
+    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    {
+        $worker = $this->workers[$id] ?? null;
+        if ($worker !== null) {
+            $worker->exit = [$exitCode, $signal, $peak];
+            ($this->ended)($worker);
+        }
+    }
+
+    public function notStarted(int $id, WorkerStartException $why): void
+    {
+        $worker = $this->workers[$id] ?? null;
+        if ($worker !== null) {
+            $worker->startFailure ??= $why;
+            $this->ended($id, null, null, 0);
+        }
+    }
+
+    public function printed(int $id, string $bytes, bool $isError): void
+    {
+        if ($isError && isset($this->workers[$id])) {
+            $this->workers[$id]->wrote($bytes);
+        }
+        ($this->printed)($bytes, $isError);
+    }
+
+    public function lost(string $how): void
+    {
+        foreach ($this->workers as $id => $worker) {
+            $worker->wrote("The process that starts workers died ({$how})\n");
+            $this->ended($id, null, 9, 0);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Worker;
+
+use Amp\Future;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Text;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerStartException;
+
+use function Amp\delay;
+
+/** Workers, and processes that start workers, that are killed before any task has begun. */
+trait StartDeaths
+{
+    #[TestWith([1, 'the launcher'])]
+    #[TestWith([4, 'the launcher'])]
+    #[TestWith([1, 'what the launcher has started'])]
+    #[TestWith([4, 'what the launcher has started'])]
+    public function testDeathsBeforeAnyWorkerIsReadyFailNothing(int $workers, string $victims): void
+    {
+        [$begun, $go] = [$this->path('begun'), $this->path('go')];
+        $pool = $this->pool($workers, initialize: static function () use ($begun, $go): void {
+            file_put_contents($begun, "x\n", \FILE_APPEND);
+            while (!is_file($go)) {
+                clearstatcache();
+                usleep(1000);
+            }
+        });
+        $futures = $this->submitNumbered($pool, 200);
+        Eventually::holds(static fn(): bool => \count(Text::lines($begun)) === $workers, 'the initialisers have begun');
+        self::kill($victims);
+        touch($go);
+
+        $this->assertEachRanOnce($futures);
+    }
+
+    #[TestWith(['the launcher'])]
+    #[TestWith(['what the launcher has started'])]
+    public function testDeathsRightAfterTheFirstTasksWereSubmittedFailNothing(string $victims): void
+    {
+        foreach ([0.0, 0.005, 0.02] as $seconds) {
+            $pool = $this->pool(2, initialize: static fn() => usleep(200_000)); // no task begins before the death
+            $starts = $this->path("starts-{$seconds}");
+            $futures = $this->submitNumbered($pool, 50, $starts);
+            delay($seconds);
+            self::kill($victims);
+
+            $this->assertEachRanOnce($futures, $starts);
+        }
+    }
+
+    #[TestWith(['the launcher'])]
+    #[TestWith(['what the launcher has started'])]
+    public function testDeathsOfReadyWorkersThatHaveNotBegunFailNothing(string $victims): void
+    {
+        $pool = $this->pool(4);
+        $files = array_map(fn(int $i): string => $this->path("warm{$i}"), range(1, 4));
+        self::outcomes(array_map(static fn(string $file): Future => $pool->submit(new Call('sleep', $file, 0.3)), $files));
+        for ($round = 0; $round < 4; ++$round) {
+            self::stopWorkers();
+            $starts = $this->path("starts-{$round}");
+            $futures = $this->submitNumbered($pool, 20, $starts);
+            self::kill($victims);
+
+            $this->assertEachRanOnce($futures, $starts);
+        }
+    }
+
+    public function testAWorkerThatIsKilledBeforeItIsReadyIsReplacedByAnotherOne(): void
+    {
+        $first = $this->path('first');
+        $pool = $this->pool(1, initialize: static fn() => @mkdir($first) && Ending::Kill->happens());
+
+        $this->assertEachRanOnce($this->submitNumbered($pool, 10));
+    }
+
+    public function testAfterFiveDeathsInARowTheTasksFailAndTheNextOneIsTriedOnce(): void
+    {
+        $file = $this->path('initialised');
+        $pool = $this->pool(1, initialize: static function () use ($file): void {
+            file_put_contents($file, "x\n", \FILE_APPEND);
+            Ending::Kill->happens();
+        });
+        foreach ([5, 6] as $starts) {
+            $outcome = self::outcome($pool->submit(new Call('square', 1)));
+
+            self::assertInstanceOf(WorkerStartException::class, $outcome);
+            self::assertStringContainsString('signal 9', $outcome->getMessage());
+            self::assertCount($starts, Text::lines($file));
+        }
+    }
+
+    public function testDeathsBetweenTasksThatBeginAreNotCounted(): void
+    {
+        $pool = $this->pool(1, initialize: static fn() => usleep(50_000));
+        for ($round = 0; $round < 8; ++$round) {
+            $future = $pool->submit(new Call('square', $round));
+            delay(0.01);
+            self::kill('the launcher');
+            self::assertSame($round * $round, self::outcome($future));
+        }
+    }
+
+    /** @return list<Future<mixed>> */
+    private function submitNumbered(WorkerPool $pool, int $count, ?string $starts = null): array
+    {
+        $starts ??= $this->path('starts');
+
+        return array_map(static fn(int $i): Future => $pool->submit(new Numbered($i, $starts, 0)), range(0, $count - 1));
+    }
+
+    /** @param list<Future<mixed>> $futures of {@see submitNumbered()} */
+    private function assertEachRanOnce(array $futures, ?string $starts = null): void
+    {
+        self::assertSame(range(0, \count($futures) - 1), self::numbersOf(self::outcomes($futures)));
+        self::assertSame(array_fill(0, \count($futures), 1), Numbered::starts($starts ?? $this->path('starts')));
+    }
+
+    private static function stopWorkers(): void
+    {
+        foreach (array_keys(self::descendantsWith('Worker/Internal/Process/main.php')) as $pid) {
+            posix_kill($pid, \SIGSTOP);
+            Eventually::holds(static fn(): bool => Processes::state($pid) === 'T', 'it is stopped');
+        }
+    }
+
+    private static function kill(string $victims): void
+    {
+        foreach (Processes::launchers() as $launcher) {
+            $pids = $victims === 'the launcher' ? [$launcher] : array_keys(Processes::childrenOf($launcher));
+            foreach ($pids as $pid) {
+                posix_kill($pid, \SIGKILL);
+            }
+        }
+    }
+}
