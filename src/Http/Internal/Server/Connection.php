@@ -410,6 +410,12 @@ final class Connection
         $service = $this->service;
         $keep = $head->persistent && !$this->last && (!$service->stopping || $this->parser->holdsHead()) && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
+        if (!\is_string($body) && !$this->continuePending) {
+            $body = ResponseWriter::shortBody($body) ?? $body;
+            if (!$this->isCurrent($exchange)) {
+                throw ClientLeftException::closed(); // the stream may have suspended while it was read
+            }
+        }
         if (\is_string($body)) {
             $this->out .= $service->writer->whole($response, $body, $head, $keep, $now);
         } else {

@@ -28,7 +28,16 @@ final class ResponseWriter
     /** Statuses of answers that have no body. */
     public const BARE = [204 => true, 205 => true, 304 => true];
 
+    /** Bytes of a body that is sent as a whole, though it is a stream. */
+    private const SHORT = 65_536;
+
     private const SECOND = 1_000_000_000;
+
+    /** So many names of header fields are kept. */
+    private const NAMES = 64;
+
+    /** @var array<array-key, bool> whether the server decides about a field, by a name that can be sent as it is */
+    private array $names = [];
 
     private string $date = '';
 
@@ -43,11 +52,11 @@ final class ResponseWriter
      */
     public function whole(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
     {
-        if ($keep && $response instanceof Response && $request->method !== 'HEAD' && $request->version === '1.1') {
-            $head = $response->plainHead();
+        if ($keep && $request->method !== 'HEAD' && $request->version === '1.1') {
+            $length = \strlen($body);
+            $head = $response instanceof Response ? $response->plainHead() : $this->plainHead($response, $length);
             if ($head !== null) {
                 $date = $now < $this->dateEnds ? $this->date : $this->date($now);
-                $length = \strlen($body);
 
                 return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$body}";
             }
@@ -85,6 +94,19 @@ final class ResponseWriter
         return !isset(self::BARE[$status]) && $request->method !== 'HEAD';
     }
 
+    /** What a body says that is short and can be read again; null for any other. */
+    public static function shortBody(StreamInterface $body): ?string
+    {
+        $size = $body->getSize();
+        if ($size === null || $size > self::SHORT || !$body->isSeekable()) {
+            return null;
+        }
+        $body->rewind();
+        $bytes = $size === 0 ? '' : $body->read($size);
+
+        return \strlen($bytes) === $size ? $bytes : null;
+    }
+
     /** Bytes of a body that is a stream, as the handler has given them or the stream knows them; null when nobody does. */
     public static function length(ResponseInterface $response, StreamInterface $body): ?int
     {
@@ -104,6 +126,59 @@ final class ResponseWriter
         $given = $response->getHeaderLine('Content-Length');
 
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
+    }
+
+    /**
+     * The status line and the header lines of an answer that another library made. Null if something in them is for the
+     * server to decide, or cannot be sent as it is.
+     */
+    private function plainHead(ResponseInterface $response, int $length): ?string
+    {
+        $status = $response->getStatusCode();
+        if ($status < 200 || $status > 599 || isset(self::BARE[$status])) {
+            return null;
+        }
+        $head = "HTTP/1.1 {$status} {$response->getReasonPhrase()}\r\n";
+        $lines = 1;
+        foreach (self::unchecked($response->getHeaders()) as $name => $values) {
+            $isDecided = $this->names[$name] ?? $this->isDecided($name);
+            if ($isDecided && strcasecmp((string) $name, 'Content-Length') === 0 && $values === [(string) $length]) {
+                continue;
+            }
+            if ($isDecided || !\is_array($values)) {
+                return null;
+            }
+            foreach ($values as $value) {
+                if (!\is_string($value)) {
+                    return null;
+                }
+                $head .= "{$name}: {$value}\r\n";
+                ++$lines;
+            }
+        }
+
+        return preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lines}}$/D", $head) === 1 ? $head : null;
+    }
+
+    /**
+     * @param array<array-key, mixed> $headers of a library that may check nothing
+     *
+     * @return array<array-key, mixed>
+     */
+    private static function unchecked(array $headers): array
+    {
+        return $headers;
+    }
+
+    /** @throws \InvalidArgumentException when it is no name of a header field */
+    private function isDecided(int|string $name): bool
+    {
+        $isDecided = isset(self::DECIDED[strtolower(Fields::name($name))]);
+        if (\count($this->names) < self::NAMES) {
+            $this->names[$name] = $isDecided;
+        }
+
+        return $isDecided;
     }
 
     /** An answer to what was no request. */
