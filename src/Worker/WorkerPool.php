@@ -96,7 +96,7 @@ final class WorkerPool implements Executor, Statistics
         if ($cancellation !== null) {
             $this->watch($submission, $cancellation);
         }
-        $this->dispatcher->submit($submission);
+        $this->dispatcher->submit($submission, $cancellation);
 
         return $deferred->getFuture();
     }

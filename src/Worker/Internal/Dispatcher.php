@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Amp\Cancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Future\UnhandledFutureError;
@@ -119,10 +120,10 @@ final class Dispatcher
         }
     }
 
-    public function submit(Submission $submission): void
+    public function submit(Submission $submission, ?Cancellation $cancellation): void
     {
         $this->followUser();
-        $this->submissions->add($submission);
+        $this->submissions->add($submission, $cancellation);
         if ($this->submissions->open() === 1) {
             $this->drain->keepLoop();
         }

@@ -66,6 +66,7 @@ final class Settings
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,
             'maxGrowth' => $this->options->maxGrowth,
+            'restoresState' => $this->options->restoreState,
         ];
     }
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Amp\Cancellation;
+
 /** The tasks that were submitted one by one. */
 final class Submissions implements Source
 {
@@ -16,15 +18,23 @@ final class Submissions implements Source
     private int $open = 0;
     private int $waits = 0;
 
+    /** @var \WeakMap<Submission, Cancellation> those that can be cancelled */
+    private \WeakMap $cancellations;
+
     /** @param \Closure(): void $allSettled called when the last of them has its outcome */
     public function __construct(private readonly \Closure $allSettled)
     {
         $this->pace = new Pace();
         $this->waiting = new \SplQueue();
+        $this->cancellations = new \WeakMap();
+        Unfinished::watch($this);
     }
 
-    public function add(Submission $submission): void
+    public function add(Submission $submission, ?Cancellation $cancellation): void
     {
+        if ($cancellation !== null) {
+            $this->cancellations[$submission] = $cancellation;
+        }
         $this->waiting->enqueue($submission);
         ++$this->open;
         ++$this->waits;
@@ -33,6 +43,18 @@ final class Submissions implements Source
     public function open(): int
     {
         return $this->open;
+    }
+
+    /** How many tasks have no outcome and were not cancelled. */
+    public function unfinished(): int
+    {
+        $cancelled = 0;
+        foreach ($this->cancellations as $submission => $cancellation) {
+            // The loop may not have turned since, by which the pool hears of it.
+            $cancelled += !$submission->isOver() && $cancellation->isRequested() ? 1 : 0;
+        }
+
+        return $this->open - $cancelled;
     }
 
     /** @return bool whether it has not been taken; it never will be then, and has this outcome */

@@ -192,8 +192,8 @@ final class Boot
     {
         /**
          * @var array{
-         *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, depth: int, siblings: int, mark: int,
-         *     token: string, id: int, socket: string, files: list<string>, initialize: string|null,
+         *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
+         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>, initialize: string|null,
          * } $settings
          */
         self::$depth = $settings['depth'];
@@ -208,6 +208,7 @@ final class Boot
             $settings['timed'],
             $settings['maxResult'],
             $settings['maxGrowth'],
+            $settings['restoresState'],
             $isThread,
         );
         $this->worker->attach();

@@ -40,6 +40,7 @@ final class Worker
     private readonly Items $items;
     private ?\Shmop $mark = null;
     private int $memoryAtFirst = 0;
+    private ?State $state = null;
 
     /** @var array<int, string> by the number that the pool gave it */
     private array $codes = [];
@@ -53,6 +54,7 @@ final class Worker
      * @param bool   $timed    whether the pool wants to know when a task was started
      * @param int    $maxResult bytes of a result
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
+     * @param bool   $restoresState whether to undo after each task what {@see State} knows
      * @param bool   $isThread where signals are the process's, and a shutdown function runs when it is too late
      */
     public function __construct(
@@ -63,6 +65,7 @@ final class Worker
         private readonly bool $timed,
         int $maxResult,
         private readonly ?int $maxGrowth,
+        private readonly bool $restoresState,
         bool $isThread,
     ) {
         self::$key = $key;
@@ -100,6 +103,7 @@ final class Worker
     /** Works until the pool has no more for it, or is gone. */
     public function work(): void
     {
+        $this->state = $this->restoresState ? new State() : null;
         $this->memoryAtFirst = memory_get_usage();
         $this->wire->send(Protocol::READY, 0, pack('P', $this->memoryAtFirst));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
@@ -159,7 +163,7 @@ final class Worker
         $values = &$results->values; // what has run is told even if a task ends the process
         $plain = $code !== 0 && $kinds === '';
         $timed = $this->timed && $mark !== null;
-        $careful = !$plain || $timed || $gather === 0; // whether there is something to do after a task
+        $careful = !$plain || $timed || $gather === 0 || $this->state !== null; // whether there is something to do after a task
         $life = $this->life;
         $cancellation = &$life->cancellation;
         $before = $results->flushed;
@@ -221,6 +225,7 @@ final class Worker
                     error_log("What a task has left behind threw when it was let go: {$late}");
                     $late = null;
                 }
+                $this->state?->restore();
                 if (($results->full || $gather === 0) && $i + 1 < $limit) {
                     $this->took(hrtime(true) - $before);
                     $life->flush(0);

@@ -19,6 +19,7 @@ require_once __DIR__ . '/Failure.php';
 require_once __DIR__ . '/Wire.php';
 require_once __DIR__ . '/ResultBuffer.php';
 require_once __DIR__ . '/Life.php';
+require_once __DIR__ . '/State.php';
 require_once __DIR__ . '/Items.php';
 require_once __DIR__ . '/Worker.php';
 require_once __DIR__ . '/Boot.php';

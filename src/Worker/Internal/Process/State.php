@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+/** What tasks may change of a worker's process, as it was before the first task. */
+final class State
+{
+    private readonly string|false $directory;
+    private readonly int $umask;
+    private readonly string|false $locale;
+    private readonly string $timeZone;
+
+    /** @var array<array-key, string> */
+    private readonly array $environment;
+
+    /** @var array<string, string|null> */
+    private readonly array $settings;
+
+    /** @var list<array<array-key, mixed>> superglobals that libraries change with the environment */
+    private readonly array $variables;
+
+    public function __construct()
+    {
+        $this->directory = getcwd();
+        $this->umask = umask();
+        $this->locale = setlocale(\LC_ALL, '0');
+        $this->timeZone = date_default_timezone_get();
+        $this->environment = getenv();
+        $this->settings = self::settings();
+        $this->variables = [$_ENV, $_SERVER];
+    }
+
+    /** Restores what has changed. */
+    public function restore(): void
+    {
+        $settings = self::settings();
+        if ($settings !== $this->settings) {
+            foreach ($this->settings as $name => $value) {
+                if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
+                    @ini_set($name, $value ?? ''); // some can be changed only in one direction
+                }
+            }
+        }
+        date_default_timezone_set($this->timeZone);
+        if ($this->locale !== false && setlocale(\LC_ALL, '0') !== $this->locale) {
+            setlocale(\LC_ALL, $this->locale);
+        }
+        umask($this->umask);
+        if ($this->directory !== false && getcwd() !== $this->directory) {
+            @chdir($this->directory); // it may be gone
+        }
+        [$_ENV, $_SERVER] = $this->variables;
+        $this->restoreEnvironment(getenv());
+    }
+
+    /** @param array<array-key, string> $environment as it is now */
+    private function restoreEnvironment(array $environment): void
+    {
+        if ($environment === $this->environment) {
+            return;
+        }
+        foreach (array_diff_key($environment, $this->environment) as $name => $_) {
+            putenv("{$name}");
+        }
+        foreach ($this->environment as $name => $value) {
+            if (($environment[$name] ?? null) !== $value) {
+                putenv("{$name}={$value}");
+            }
+        }
+    }
+
+    /** @return array<string, string|null> of php.ini */
+    private static function settings(): array
+    {
+        /** @var array<string, string|null> */
+        return ini_get_all(null, false);
+    }
+}

@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** Reports once, when the script has ended, how many submitted tasks end with it. docs/decisions/0017-unfinished-tasks.md */
+final class Unfinished
+{
+    /** Errors after which the script ends: they are what the user has to see first. */
+    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
+
+    /** @var \WeakMap<Submissions, int>|null the process that each belongs to */
+    private static ?\WeakMap $watched = null;
+
+    private function __construct() {}
+
+    public static function watch(Submissions $submissions): void
+    {
+        if (self::$watched === null) {
+            self::$watched = new \WeakMap();
+            // Other shutdown functions may still await futures, so this one runs after those that exist by then.
+            register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
+        }
+        self::$watched[$submissions] = (int) getmypid();
+    }
+
+    private static function report(): void
+    {
+        $tasks = 0;
+        foreach (self::$watched ?? [] as $submissions => $process) {
+            $tasks += $process === getmypid() ? $submissions->unfinished() : 0;
+        }
+        if ($tasks === 0 || ((error_get_last()['type'] ?? 0) & self::FATAL) !== 0) {
+            return;
+        }
+        $what = $tasks === 1 ? 'a task that was submitted and has no result' : "{$tasks} tasks that were submitted and have no result";
+        error_log(
+            "Spindle: the script has ended, and with it {$what}. Await the futures, or call close() on the pool, "
+            . 'which waits for its tasks, or kill(), which ends them without this message',
+        );
+    }
+}
