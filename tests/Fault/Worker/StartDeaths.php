@@ -25,7 +25,7 @@ trait StartDeaths
     {
         [$begun, $go] = [$this->path('begun'), $this->path('go')];
         $pool = $this->pool($workers, initialize: static function () use ($begun, $go): void {
-            file_put_contents($begun, "x\n", \FILE_APPEND);
+            file_put_contents($begun, getmypid() . "\n", \FILE_APPEND);
             while (!is_file($go)) {
                 clearstatcache();
                 usleep(1000);
@@ -33,7 +33,11 @@ trait StartDeaths
         });
         $futures = $this->submitNumbered($pool, 200);
         Eventually::holds(static fn(): bool => \count(Text::lines($begun)) === $workers, 'the initialisers have begun');
+        $initialised = array_map(intval(...), Text::lines($begun));
         self::kill($victims);
+        // Forks outlive their host by a moment, in which they would begin a task.
+        $alive = static fn(): array => array_filter($initialised, Processes::isAlive(...));
+        Eventually::holds(static fn(): bool => $alive() === [], 'those that were started before are gone');
         touch($go);
 
         $this->assertEachRanOnce($futures);
