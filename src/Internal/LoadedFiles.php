@@ -31,7 +31,7 @@ final class LoadedFiles
     /** When the file was loaded at the earliest, in seconds since 1970. */
     public static function since(string $file): float
     {
-        return self::compiledSince(self::$known[$file][0] ?? self::$marked ?? self::start());
+        return self::compiledSince($file, self::$known[$file][0] ?? self::$marked ?? self::start());
     }
 
     /** When the file changed, if that may have been after it was loaded. */
@@ -48,7 +48,7 @@ final class LoadedFiles
             $changed = self::changedExactly($file) ?? $changed + 1; // PHP's stat() has whole seconds
         }
 
-        return $changed <= $since ? null : $changed;
+        return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers tell no time
     }
 
     /** Another one for another file of this name, or after any change; '' when there is none. */
@@ -90,33 +90,35 @@ final class LoadedFiles
 
     private static function start(): float
     {
-        $start = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
+        $now = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
+        $first = \defined(__NAMESPACE__ . '\STARTED') ? \constant(__NAMESPACE__ . '\STARTED') : $now;
 
-        return \is_float($start) ? $start : 0.0;
+        return \is_float($first) ? $first : 0.0;
     }
 
     /** A cache of compiled files may have what a file was before it was loaded. */
-    private static function compiledSince(float $loaded): float
+    private static function compiledSince(string $file, float $loaded): float
     {
         $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
         $isEnabled = (bool) \ini_get('opcache.enable') && (!$isCli || (bool) \ini_get('opcache.enable_cli'));
-        $isCached = $isEnabled && \function_exists('opcache_get_status');
-        if (!$isCached) {
+        if (!$isEnabled || !\function_exists('opcache_get_status')) {
             return $loaded;
         }
-        $isInFiles = (string) \ini_get('opcache.file_cache') !== '';
-        if ((bool) \ini_get('opcache.validate_timestamps')) {
-            return $isCli ? $loaded : $loaded - (float) \ini_get('opcache.revalidate_freq') - 1;
-        }
-        if ($isInFiles) {
+        $isValidated = (bool) \ini_get('opcache.validate_timestamps');
+        if (!$isValidated && (string) \ini_get('opcache.file_cache') !== '') {
             return 0.0; // that cache is as old as it likes
         }
-        $status = $isCli ? false : @opcache_get_status(false);
-        $statistics = \is_array($status) ? $status['opcache_statistics'] : null;
-        $statistics = \is_array($statistics) ? $statistics : [];
-        $times = array_filter([$statistics['start_time'] ?? 0, $statistics['last_restart_time'] ?? 0], is_int(...));
-        $began = max([0, ...$times]);
+        if ($isCli) {
+            return $loaded;
+        }
+        /** @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} $status */
+        $status = (array) @opcache_get_status(false);
+        $preloaded = $status['preload_statistics']['scripts'] ?? [];
+        if ($isValidated && !\in_array($file, $preloaded, true)) {
+            return $loaded - (float) \ini_get('opcache.revalidate_freq') - 1;
+        }
+        $statistics = $status['opcache_statistics'] ?? [];
 
-        return $isCli ? $loaded : min($loaded, (float) $began);
+        return min($loaded, (float) max(0, $statistics['start_time'] ?? 0, $statistics['last_restart_time'] ?? 0));
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Internal\ClosureStream;
 
 /** An exception or error that was thrown in another process, as data: its class need not exist here. */
 final class Thrown
@@ -39,11 +39,11 @@ final class Thrown
         $trace = [];
         foreach ($throwable->getTrace() as $frame) {
             if (isset($frame['file'])) {
-                [$frame['file'], $frame['line']] = TaskCode::place($frame['file'], $frame['line'] ?? 0);
+                [$frame['file'], $frame['line']] = ClosureStream::place($frame['file'], $frame['line'] ?? 0);
             }
             $trace[] = array_intersect_key($frame, ['file' => 0, 'line' => 0, 'class' => 0, 'type' => 0, 'function' => 0]);
         }
-        [$file, $line] = TaskCode::place($throwable->getFile(), $throwable->getLine());
+        [$file, $line] = ClosureStream::place($throwable->getFile(), $throwable->getLine());
         $previous = $throwable->getPrevious();
         $code = $throwable->getCode(); // of PDOException it is a string
 

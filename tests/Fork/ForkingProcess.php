@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fork;
 
+use Spindle\Internal\LoadedFiles;
+
 /**
  * The side of a ForkServer that forks; see server.php.
  *
@@ -52,6 +54,7 @@ final class ForkingProcess
                 foreach ($this->files as $file) {
                     require_once $file;
                 }
+                LoadedFiles::mark();
                 fwrite($this->socket, 'pid ' . getmypid() . "\n");
                 fclose($this->socket);
 

@@ -24,6 +24,8 @@ final class ClosureSource
      * @param string            $code          PHP without the opening tag, that returns the closure
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names that it captures; null for an arrow function
+     * @param bool              $usesThis      whether it says $this, or may see it in code that it loads
+     * @param list<array{string, string}> $calls  class and method of what looks like a call of a static method
      * @param bool              $isLate        whether it depends on the class that was called
      * @param bool              $usesItsClass  whether it says self, static, parent or __CLASS__
      */
@@ -34,7 +36,8 @@ final class ClosureSource
         private readonly bool $isStatic,
         private readonly array $parameters,
         private readonly ?array $uses,
-        public readonly bool $usesThis,
+        private readonly bool $usesThis,
+        private readonly array $calls,
         public readonly bool $isLate,
         public readonly bool $usesItsClass,
     ) {
@@ -47,6 +50,49 @@ final class ClosureSource
         return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
             || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
                 && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true));
+    }
+
+    /** Whether the closure means something else without its $this. */
+    public function needsThis(\ReflectionFunction $closure): bool
+    {
+        $scope = $closure->getClosureThis() === null ? null : $closure->getClosureScopeClass();
+        if ($this->usesThis || $scope === null) {
+            return $this->usesThis;
+        }
+        foreach ($this->calls as [$class, $method]) {
+            // parent::run() and Job::run() call a method of the object, unless the method is static.
+            $called = self::classOf($scope, strtolower($class));
+            $isOfObject = $called?->hasMethod($method) === true
+                ? !$called->getMethod($method)->isStatic()
+                : $called?->hasMethod('__call') === true;
+            if ($isOfObject) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * @param \ReflectionClass<object> $scope
+     * @param string                   $name  in lower case, as it stands in the source
+     *
+     * @return \ReflectionClass<object>|null that class or an ancestor; null for a class that is none of these
+     */
+    private static function classOf(\ReflectionClass $scope, string $name): ?\ReflectionClass
+    {
+        if ($name === 'parent') {
+            $parent = $scope->getParentClass();
+
+            return $parent === false ? null : $parent;
+        }
+        $short = substr((string) strrchr("\\{$name}", '\\'), 1);
+        $found = \in_array($name, ['self', 'static'], true) ? $scope : null;
+        for ($class = $scope; $class !== false && $found === null; $class = $class->getParentClass()) {
+            $found = strtolower($class->getShortName()) === $short ? $class : null;
+        }
+
+        return $found;
     }
 
     /** Whether the closure may be the only one on its line. */

@@ -20,9 +20,6 @@ final class Portable
     /** Maximum levels of arrays and objects in a value: PHP's default for unserialize_max_depth. */
     private const MAX_DEPTH = 4096;
 
-    /** The same within the captured variables of a closure that is serialized in a fiber, on its small stack. */
-    private const MAX_DEPTH_IN_CLOSURE = 500;
-
     /** Levels for which the stack of any fiber is large enough: serialize() needs up to 2 KB of it for each. */
     private const SHALLOW = 200;
 
@@ -32,14 +29,28 @@ final class Portable
     /** Characters of a path after which it is cut off. */
     private const LONG_PATH = 1000;
 
+    /** Classes that forbid clone here own processes, connections or servers. */
+    private const OURS = 'Spindle\\';
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
         if (\is_scalar($value) || $value === null) {
             return serialize($value);
         }
-        $deepest = self::check($value, $path);
 
+        return self::serializeAtDepth($value, $path, self::check($value, $path));
+    }
+
+    /**
+     * Serializes what {@see self::check()} has looked through.
+     *
+     * @param int $deepest that it has returned
+     *
+     * @throws UnserializableException
+     */
+    public static function serializeAtDepth(mixed $value, string $path, int $deepest): string
+    {
         return $deepest > self::SHALLOW && \Fiber::getCurrent() !== null
             ? self::serializeWithLargeStack($value, $path)
             : self::serializeChecked($value, $path);
@@ -84,9 +95,9 @@ final class Portable
      * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and
      * what is nested too deeply to be read again.
      *
-     * @param (\Closure(\Closure, string): void)|null $closures called for each closure with its path; null refuses them
-     * @param array<int|string, true>                  $seen     objects and references by id
-     * @param int                                      $depth    arrays and objects that the value is in
+     * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses them
+     * @param array<int|string, true>  $seen     objects and references by id
+     * @param int                      $depth    arrays and objects that the value is in
      *
      * @return int the depth of the deepest part; more than there can be, where a class hides what it has
      *
@@ -99,9 +110,10 @@ final class Portable
         array &$seen = [],
         int $depth = 0,
     ): int {
-        if ($depth >= self::MAX_DEPTH_IN_CLOSURE && (\is_array($value) || \is_object($value))) {
-            $most = $closures !== null && \Fiber::getCurrent() !== null ? self::MAX_DEPTH_IN_CLOSURE : self::MAX_DEPTH;
-            $depth < $most || throw UnserializableException::at($path, "nested deeper than {$most} levels");
+        if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
+            $most = self::MAX_DEPTH;
+
+            throw UnserializableException::at($path, "nested deeper than {$most} levels");
         }
         $deepest = $depth;
         if (\is_array($value)) {
@@ -128,40 +140,58 @@ final class Portable
     }
 
     /**
-     * @param (\Closure(\Closure, string): void)|null $closures
-     * @param array<int|string, true>                  $seen
+     * @param (\Closure(): void)|null $closures
+     * @param array<int|string, true>  $seen
      */
     private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen, int $depth): int
     {
+        if ($value instanceof \Closure) {
+            $closures === null ? throw UnserializableException::at($path, 'a closure') : $closures();
+
+            return $depth;
+        }
         $id = spl_object_id($value);
         if (isset($seen[$id]) || $value instanceof \UnitEnum) {
             return $depth;
         }
         $seen[$id] = true;
-        if ($value instanceof \Closure) {
-            $closures === null ? throw UnserializableException::at($path, 'a closure') : $closures($value, $path);
-
-            return $depth;
-        }
-        if (str_contains($value::class, "@anonymous\0")) {
+        $class = $value::class;
+        if (str_contains($class, "@anonymous\0")) {
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
-        // What a class gives to be serialized is its own affair.
-        $hidesItsParts = method_exists($value, '__serialize')
-            || method_exists($value, '__sleep')
-            || $value instanceof \Serializable;
-        if ($hidesItsParts) {
+        if (str_starts_with($class, self::OURS) && !$value instanceof \Throwable && method_exists($value, '__clone')) {
+            throw UnserializableException::at($path, "a {$class}, which belongs to this process");
+        }
+        $parts = self::parts($value);
+        if ($parts === null) {
             return $value instanceof \DateTimeInterface ? $depth : \PHP_INT_MAX;
         }
         $deepest = $depth;
-        foreach ((array) $value as $name => $item) {
+        foreach ($parts as $name => $item) {
             if (!\is_scalar($item) && $item !== null) {
-                $depthOfItem = self::check($item, self::inObject($path, $name), $closures, $seen, $depth + 1);
+                $depthOfItem = self::check($item, self::inObject($path, $name), null, $seen, $depth + 1);
                 $deepest = max($deepest, $depthOfItem);
             }
         }
 
         return $deepest;
+    }
+
+    /**
+     * What serialize() will ask an object for; null where its class gives something of its own.
+     *
+     * @return array<mixed>|null
+     */
+    private static function parts(object $value): ?array
+    {
+        if (!method_exists($value, '__serialize')) {
+            $isOwn = method_exists($value, '__sleep') || $value instanceof \Serializable;
+
+            return $isOwn ? null : (array) $value;
+        }
+        $isOfPhp = (new \ReflectionMethod($value, '__serialize'))->isInternal();
+
+        return $isOfPhp && !$value instanceof \DateTimeInterface ? (array) $value->__serialize() : null;
     }
 
     /**
@@ -297,7 +327,7 @@ final class Portable
             : "{$what} and can't be serialized ({$refused->getMessage()})";
     }
 
-    private static function inArray(string $path, int|string $key): string
+    public static function inArray(string $path, int|string $key): string
     {
         return self::cut($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }

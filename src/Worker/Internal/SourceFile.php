@@ -15,6 +15,14 @@ final class SourceFile
     private const OPENING = ['(' => 1, '[' => 1, '{' => 1];
     private const CLOSING = [')' => 1, ']' => 1, '}' => 1];
 
+    /** By which a closure has other code see its variables, and so its $this. */
+    private const SHARING = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
+
+    /** By which PHP may not come to what stands after them in the file. */
+    private const LEAVING = [
+        \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
+    ];
+
     /** @var array<int, list<ClosureSource>> by the line of `fn` or `function` */
     private array $closures = [];
 
@@ -29,6 +37,9 @@ final class SourceFile
 
     /** @var list<array{int, string}> index at which a namespace begins, and its name */
     private array $namespaces = [[0, '']];
+
+    /** Whether PHP runs each statement of the file. */
+    private bool $isWholly = true;
 
     /** @var list<array{int, int, string, string}> index, which namespace, alias in lower case, statement */
     private array $imports = [];
@@ -69,7 +80,13 @@ final class SourceFile
     /** Whether both versions declare the same class or function, so that PHP can't have loaded one after the other. */
     public function excludes(self $other): bool
     {
-        return array_intersect_key($this->declared, $other->declared) !== [];
+        $both = array_intersect_key($this->declared, $other->declared);
+        if ($this->isWholly && $other->isWholly) {
+            return $both !== [];
+        }
+
+        // PHP declares functions before it runs the file. A class may be left out if the file returns before it.
+        return array_filter(array_keys($both), static fn(string $name): bool => str_starts_with($name, 'function ')) !== [];
     }
 
     private function pair(): void
@@ -120,8 +137,7 @@ final class SourceFile
                 $this->namespaces[] = [$at, $namespace];
                 $at += $next->is(self::NAMES) ? 2 : 1; // past the brace, too
             } elseif ($token->is(\T_DECLARE)) {
-                [$directive, $value] = [$this->tokens[$at + 2]->text, $this->tokens[$at + 4]->text];
-                $this->isStrict = $this->isStrict || (strtolower($directive) === 'strict_types' && $value === '1');
+                $at = $this->readDirectives($at + 1);
             } elseif ($token->is(\T_USE) && $this->sign($at - 1) !== ')') {
                 $at = $this->readImports($at);
             } elseif ($token->is(\T_FUNCTION) || $this->isClass($at)) {
@@ -131,15 +147,27 @@ final class SourceFile
                     $this->declared[$kind . strtolower("{$namespace}\\{$named->text}")] = true;
                 }
             } else {
+                $this->isWholly = $this->isWholly && !$token->is(self::LEAVING);
                 $at = max($at, $this->partners[$at] ?? 0);
             }
         }
     }
 
+    /** @return int index of the closing bracket */
+    private function readDirectives(int $open): int
+    {
+        for ($at = $open + 1; $at < $this->partners[$open]; $at += 4) { // name, "=", value, ","
+            $isStrict = strtolower($this->tokens[$at]->text) === 'strict_types' && $this->tokens[$at + 2]->text === '1';
+            $this->isStrict = $this->isStrict || $isStrict;
+        }
+
+        return $this->partners[$open];
+    }
+
     private function isClass(int $at): bool
     {
         return $this->tokens[$at]->is([\T_CLASS, \T_INTERFACE, \T_TRAIT, \T_ENUM])
-            && !$this->tokens[$at - 1]->is(\T_DOUBLE_COLON);
+            && !($at > 0 && $this->tokens[$at - 1]->is(\T_DOUBLE_COLON));
     }
 
     private function classEnd(int $at): int
@@ -255,20 +283,28 @@ final class SourceFile
      */
     private function cut(int $begin, int $end, bool $isStatic, array $parameters, ?array $uses): ClosureSource
     {
-        $words = [];
+        $words = $calls = [];
         $isLate = $usesThis = false;
         $code = '';
         $from = $this->tokens[$begin]->pos;
-        $classEnd = -1;
+        [$classBegin, $classEnd] = [-1, -1];
         for ($at = $begin; $at <= $end; ++$at) {
             $token = $this->tokens[$at];
-            $classEnd = $at > $classEnd && $this->isClass($at) ? $this->classEnd($at) : $classEnd;
-            $usesThis = $usesThis || ($token->is(\T_VARIABLE) && $token->text === '$this' && $at > $classEnd);
+            if ($at > $classEnd && $this->isClass($at)) {
+                [$classBegin, $classEnd] = [$this->find($at, '{'), $this->classEnd($at)];
+            }
+            $isWithin = $classBegin < $at && $at < $classEnd; // not so the arguments of an anonymous class
+            $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
+            $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING)));
+            if (!$isWithin && $token->is(\T_DOUBLE_COLON) && $this->sign($at + 2) === '(') {
+                $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
+            }
             $isLate = $isLate || ClosureSource::isLate($token, $this->tokens[$at + 1] ?? $token);
             if ($token->is([\T_STRING, \T_NAME_QUALIFIED, \T_CLASS_C])) {
-                $words[strtolower(explode('\\', $token->text)[0])] = true;
+                $word = explode('\\', $token->text)[0];
+                $words[strtolower($word)] = $word;
             }
-            $literal = $this->literal($token, $at < $classEnd ? null : $begin);
+            $literal = $this->literal($token, $isWithin ? null : $begin);
             if ($literal !== null) {
                 $code .= substr($this->text, $from, $token->pos - $from) . $literal;
                 $from = $token->pos + \strlen($token->text);
@@ -285,6 +321,7 @@ final class SourceFile
             $parameters,
             $uses,
             $usesThis,
+            $calls,
             $isLate,
             $isLate || isset($words['self']) || isset($words['parent']) || isset($words['__class__']),
         );
@@ -331,7 +368,7 @@ final class SourceFile
         return $namespaces === [] ? '' : end($namespaces)[1];
     }
 
-    /** @param array<string, true> $words that the closure has, in lower case */
+    /** @param array<string, string> $words that the closure has, by themselves in lower case */
     private function preamble(int $begin, array $words): string
     {
         $namespace = $this->namespace($begin);
@@ -339,7 +376,26 @@ final class SourceFile
         $code = $this->isStrict ? 'declare(strict_types=1);' : '';
         $code .= $namespace === '' ? '' : "namespace {$namespace};";
         foreach ($this->imports as [$at, $within, $alias, $statement]) {
-            $code .= $at < $begin && $within === $namespaces && isset($words[$alias]) ? $statement : '';
+            $isUsed = $at < $begin && $within === $namespaces && isset($words[$alias]);
+            $code .= $isUsed ? $statement : '';
+            unset($words[$isUsed ? $alias : '']);
+        }
+
+        return $code . ($namespace === '' ? '' : self::ownNames($namespace, $words));
+    }
+
+    /**
+     * Imports of the namespace's own functions and constants. Without them, PHP would silently take the global ones where
+     * the worker does not have these.
+     *
+     * @param array<string, string> $words as they are written, by themselves in lower case
+     */
+    private static function ownNames(string $namespace, array $words): string
+    {
+        $code = '';
+        foreach ($words as $word) {
+            $code .= \function_exists("{$namespace}\\{$word}") ? "use function {$namespace}\\{$word};" : '';
+            $code .= \defined("{$namespace}\\{$word}") ? "use const {$namespace}\\{$word};" : '';
         }
 
         return $code;

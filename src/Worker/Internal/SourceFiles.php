@@ -18,11 +18,11 @@ final class SourceFiles
     /** Files that are kept. */
     private const KEPT = 256;
 
+    /** An absolute path or a URL. */
+    private const PATH = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
+
     /** What PHP calls the code of `php -r`. */
     private const COMMAND_LINE = 'Command line code';
-
-    /** How the file of a closure begins and ends that was decoded here: between them is its code. */
-    private const EVALUATED = ['laravel-serializable-closure://', "(2) : eval()'d code"];
 
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
         . 'which run what the worker loads';
@@ -117,11 +117,12 @@ final class SourceFiles
     private static function capture(string $file, string $path): array
     {
         self::$files = \count(self::$files) < self::KEPT ? self::$files : [];
-        $text = self::evaluated($file) ?? self::commandLine($file);
+        $text = ClosureStream::source($file) ?? self::commandLine($file);
         if ($text !== null) {
             return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
         }
-        $text = is_file($file) ? file_get_contents($file) : false;
+        $isPath = preg_match(self::PATH, $file) === 1; // "Standard input code" is none
+        $text = $isPath && is_file($file) ? file_get_contents($file) : false;
         if ($text === false) {
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
@@ -145,7 +146,7 @@ final class SourceFiles
             $now = null; // PHP can't have loaded it either
         }
         $isSame = $now !== null && $now->text === $captured->text;
-        if ($isSame || $captured->excludes($now ?? $captured) || $file === (get_included_files()[0] ?? '')) {
+        if ($isSame || $captured->excludes($now ?? $captured) || self::isMainScript($file)) {
             self::$files[$file][1] = $identity;
 
             return true;
@@ -153,6 +154,14 @@ final class SourceFiles
         $codes = static fn(SourceFile $source): array => array_column($source->on($line), 'code');
 
         return $now !== null && $codes($captured) === $codes($now);
+    }
+
+    /** Whether it is the script that PHP was started with: the first file, unless the code came with `php -r` or as input. */
+    private static function isMainScript(string $file): bool
+    {
+        $script = $_SERVER['SCRIPT_FILENAME'] ?? null;
+
+        return $file === (get_included_files()[0] ?? '') && \is_string($script) && realpath($script) === $file;
     }
 
     /** @param string $since what may be older than the change, with a placeholder for its time */
@@ -169,18 +178,6 @@ final class SourceFiles
         return UnserializableException::at($path, $what, null, self::ADVICE);
     }
 
-    /** The code of a closure that was decoded here, in which another one stands. */
-    private static function evaluated(string $file): ?string
-    {
-        [$begin, $end] = self::EVALUATED;
-        if (!str_starts_with($file, "{$begin}eval('") || !str_ends_with($file, "'){$end}")) {
-            return null;
-        }
-        $code = substr($file, \strlen("{$begin}eval('"), -\strlen("'){$end}"));
-
-        return '<?php ' . strtr($code, ['\\\\' => '\\', "\\'" => "'"]);
-    }
-
     /** What follows `php -r`, where the system shows it. */
     private static function commandLine(string $file): ?string
     {
@@ -192,8 +189,10 @@ final class SourceFiles
             $argument = $arguments[$at];
             if (\in_array($argument, ['-c', '-d', '--php-ini', '--define'], true)) {
                 ++$at;
-            } elseif (\in_array($argument, ['-r', '--run'], true)) {
+            } elseif ($argument === '--run' || preg_match('/^-[a-z]*r$/i', $argument) === 1) {
                 return '<?php ' . ($arguments[$at + 1] ?? '');
+            } elseif (str_starts_with($argument, '--run=')) {
+                return '<?php ' . substr($argument, \strlen('--run='));
             } elseif (str_starts_with($argument, '-r') || !str_starts_with($argument, '-')) {
                 return str_starts_with($argument, '-r') ? '<?php ' . substr($argument, 2) : null;
             }

@@ -4,9 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Laravel\SerializableClosure\Exceptions\InvalidSignatureException;
-use Laravel\SerializableClosure\SerializableClosure;
-use Laravel\SerializableClosure\Serializers\Signed;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -27,20 +24,16 @@ final class TaskCode
 
     private const PATH = 'The task';
 
+    private const MAC = 'sha256';
+
     /** Closures whose code is kept. */
     private const KEPT = 256;
-
-    /** @var array<string, array{string, int}> file and line of closures that were decoded, by the file that PHP has them from */
-    private static array $origins = [];
 
     /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
     private static array $pure = [];
 
     /** @var \WeakMap<\Closure, array<string, string>>|null the same by the closure itself, which its file's change does not change, and by key */
     private static ?\WeakMap $same = null;
-
-    /** @var array<int, true> ids of closures that are being looked through: one may capture itself */
-    private static array $checked = [];
 
     /**
      * @param string $key    signs closures
@@ -76,14 +69,14 @@ final class TaskCode
      */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
-        /** @var array{string, string|object, 2?: string, 3?: int, 4?: class-string|null} $parts */
+        /** @var array{string, string|object, 2?: string} $parts */
         $parts = Portable::unserialize($code, self::MISSING);
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
             return self::method($task, $parts[2] ?? '');
         }
         if ($kind === self::CLOSURE && \is_string($task)) {
-            return self::closure($task, $key, $parts[2] ?? '', $parts[3] ?? 0, $parts[4] ?? null);
+            return self::closure($task, $parts[2] ?? '', $key);
         }
 
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
@@ -97,16 +90,6 @@ final class TaskCode
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
-    }
-
-    /**
-     * Where a line of a closure stands that was decoded here: its own file is one of the library's.
-     *
-     * @return array{string, int} file and line, the same for any other file
-     */
-    public static function place(string $file, int $line): array
-    {
-        return isset(self::$origins[$file]) ? [self::$origins[$file][0], self::$origins[$file][1] + $line - 1] : [$file, $line];
     }
 
     /** @throws UnserializableException */
@@ -134,49 +117,55 @@ final class TaskCode
 
             return self::$pure[$place];
         }
-        self::checkClosure($task, self::PATH);
-        try {
-            $code = self::signing($key, static fn(): string => serialize(new SignedClosure($task)));
-            $isScopeless = !$source->usesThis && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0");
-            $code = serialize([self::CLOSURE, $code, $function->getFileName(), $source->line, $isScopeless ? null : $scope]);
-            if ($isPure) {
-                self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
-                self::$pure[$place] = $code;
-                $same[$task] = [$key => $code];
-            }
-
-            return $code;
-        } catch (\Throwable $refused) {
-            throw UnserializableException::at(self::PATH, "a closure that can't be serialized ({$refused->getMessage()})", $refused);
+        $payload = ClosurePacker::serialize($task, self::PATH);
+        $code = serialize([self::CLOSURE, $payload, hash_hmac(self::MAC, $payload, $key, true)]);
+        if ($isPure) {
+            self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
+            self::$pure[$place] = $code;
+            $same[$task] = [$key => $code];
         }
+
+        return $code;
     }
 
     /** Of a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
-        $object = $function->getClosureThis();
-        if ($object !== null) {
-            return Portable::serialize([self::METHOD, $object, $function->getName()], self::PATH);
-        }
-        $class = self::calledClass($function);
+        $target = self::target($function, self::PATH);
 
-        return serialize($class === null ? [self::FUNCTION, $function->getName()] : [self::METHOD, $class, $function->getName()]);
+        return $target === null
+            ? serialize([self::FUNCTION, $function->getName()])
+            : Portable::serialize([self::METHOD, $target, $function->getName()], self::PATH);
     }
 
     /**
-     * What static:: means in a function; null outside of classes.
+     * The object or class that a first-class callable is called on; null for a function.
      *
-     * @return class-string|null
+     * @throws UnserializableException when its name means another method there
      */
-    public static function calledClass(\ReflectionFunction $function): ?string
+    public static function target(\ReflectionFunction $function, string $path): object|string|null
     {
-        return ($function->getClosureCalledClass() ?? $function->getClosureScopeClass())?->getName();
+        $scope = $function->getClosureScopeClass();
+        $class = $function->getClosureCalledClass() ?? $scope; // the first is what static:: means
+        $target = $function->getClosureThis() ?? $class?->getName();
+        $name = $function->getName();
+        $meant = $target !== null && method_exists($target, $name) ? new \ReflectionMethod($target, $name) : null;
+        if ($meant !== null && $scope !== null && $meant->getDeclaringClass()->getName() !== $scope->getName()) {
+            throw UnserializableException::at(
+                $path,
+                "a first-class callable of {$scope->getName()}::{$name}(), which {$meant->class} overrides",
+                null,
+                'call it in a closure',
+            );
+        }
+
+        return $target;
     }
 
     /**
      * A first-class callable by its name.
      *
-     * @param object|class-string|null $class null for a function
+     * @param object|string|null $class null for a function
      *
      * @throws \UnexpectedValueException when there is no such function or method here
      */
@@ -189,79 +178,16 @@ final class TaskCode
         return \is_callable($name) ? $name(...) : throw self::missing("function {$name}()");
     }
 
-    /** @throws UnserializableException */
-    private static function checkClosure(\Closure $closure, string $path): void
+    /** @throws \UnexpectedValueException when it was not signed with this key */
+    private static function closure(string $payload, string $mac, #[\SensitiveParameter] string $key): \Closure
     {
-        $function = new \ReflectionFunction($closure);
-        $source = $function->isAnonymous() ? SourceFiles::closure($closure, $path) : null;
-        $object = $source?->usesThis === false ? null : $function->getClosureThis();
-        if ($object === null && $source?->isLate === true) {
-            self::checkStatic($function, $path);
+        if (!hash_equals(hash_hmac(self::MAC, $payload, $key, true), $mac)) {
+            throw new \UnexpectedValueException('The closure was not signed with the key of this pool');
         }
-        $id = spl_object_id($closure);
-        if (isset(self::$checked[$id])) {
-            return;
-        }
-        self::$checked[$id] = true;
-        try {
-            Portable::check($object, "{$path}'s \$this", self::checkClosure(...));
-            foreach ($source?->captured($function) ?? [] as $name => $value) {
-                Portable::check($value, "{$path}'s captured variable \${$name}", self::checkClosure(...));
-            }
-        } finally {
-            unset(self::$checked[$id]);
-        }
-    }
+        $sent = Portable::unserialize($payload, self::MISSING);
+        \assert($sent instanceof SentClosure);
 
-    /**
-     * A closure without an object can be bound to the class that it stands in only, not to the heir that made it.
-     *
-     * @throws UnserializableException
-     */
-    private static function checkStatic(\ReflectionFunction $function, string $path): void
-    {
-        $scope = $function->getClosureScopeClass()?->getName();
-        $called = $function->getClosureCalledClass()?->getName();
-        if ($called !== null && $called !== $scope) {
-            throw UnserializableException::at($path, "a closure of {$scope} whose static is {$called}", null, 'let it capture static::class in a variable, and use that');
-        }
-    }
-
-    /**
-     * The library's signer is a setting of the whole process, which the application may use for itself.
-     *
-     * @template T
-     *
-     * @param \Closure(): T $work
-     *
-     * @return T
-     */
-    private static function signing(#[\SensitiveParameter] string $key, \Closure $work): mixed
-    {
-        $signer = Signed::$signer;
-        SerializableClosure::setSecretKey($key);
-        try {
-            return $work();
-        } finally {
-            Signed::$signer = $signer;
-        }
-    }
-
-    /**
-     * @param string            $file  where it stands
-     * @param class-string|null $scope whose private parts it may use
-     */
-    private static function closure(string $code, #[\SensitiveParameter] string $key, string $file, int $line, ?string $scope): \Closure
-    {
-        if ($scope !== null && !class_exists($scope)) {
-            self::missingClass($scope);
-        }
-        $signed = self::signing($key, static fn(): mixed => Portable::unserialize($code, self::MISSING));
-        $task = $signed instanceof SignedClosure ? $signed->getClosure() : throw new InvalidSignatureException();
-        self::$origins = \count(self::$origins) < self::KEPT ? self::$origins : [];
-        self::$origins[(string) (new \ReflectionFunction($task))->getFileName()] = [$file, $line];
-
-        return $task;
+        return (new ClosureUnpacker())->unpack($sent);
     }
 
     /** Also a private one, which a class may have made a callable of with $this->method(...). */

@@ -46,6 +46,7 @@ final class Impostor
             'timed' => false,
             'maxResult' => 1 << 20,
             'maxGrowth' => null,
+            'restoresState' => false,
         ];
     }
 

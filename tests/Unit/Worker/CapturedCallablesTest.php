@@ -21,13 +21,13 @@ final class CapturedCallablesTest extends TestCase
         $static = Filial::called(...);
         $method = (new CallableCounter())->count(...);
         $hidden = (new CallableCounter())->hidden();
-        $parts = ['one' => [$function], 'other' => (object) ['method' => $method]];
+        $parts = ['one' => [$function], 'other' => ['method' => $method]];
         $inner = static fn(): string => $function('c');
         yield 'a function' => [static fn(): string => $function('a'), 'A'];
         yield 'a static method' => [static fn(): string => $static(), Filial::class];
         yield 'a method of an object' => [static fn(): array => [$method(), $method()], [1, 2]];
         yield 'a private method' => [static fn(): int => $hidden(), -1];
-        yield 'parts' => [static fn(): array => [$parts['one'][0]('b'), ($parts['other']->method)()], ['B', 1]];
+        yield 'parts' => [static fn(): array => [$parts['one'][0]('b'), $parts['other']['method']()], ['B', 1]];
         yield 'in another closure' => [static fn(): string => $inner(), 'C'];
         yield 'in a generator' => [static function () use ($function): array {
             return iterator_to_array((static function () use ($function): \Generator {

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-use Laravel\SerializableClosure\Serializers\Signed;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\LoadsSource;
@@ -118,16 +117,9 @@ final class TaskCodeTest extends TestCase
     {
         $code = TaskCode::encode(static fn(): int => 1, self::KEY);
 
-        $this->expectException(\Throwable::class);
+        $this->expectException(\UnexpectedValueException::class);
+        $this->expectExceptionMessage('not signed with the key');
         TaskCode::decode($code, 'another key');
-    }
-
-    public function testAnApplicationsOwnKeyIsLeftAlone(): void
-    {
-        $before = Signed::$signer;
-        TaskCode::decode(TaskCode::encode(static fn(): int => 1, self::KEY), self::KEY);
-
-        self::assertSame($before, Signed::$signer);
     }
 
     public function testWhatAWorkerDoesNotKnowIsNamed(): void
@@ -139,7 +131,10 @@ final class TaskCodeTest extends TestCase
     public function testAClosureOfAClassThatAWorkerDoesNotKnowIsNotMade(): void
     {
         $code = TaskCode::encode(static fn(): string => self::class, self::KEY);
-        $elsewhere = str_replace(serialize(self::class), serialize(strrev(self::class)), $code);
+        /** @var array{string, string} $parts */
+        $parts = unserialize($code);
+        $payload = str_replace(serialize(self::class), serialize(strrev(self::class)), $parts[1]);
+        $elsewhere = serialize([$parts[0], $payload, hash_hmac('sha256', $payload, self::KEY, true)]);
 
         self::assertSame(self::class, TaskCode::decode($code, self::KEY)());
         $this->expectExceptionMessage('A worker has no class ' . strrev(self::class));

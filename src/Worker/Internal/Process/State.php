@@ -21,7 +21,8 @@ final class State
     /** @var list<array<array-key, mixed>> superglobals that libraries change with the environment */
     private readonly array $variables;
 
-    public function __construct()
+    /** @param bool $isThread which shares umask, locale and environment with the others */
+    public function __construct(private readonly bool $isThread)
     {
         $this->directory = getcwd();
         $this->umask = umask();
@@ -44,14 +45,17 @@ final class State
             }
         }
         date_default_timezone_set($this->timeZone);
-        if ($this->locale !== false && setlocale(\LC_ALL, '0') !== $this->locale) {
-            setlocale(\LC_ALL, $this->locale);
-        }
-        umask($this->umask);
         if ($this->directory !== false && getcwd() !== $this->directory) {
             @chdir($this->directory); // it may be gone
         }
         [$_ENV, $_SERVER] = $this->variables;
+        if ($this->isThread) {
+            return;
+        }
+        if ($this->locale !== false && setlocale(\LC_ALL, '0') !== $this->locale) {
+            setlocale(\LC_ALL, $this->locale);
+        }
+        umask($this->umask);
         $this->restoreEnvironment(getenv());
     }
 

@@ -66,7 +66,7 @@ final class Worker
         int $maxResult,
         private readonly ?int $maxGrowth,
         private readonly bool $restoresState,
-        bool $isThread,
+        private readonly bool $isThread,
     ) {
         self::$key = $key;
         $this->results = new ResultBuffer($wire, $maxResult);
@@ -103,7 +103,7 @@ final class Worker
     /** Works until the pool has no more for it, or is gone. */
     public function work(): void
     {
-        $this->state = $this->restoresState ? new State() : null;
+        $this->state = $this->restoresState ? new State($this->isThread) : null;
         $this->memoryAtFirst = memory_get_usage();
         $this->wire->send(Protocol::READY, 0, pack('P', $this->memoryAtFirst));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {

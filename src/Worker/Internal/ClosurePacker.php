@@ -1,0 +1,202 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Makes of one closure what PHP can serialize.
+ *
+ * A closure is replaced by its source and what it has captured, also where it stands in a captured array. No object is
+ * copied or changed: a copy's destructor would run, and an object that knows itself would not find itself again. So a
+ * closure in an object is refused.
+ */
+final class ClosurePacker
+{
+    /** @var \SplObjectStorage<\Closure, SentClosure|SentCallable> */
+    private \SplObjectStorage $sent;
+
+    /** @var array<string, mixed> values of variables that are shared by reference, by the id of the reference */
+    private array $shared = [];
+
+    /** @var array<int|string, true> objects and references that were checked, by id */
+    private array $seen = [];
+
+    /** Levels of the deepest value. */
+    private int $deepest = 0;
+
+    /** Whether a closure was found in what a closure has captured. */
+    private bool $foundClosure = false;
+
+    /** @var list<array{mixed, string}> what was checked, and its path */
+    private array $checked = [];
+
+    public function __construct()
+    {
+        $this->sent = new \SplObjectStorage();
+    }
+
+    /** @throws UnserializableException */
+    public static function serialize(\Closure $closure, string $path): string
+    {
+        $packer = new self();
+        $sent = $packer->pack($closure, $path, 0);
+
+        try {
+            return Portable::serializeAtDepth($sent, $path, $packer->deepest);
+        } catch (UnserializableException $refused) {
+            $packer->explain();
+            throw $refused;
+        }
+    }
+
+    /** @throws UnserializableException with the path to what PHP has refused */
+    private function explain(): void
+    {
+        foreach ($this->checked as [$value, $path]) {
+            if (!self::holdsClosures([$value])) {
+                Portable::serialize($value, $path);
+            }
+        }
+    }
+
+    /** @throws UnserializableException */
+    private function pack(\Closure $closure, string $path, int $depth): SentClosure|SentCallable
+    {
+        if (isset($this->sent[$closure])) {
+            return $this->sent[$closure];
+        }
+        $function = new \ReflectionFunction($closure);
+        if (!$function->isAnonymous()) {
+            $target = TaskCode::target($function, $path);
+            $this->check($target, "{$path}'s \$this", $depth + 1);
+
+            return $this->sent[$closure] = new SentCallable($target, $function->getName());
+        }
+        $source = SourceFiles::closure($closure, $path);
+        $object = $source->needsThis($function) ? $function->getClosureThis() : null;
+        if ($object === null && $source->isLate) {
+            self::checkStatic($function, $path);
+        }
+        $scope = $function->getClosureScopeClass()?->getName();
+        $isScopeless = $object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0");
+        $sent = new SentClosure(
+            $source->code,
+            (string) $function->getFileName(),
+            $source->line,
+            $object,
+            $isScopeless ? null : $scope,
+        );
+        $this->sent[$closure] = $sent; // it may have captured itself
+        $this->check($object, "{$path}'s \$this", $depth + 1);
+        $captured = $source->captured($function);
+        foreach ($captured as $name => $value) {
+            $what = "{$path}'s captured variable \${$name}";
+            $this->check($value, $what, $depth + 2);
+            if ($this->foundClosure && self::holdsClosures([$value])) {
+                $sent->holders[] = $name;
+            }
+            $reference = \ReflectionReference::fromArrayElement($captured, $name)?->getId();
+            if ($reference === null) {
+                $sent->captured[$name] = $this->packed($value, $what, $depth + 2);
+            } else {
+                $sent->references[] = $name;
+                $sent->captured[$name] = &$this->share($reference, $value, $what, $depth + 2);
+            }
+        }
+
+        return $sent;
+    }
+
+    /** The value with closures replaced in its arrays. */
+    private function packed(mixed $value, string $path, int $depth): mixed
+    {
+        if ($value instanceof \Closure) {
+            return $this->pack($value, $path, $depth);
+        }
+        if (!\is_array($value) || !$this->foundClosure || !self::holdsClosures($value)) {
+            return $value;
+        }
+        $packed = [];
+        foreach ($value as $key => $item) {
+            $what = Portable::inArray($path, $key);
+            $reference = \is_array($item) ? \ReflectionReference::fromArrayElement($value, $key)?->getId() : null;
+            if ($reference === null) {
+                $packed[$key] = $this->packed($item, $what, $depth + 1);
+            } else {
+                $packed[$key] = &$this->share($reference, $item, $what, $depth + 1);
+            }
+        }
+
+        return $packed;
+    }
+
+    /** The value of a shared variable, which may lead to itself. */
+    private function &share(string $reference, mixed $value, string $path, int $depth): mixed
+    {
+        if (!\array_key_exists($reference, $this->shared)) {
+            $this->shared[$reference] = null;
+            $packed = $this->packed($value, $path, $depth);
+            $this->shared[$reference] = $packed;
+        }
+
+        return $this->shared[$reference];
+    }
+
+    /**
+     * @param array<mixed>         $value
+     * @param array<string, true> $seen references by id
+     */
+    private static function holdsClosures(array $value, array &$seen = []): bool
+    {
+        foreach ($value as $key => $item) {
+            if ($item instanceof \Closure) {
+                return true;
+            }
+            if (!\is_array($item)) {
+                continue;
+            }
+            $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
+            if ($reference !== null && isset($seen[$reference])) {
+                continue;
+            }
+            $seen[$reference ?? ''] = true;
+            if (self::holdsClosures($item, $seen)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** @throws UnserializableException */
+    private function check(mixed $value, string $path, int $depth): void
+    {
+        $found = function (): void {
+            $this->foundClosure = true;
+        };
+        $this->checked[] = [$value, $path];
+        $this->deepest = max($this->deepest, Portable::check($value, $path, $found, $this->seen, $depth));
+    }
+
+    /**
+     * A closure without an object can be bound to the class that it stands in only, not to the heir that made it.
+     *
+     * @throws UnserializableException
+     */
+    private static function checkStatic(\ReflectionFunction $function, string $path): void
+    {
+        $scope = $function->getClosureScopeClass()?->getName();
+        $called = $function->getClosureCalledClass()?->getName();
+        if ($called !== null && $called !== $scope) {
+            throw UnserializableException::at(
+                $path,
+                "a closure of {$scope} whose static is {$called}",
+                null,
+                'let it capture static::class in a variable, and use that',
+            );
+        }
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Compiles the source of a closure that was sent here, under a file name of its own. Traces tell by the name which
+ * closure a line is of, and the source of a closure within is found again.
+ */
+final class ClosureStream
+{
+    private const PROTOCOL = 'spindle-closure';
+
+    /** So many sources are kept. */
+    private const KEPT = 1024;
+
+    /** @var array<string, array{string, string, int}> source, and the file and line that it is from, by file name */
+    private static array $sources = [];
+
+    private static bool $isRegistered = false;
+
+    /** @var resource|null of PHP */
+    public $context;
+
+    private string $text = '';
+    private int $position = 0;
+
+    /** @param array<string, mixed> $captured by name, some by reference */
+    public static function make(SentClosure $sent, array $captured): \Closure
+    {
+        $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
+        if (!isset(self::$sources[$name])) {
+            if (\count(self::$sources) >= self::KEPT) {
+                array_shift(self::$sources);
+            }
+            self::$sources[$name] = ["<?php {$sent->code}", $sent->file, $sent->line];
+        }
+        if (!self::$isRegistered) {
+            self::$isRegistered = stream_wrapper_register(self::PROTOCOL, self::class);
+        }
+        // @phpstan-ignore arguments.count (the closure could capture parameters)
+        $closure = (static function (): mixed {
+            extract((array) func_get_arg(1), \EXTR_OVERWRITE | \EXTR_REFS);
+
+            return include func_get_arg(0);
+        })($name, $captured);
+        \assert($closure instanceof \Closure);
+
+        return $closure;
+    }
+
+    /** The source of closures in a file; null where it is none of these. */
+    public static function source(string $file): ?string
+    {
+        return self::$sources[$file][0] ?? null;
+    }
+
+    /**
+     * Where a line of a closure stands that was sent here.
+     *
+     * @return array{string, int} file and line, the same for any other file
+     */
+    public static function place(string $file, int $line): array
+    {
+        $source = self::$sources[$file] ?? null;
+
+        return $source === null ? [$file, $line] : [$source[1], $source[2] + $line - 1];
+    }
+
+    public function stream_open(string $path): bool
+    {
+        $this->text = self::$sources[$path][0] ?? '';
+
+        return $this->text !== '';
+    }
+
+    public function stream_read(int $count): string
+    {
+        $bytes = substr($this->text, $this->position, $count);
+        $this->position += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function stream_eof(): bool
+    {
+        return $this->position >= \strlen($this->text);
+    }
+
+    /** @return array<string, int> */
+    public function stream_stat(): array
+    {
+        return ['size' => \strlen($this->text)];
+    }
+
+    /** @return array<string, int>|false */
+    public function url_stat(string $path): array|false
+    {
+        return isset(self::$sources[$path]) ? ['size' => \strlen(self::$sources[$path][0])] : false;
+    }
+
+    public function stream_set_option(): bool
+    {
+        return false;
+    }
+}

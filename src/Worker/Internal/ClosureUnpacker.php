@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** Makes a closure of what {@see ClosurePacker} made of one. */
+final class ClosureUnpacker
+{
+    /** @var \SplObjectStorage<SentClosure|SentCallable, \Closure> */
+    private \SplObjectStorage $made;
+
+    /** @var array<string, true> shared variables whose values are complete, or are being completed, by reference */
+    private array $completed = [];
+
+    public function __construct()
+    {
+        $this->made = new \SplObjectStorage();
+    }
+
+    /** @throws \UnexpectedValueException when a class, function or method is not there */
+    public function unpack(SentClosure|SentCallable $sent): \Closure
+    {
+        if (isset($this->made[$sent])) {
+            return $this->made[$sent];
+        }
+        if ($sent instanceof SentCallable) {
+            return $this->made[$sent] = TaskCode::named($sent->target, $sent->name);
+        }
+        if ($sent->scope !== null && !class_exists($sent->scope) && !enum_exists($sent->scope)) {
+            TaskCode::missingClass($sent->scope);
+        }
+        $captured = $sent->captured;
+        foreach (array_diff($sent->holders, $sent->references) as $name) {
+            $captured[$name] = $this->unpacked($captured[$name]);
+        }
+        $shared = [];
+        foreach ($sent->references as $name) {
+            $shared[] = &$captured[$name]; // which makes a reference of it, if it is none
+        }
+        $made = ClosureStream::make($sent, $captured)->bindTo($sent->object, $sent->scope);
+        \assert($made instanceof \Closure);
+        $this->made[$sent] = $made;
+        // It exists before what it has captured by reference, which may be itself.
+        foreach (array_intersect($sent->holders, $sent->references) as $name) {
+            $this->complete($captured, $name);
+        }
+
+        return $made;
+    }
+
+    private function unpacked(mixed $value): mixed
+    {
+        if ($value instanceof SentClosure || $value instanceof SentCallable) {
+            return $this->unpack($value);
+        }
+        if (\is_array($value)) {
+            foreach ($value as $key => $item) {
+                if (\is_array($item) || $item instanceof SentClosure || $item instanceof SentCallable) {
+                    $this->complete($value, $key);
+                }
+            }
+        }
+
+        return $value;
+    }
+
+    /** @param array<array-key, mixed> $values of which one may be shared by reference */
+    private function complete(array &$values, int|string $key): void
+    {
+        $reference = \ReflectionReference::fromArrayElement($values, $key)?->getId();
+        if ($reference === null || !isset($this->completed[$reference])) {
+            if ($reference !== null) {
+                $this->completed[$reference] = true;
+            }
+            $values[$key] = $this->unpacked($values[$key]);
+        }
+    }
+}

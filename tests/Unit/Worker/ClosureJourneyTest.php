@@ -1,0 +1,183 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\LoadsSource;
+use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\UnserializableException;
+
+/** What closures have captured, and their $this: nothing of it is changed, and the task sees the same. */
+final class ClosureJourneyTest extends TestCase
+{
+    use LoadsSource;
+
+    private const KEY = 'a key';
+
+    /** @return iterable<string, array{string, mixed}> code that returns a closure, and its result here and there */
+    public static function closures(): iterable
+    {
+        yield 'a recursive one' => [
+            '$sum = function (int $n = 4) use (&$sum) { return $n < 1 ? 0 : $n + $sum($n - 1); }; return $sum;',
+            10,
+        ];
+        yield 'one of two that call each other' => [
+            '$even = function (int $n = 7) use (&$odd) { return $n === 0 ? true : $odd($n - 1); };'
+            . ' $odd = function (int $n) use (&$even) { return $n === 0 ? false : $even($n - 1); }; return $even;',
+            false,
+        ];
+        yield 'one that shares a variable with another' => [
+            '$count = 0; $add = function () use (&$count) { ++$count; };'
+            . ' return function () use (&$count, $add) { $count = 0; $add(); $add(); return $count; };',
+            2,
+        ];
+        yield 'one of a list that all of them know' => [
+            '$all = []; foreach (range(0, 11) as $i) { $all[] = function () use (&$all, $i) { return [count($all), $i]; }; }'
+            . ' return $all[3];',
+            [12, 3],
+        ];
+        yield 'elements that are references' => [
+            '$list = [fn() => 1, fn(int $b = 2) => $b]; foreach ($list as &$item) {} unset($item);'
+            . ' $item = &$list[0]; return function () use ($list) { return [$list[0](), $list[1]()]; };',
+            [1, 2],
+        ];
+        yield 'an array that holds itself' => [
+            '$tree = [fn() => 5]; $tree[1] = &$tree; return function () use (&$tree) { return $tree[1][1][0](); };',
+            5,
+        ];
+        yield 'a variable of any name' => [
+            '$sent = 1; $captured = 2; $name = 3; $closure = 4; return fn() => [$sent, $captured, $name, $closure];',
+            [1, 2, 3, 4],
+        ];
+        yield 'a closure of a class without a namespace, first in its file' => [
+            'class %1$s { function task() { return fn() => 5; } } return (new %1$s)->task();',
+            5,
+        ];
+        yield 'an argument of an anonymous class' => [
+            'class %1$s { public $x = 3; function task() { return fn() => (new class($this->x) {'
+            . ' function __construct(public $of) {} })->of; } } return (new %1$s)->task();',
+            3,
+        ];
+        yield 'parent:: and self:: of an object' => [
+            'abstract class P%1$s { public $x = 4; function own() { return $this->x; } }'
+            . ' class %1$s extends P%1$s { function task() { return fn() => [parent::own(), self::own(), P%1$s::own()]; } }'
+            . ' return (new %1$s)->task();',
+            [4, 4, 4],
+        ];
+        yield 'a magic method of an object' => [
+            'class %1$s { function __call($n, $a) { return "object"; } static function __callStatic($n, $a) { return "class"; }'
+            . ' function task() { return fn() => self::magic(); } } return (new %1$s)->task();',
+            'object',
+        ];
+        yield 'a static method, without its object' => [
+            'class %1$s { private $pipe; function __construct() { $this->pipe = fopen("php://memory", "r"); }'
+            . ' static function own() { return 6; } function task() { return fn() => self::own(); } }'
+            . ' return (new %1$s)->task();',
+            6,
+        ];
+        yield 'an enum' => ['enum %1$s { case A; static function task() { return fn() => self::A->name; } } return %1$s::task();', 'A'];
+        yield 'a function of the namespace' => [
+            'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine"; return fn() => [strlen("abc"), PHP_EOL];',
+            [42, 'mine'],
+        ];
+        yield 'an object with a destructor' => [
+            'class %1$s { public static $ended = 0; function __destruct() { ++self::$ended; } } $o = new %1$s;'
+            . ' return fn() => [$o::class, %1$s::$ended];',
+            ['%1$s', 0],
+        ];
+        yield 'a storage with its key' => [
+            '$key = (object) []; $all = new \SplObjectStorage; $all[$key] = "found"; return fn() => $all[$key];',
+            'found',
+        ];
+    }
+
+    #[DataProvider('closures')]
+    public function testItDoesTheSameThereAndNothingIsChangedHere(string $code, mixed $result): void
+    {
+        $name = 'J' . bin2hex(random_bytes(4));
+        $closure = $this->closure(\sprintf($code, $name));
+        $result = \is_array($result) && $result[0] === '%1$s' ? [$name, 0] : $result;
+
+        $sent = TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY);
+
+        self::assertSame($result, $sent());
+        self::assertSame($result, $closure(), 'it still works here');
+        self::assertSame($result, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)(), 'once more');
+    }
+
+    public function testTypesAreStrictWhateverElseIsDeclared(): void
+    {
+        $closure = $this->closure('declare(ticks=1, strict_types=1); return fn() => strtoupper(...[5]);');
+
+        $this->expectException(\TypeError::class);
+        TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)();
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function refused(): iterable
+    {
+        yield 'a closure in an object' => [
+            '$o = (object) ["f" => fn() => 1]; return function () use ($o) { return 2; };',
+            "The task's captured variable \$o->f is a closure",
+        ];
+        yield 'a closure in $this that uses it' => [
+            'class %1$s { public $on; public $v = 1; function __construct() { $this->on = fn() => $this->v; }'
+            . " function task() {\nreturn fn() => \$this->v; } } return (new %1\$s)->task();",
+            "The task's \$this->on is a closure",
+        ];
+        yield 'a pool in $this' => [
+            'class %1$s { public $v = 1; function __construct(public $pool) {} function task() { return fn() => $this->v; } }'
+            . ' return (new %1$s(new \Spindle\Worker\WorkerPool(1)))->task();',
+            "The task's \$this->pool is a Spindle\\Worker\\WorkerPool, which belongs to this process",
+        ];
+        yield 'a resource in a list of PHP' => [
+            '$list = new \ArrayObject([fopen("php://memory", "r")]); return fn() => count($list);',
+            'is an open stream',
+        ];
+        yield 'an overridden method' => [
+            'class P%1$s { function f() { return 1; } } class %1$s extends P%1$s { function f() { return 2; }'
+            . ' function task() { return parent::f(...); } } return (new %1$s)->task();',
+            '::f(), which ',
+        ];
+        yield 'an overridden method within a closure' => [
+            'class P%1$s { static function f() { return 1; } } class %1$s extends P%1$s { static function f() { return 2; }'
+            . ' static function task() { $f = parent::f(...); return fn() => $f(); } } return %1$s::task();',
+            "The task's captured variable \$f is a first-class callable of ",
+        ];
+        yield 'a generator' => ['$items = (fn() => yield 1)(); return fn() => $items;', 'captured variable $items is of type Generator'];
+    }
+
+    #[DataProvider('refused')]
+    public function testWhatCanNotTravelIsRefusedAtOnce(string $code, string $message): void
+    {
+        $closure = $this->closure(\sprintf($code, 'J' . bin2hex(random_bytes(4))));
+
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessage($message);
+        TaskCode::encode($closure, self::KEY);
+    }
+
+    public function testWhatIsDeepTravelsFromAFiber(): void
+    {
+        $deep = [];
+        for ($level = 0; $level < 1000; ++$level) {
+            $deep = $level % 2 === 0 ? [$deep] : new \ArrayObject([$deep]);
+        }
+        $task = static fn(): string => get_debug_type($deep);
+        $fiber = new \Fiber(static fn(): string => TaskCode::encode($task, self::KEY));
+        $fiber->start();
+        /** @var string $sent */
+        $sent = $fiber->getReturn();
+
+        self::assertSame('ArrayObject', TaskCode::decode($sent, self::KEY)());
+    }
+
+    private function closure(string $code): \Closure
+    {
+        /** @var \Closure */
+        return $this->loaded('source.php', "<?php {$code}");
+    }
+}
