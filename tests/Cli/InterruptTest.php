@@ -6,9 +6,13 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Interrupts;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
+
+use function Amp\delay;
 
 #[RequiresPhpExtension('pcntl')]
 final class InterruptTest extends TestCase
@@ -47,6 +51,21 @@ final class InterruptTest extends TestCase
 
         self::assertSame(130, $process->wait());
         self::assertStringEqualsFile($this->path('tries'), "1\n");
+    }
+
+    public function testAnInterruptIsHeardBeforeTheFirstJobStarts(): void
+    {
+        self::assertSame(130, Host::call(self::class . '::interruptAtOnce'));
+    }
+
+    public static function interruptAtOnce(): ?int
+    {
+        $nothing = static fn() => null;
+        $interrupts = new Interrupts($nothing, $nothing, $nothing);
+        posix_kill((int) getmypid(), \SIGINT);
+        delay(0.01);
+
+        return $interrupts->status();
     }
 
     public function testASecondInterruptEndsWhatRunsAndLogsNothingOfIt(): void

@@ -43,6 +43,7 @@ final class Interrupts
         } catch (UnsupportedFeatureException) {
             // No pcntl: the signals do what they do by default.
         }
+        self::letLoopInstallHandlers();
     }
 
     /** What to exit with because of a signal; null when there was none. */
@@ -55,6 +56,14 @@ final class Interrupts
     {
         array_map(EventLoop::cancel(...), $this->watchers);
         $this->watchers = [];
+    }
+
+    /** The event loop installs the handlers when it turns next. Until then an interrupt would end this process. */
+    private static function letLoopInstallHandlers(): void
+    {
+        $suspension = EventLoop::getSuspension();
+        EventLoop::defer(static fn() => $suspension->resume());
+        $suspension->suspend();
     }
 
     private function interrupted(): void

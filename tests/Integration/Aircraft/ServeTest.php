@@ -18,6 +18,7 @@ final class ServeTest extends AircraftContract
             $follower->close();
         }
         $this->followers = [];
+        Eventually::holds(fn(): bool => $this->listening() === [], 'nothing listens for the next test');
     }
 
     public function testAllFollowersHearOfChangesByOneConnectionThatGoesWithTheLast(): void

@@ -34,7 +34,7 @@ final class Life
 
     private readonly int $pid;
 
-    /** Whether it has made shared memory under the key. */
+    /** Whether it has made shared memory under the key, or is about to. */
     private bool $hasMark = false;
     private bool $terminating = false;
 
@@ -76,6 +76,7 @@ final class Life
                 pcntl_signal(self::TERM, $this->terminate(...), false); // or it would be answered only when something comes
             }
         }
+        $this->hasMark = $this->markKey !== 0; // before it is made: SIGTERM may come at any moment
         $mark = Mark::make($this->markKey);
         $this->hasMark = $mark !== null;
 
