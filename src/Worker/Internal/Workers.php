@@ -86,7 +86,7 @@ final class Workers
      */
     public function mustNotServe(): bool
     {
-        return $this->crew->isOfRoot() && $this->crew->isOutdated();
+        return $this->crew->mustNotServe();
     }
 
     /** Returns whether the credentials of this process are not those of its workers. */
