@@ -25,7 +25,7 @@ final class Crew implements ContextEvents
     private readonly string $credentials;
     private readonly int $effective;
 
-    /** When {@see mustNotServe()} compares all credentials again, in nanoseconds of hrtime(). */
+    /** When {@see hasOtherUser()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
 
     /**
@@ -52,27 +52,21 @@ final class Crew implements ContextEvents
         return Credentials::current() !== $this->credentials;
     }
 
-    /** Returns whether this process has another effective user or group now. */
+    /**
+     * Returns whether this process has another effective user or group now, or is root and has other credentials. A
+     * process that has stayed root, with the same effective group, may have had other real ids, groups or another root
+     * directory for {@see COMPARISON_INTERVAL}: to compare them takes seven system calls, a tenth of the time of a tiny
+     * task.
+     */
     public function hasOtherUser(): bool
     {
-        return Credentials::effective() !== $this->effective;
-    }
-
-    /**
-     * Returns whether these workers are root's and this process has other credentials now. A process that has stayed
-     * root, with the same effective group, may have had other real ids, groups or another root directory for
-     * {@see COMPARISON_INTERVAL}: to compare them takes seven system calls, a tenth of the time of a tiny task.
-     */
-    public function mustNotServe(): bool
-    {
-        if (!$this->isOfRoot()) {
+        if (Credentials::effective() !== $this->effective) {
+            return true;
+        }
+        if (!$this->isOfRoot() || hrtime(true) < $this->nextComparison) {
             return false;
         }
-        $now = hrtime(true);
-        if ($now < $this->nextComparison) {
-            return $this->hasOtherUser();
-        }
-        $this->nextComparison = $now + self::COMPARISON_INTERVAL;
+        $this->nextComparison = hrtime(true) + self::COMPARISON_INTERVAL;
 
         return $this->isOutdated();
     }

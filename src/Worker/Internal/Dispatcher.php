@@ -127,7 +127,7 @@ final class Dispatcher
         if ($this->submissions->open() === 1) {
             $this->drain->keepLoop();
         }
-        $this->fill();
+        $this->fill(true);
     }
 
     /** The task is not wanted any more: it fails with this as soon as it can do nothing more. */
@@ -205,11 +205,15 @@ final class Dispatcher
         $this->settled();
     }
 
-    /** Gives tasks to the workers that have room, and starts workers while there are more. */
-    public function fill(): void
+    /**
+     * Gives tasks to the workers that have room, and starts workers while there are more.
+     *
+     * @param bool $followed whether {@see followUser()} was called just now
+     */
+    public function fill(bool $followed = false): void
     {
         $workers = $this->workers->all();
-        if (($this->hand($workers) || $this->workers->mayGrow()) && $this->overdue->relieve($workers)) {
+        if (($this->hand($workers, $followed) || $this->workers->mayGrow()) && $this->overdue->relieve($workers)) {
             $this->hand($workers);
         }
         if (!$this->workers->mayGrow()) {
@@ -269,12 +273,12 @@ final class Dispatcher
 
     /**
      * @param array<int, WorkerHandle> $workers
+     * @param bool                     $mayServe whether they are known to have the credentials of this process
      *
      * @return bool whether one of them has room for more than there is
      */
-    private function hand(array $workers): bool
+    private function hand(array $workers, bool $mayServe = false): bool
     {
-        $mayServe = false;
         for ($depth = 1; $depth <= self::DEPTH; ++$depth) {
             foreach ($workers as $worker) {
                 if (\count($worker->batches) >= $depth || ($depth > 1 && $this->overdue->isLate($worker))) {

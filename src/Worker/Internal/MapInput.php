@@ -164,7 +164,7 @@ final class MapInput
             return;
         }
         $this->seal();
-        $this->dispatcher->fill();
+        $this->dispatcher->fill(true);
         $this->run->pulled();
     }
 
@@ -213,7 +213,7 @@ final class MapInput
                 if ($this->dropped) {
                     return;
                 }
-                $this->dispatcher->fill();
+                $this->dispatcher->fill(true);
             }
             if (++$n < $look) {
                 continue;

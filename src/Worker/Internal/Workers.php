@@ -86,7 +86,7 @@ final class Workers
      */
     public function mustNotServe(): bool
     {
-        return $this->crew->mustNotServe();
+        return $this->crew->isOfRoot() && $this->crew->hasOtherUser();
     }
 
     /** Returns whether the credentials of this process are not those of its workers. */
