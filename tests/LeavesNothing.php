@@ -77,6 +77,9 @@ trait LeavesNothing
         $left = ['processes' => $this->leftProcesses()];
         foreach ($this->surroundings() as $kind => $things) {
             $left[$kind] = array_diff($things, $this->before[$kind]);
+            if ($kind === 'children') { // the command line of one that was there changes when it executes its program
+                $left[$kind] = array_diff_key($left[$kind], $this->before[$kind]);
+            }
         }
         foreach (array_diff_key($left['memory'], $this->foreign) as $segment => $_) {
             if ($this->isForeign((int) $segment)) {

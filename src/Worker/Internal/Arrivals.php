@@ -91,24 +91,38 @@ final class Arrivals
             return;
         }
         unset($this->expected[$id]);
-        if ($greeting === "\1") {
-            $worker->mark = Mark::take($worker->markKey);
-            if ($worker->mark === null) { // without it the pool could not know which tasks have started
-                $link->close();
-                ($this->disconnected)($worker, 'This process may not open the shared memory of the worker');
-
-                return;
-            }
-        }
         $worker->link = $link;
+        $worker->mark = $greeting === "\1" ? Mark::take($worker->markKey) : null;
         $heard = $this->heard;
         $disconnected = $this->disconnected;
+        $hear = static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
-            static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length),
+            $greeting === "\1" && $worker->mark === null ? self::refusingToServe($hear, $link, $worker, $disconnected) : $hear,
             static fn(?string $wrong) => $disconnected($worker, $wrong),
             $this->settings->maxResult + Protocol::BESIDE_RESULT,
             Protocol::MAGIC,
         );
+    }
+
+    /**
+     * Ends a worker whose shared memory can't be opened once it is ready: the pool could not know which tasks it has
+     * started. A worker that fails before removes the memory itself; then its failure is the reason that counts.
+     *
+     * @param \Closure(int, int, string, int, int): void $hear
+     * @param \Closure(WorkerHandle, ?string): void      $disconnected
+     *
+     * @return \Closure(int, int, string, int, int): void
+     */
+    private static function refusingToServe(\Closure $hear, Link $link, WorkerHandle $worker, \Closure $disconnected): \Closure
+    {
+        return static function (int $type, int $number, string $bytes, int $at, int $length) use ($hear, $link, $worker, $disconnected): void {
+            if ($type === Protocol::READY) {
+                $link->close();
+                $disconnected($worker, 'This process may not open the shared memory of the worker');
+            } else {
+                $hear($type, $number, $bytes, $at, $length);
+            }
+        };
     }
 
     /** Nobody can be let in. */

@@ -263,7 +263,7 @@ final class ServerDeathTest extends TestCase
     #[DataProvider('transfers')]
     public function testATransferThatTheEndInterruptsFailsAndHasNoRowThatIsNotWhole(\Closure $transfer): void
     {
-        foreach (self::ends() as [$end]) {
+        foreach (self::ends() as $how => [$end]) {
             self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
             foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
                 $link = $make(self::cluster()->dsn());
@@ -271,7 +271,7 @@ final class ServerDeathTest extends TestCase
                 $end(self::busy());
 
                 $lost = $transferring->await();
-                self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$how}: " . Outcome::told($lost));
                 self::restartWhereItIsDown();
                 self::assertNothingStayed();
                 if ($link instanceof PostgresPool) {

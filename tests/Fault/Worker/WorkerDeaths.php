@@ -180,7 +180,7 @@ trait WorkerDeaths
         $futures = $done = $failed = $seen = [];
         for ($submitted = $ended = 0; $ended < $count; ++$ended) {
             for (; $submitted < $count && $submitted - $ended < 2_000; ++$submitted) {
-                $futures[$submitted] = $pool->submit(new Numbered($submitted, $this->path('starts'), $submitted % 500 === 0 ? mt_rand(1, 5_000) : 0));
+                $futures[$submitted] = $pool->submit(new Numbered($submitted, $this->path('starts'), $submitted % 50 === 0 ? mt_rand(1, 5_000) : 0));
             }
             $outcome = self::outcome($futures[$ended]);
             unset($futures[$ended]);
