@@ -223,6 +223,20 @@ final class HttpServer
         $this->end(true, $idleGrace, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout));
     }
 
+    /**
+     * Seconds in which {@see stop()} and {@see leave()} return at the latest, unless a handler blocks the event loop.
+     *
+     * @internal
+     *
+     * @return array{float, float}
+     */
+    public function timeouts(): array
+    {
+        $idleGrace = min($this->options->idleTimeout, $this->options->stopTimeout);
+
+        return [$this->options->stopTimeout, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout)];
+    }
+
     /** @internal Requests that were under way when there was no more time to answer them. */
     public function unanswered(): int
     {

@@ -32,7 +32,7 @@ final readonly class HttpServerOptions
      * @param int   $maxConnectionsPerAddress of one client's IP address; more are closed. Clients of a Unix socket are not counted
      * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping, for which a connection without a request is still kept
-     * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning; where a reload has replaced the process, not before $handlerTimeout
+     * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning. A process that a handler blocks is killed by its supervisor a second later; where a reload has replaced the process, not before $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */

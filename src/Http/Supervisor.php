@@ -33,6 +33,9 @@ use Spindle\Internal\CpuCount;
  */
 final readonly class Supervisor
 {
+    /** Seconds for which requests of operators may hold up the end, after that of the application. */
+    private const ADMIN_STOP_TIMEOUT = 1.0;
+
     private LoggerInterface $logger;
 
     /**
@@ -178,6 +181,8 @@ final readonly class Supervisor
     {
         $admin = $admin->withLogger($this->logger);
 
-        return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, logger: $this->logger);
+        $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
+
+        return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
     }
 }

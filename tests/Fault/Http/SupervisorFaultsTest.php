@@ -58,6 +58,21 @@ final class SupervisorFaultsTest extends TestCase
         };
         PHP;
 
+    /** Half a second for open requests. */
+    private const WITH_STOP_TIMEOUT = <<<'PHP'
+        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            switch ($request->getUri()->getPath()) {
+                case '/loop':
+                    touch(__DIR__ . '/looping');
+                    for (;;);
+                case '/wait':
+                    touch(__DIR__ . '/waiting');
+                    Amp\delay(0.1);
+            }
+            return Spindle\Http\Response::text((string) getmypid());
+        }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.5));
+        PHP;
+
     protected function deadline(): int
     {
         return 90;
@@ -342,6 +357,71 @@ final class SupervisorFaultsTest extends TestCase
         posix_kill($supervisor, \SIGTERM);
 
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
+    }
+
+    public function testAHandlerThatNeverReturnsHoldsUpTheEndNoLongerThanTheStopTimeout(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '2']);
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+        $seconds = $this->stopAndMeasure($server);
+
+        self::assertLessThan(3.0, $seconds, 'the stop timeout is 0.5 s');
+        self::assertMatchesRegularExpression('/ warning worker \d \(pid \d+\) was killed, as it had not ended in time after it was told to: .* before all was answered that had come$/m', $server->getErrorOutput());
+    }
+
+    public function testAHandlerThatNeverReturnsHoldsUpTheEndNoLongerWhenItsOwnProcessIsSentTheSignalToo(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+        posix_kill($this->workers()[0], \SIGTERM);
+
+        self::assertLessThan(3.0, $this->stopAndMeasure($server));
+    }
+
+    public function testAProcessThatIsStoppedIsContinuedToAnswerAndToEnd(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $client = $this->client()->get('/wait');
+        Eventually::holds(fn(): bool => file_exists($this->path('waiting')), 'a request is handled');
+        posix_kill($worker, \SIGSTOP);
+        $seconds = $this->stopAndMeasure($server);
+
+        self::assertLessThan(3.0, $seconds);
+        self::assertSame((string) $worker, $client->response()->body);
+        self::assertStringNotContainsString(' warning ', $server->getErrorOutput());
+    }
+
+    public function testAProcessThatIsStoppedIsContinuedWhenAReloadHasReplacedIt(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
+        [$worker] = $this->workers();
+        posix_kill($worker, \SIGSTOP);
+        $server->signal(\SIGHUP);
+
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it has ended', 10);
+        self::assertStringNotContainsString('was killed', $server->getErrorOutput());
+    }
+
+    public function testARequestToTheAdminAddressThatNeverComesWholeDoesNotHoldUpTheEnd(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        $this->client($this->adminAddress)->send("GET /metrics HTTP/1.1\r\nHo");
+        self::assertSame(200, $this->get('/livez', $this->adminAddress)->status);
+
+        self::assertLessThan(4.0, $this->stopAndMeasure($server));
+    }
+
+    /** @return float seconds from SIGTERM to the end */
+    private function stopAndMeasure(Process $server): float
+    {
+        $begin = hrtime(true);
+        $server->signal(\SIGTERM);
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+
+        return (hrtime(true) - $begin) / 1e9;
     }
 
     public function testAStuckProcessDoesNotKeepItFromStopping(): void

@@ -16,6 +16,13 @@ final class Child
     /** Whether it was told to end. */
     public bool $ending = false;
 
+    /** Seconds in which it promises to end after {@see Message::Stop} and {@see Message::Leave}; INF for any time. */
+    public float $stopTimeout = \INF;
+    public float $leaveTimeout = \INF;
+
+    /** When it is killed unless it has ended by then, by hrtime(). */
+    public int $endUntil = \PHP_INT_MAX;
+
     /** Why it is to be replaced when it can be. */
     public string $spent = '';
 

@@ -9,6 +9,7 @@ use Spindle\Http\AppException;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Terminal;
 
 /**
@@ -23,6 +24,9 @@ final class Fleet
 
     /** One that does not answer so many pings is killed. */
     private const PINGS = 4;
+
+    /** Seconds after its own timeout in which a process that was told to end still may end by itself; then it is killed. */
+    private const GRACE = 1.0;
 
     /** @var list<Slot> */
     private readonly array $slots;
@@ -152,7 +156,15 @@ final class Fleet
     private function end(Child $child, Message $how, string $payload = ''): void
     {
         $child->ending = true;
-        $child->readyAt === null ? $this->children->kill($child, '') : $child->channel->send($how, 0, $payload);
+        if ($child->readyAt === null) {
+            $this->children->kill($child, '');
+
+            return;
+        }
+        $child->channel->send($how, 0, $payload);
+        $timeout = $how === Message::Stop ? $child->stopTimeout : $child->leaveTimeout;
+        $child->endUntil = min($child->endUntil, (int) hrtime(true) + self::nanoseconds($timeout + self::GRACE));
+        Signals::send($child->pid, \SIGCONT); // a process that is stopped (SIGSTOP) would not even read the message
     }
 
     private static function closeSockets(Slot $slot): void
@@ -171,6 +183,10 @@ final class Fleet
             if ($child->startUntil <= $now) {
                 $child->startUntil = \PHP_INT_MAX;
                 $this->children->kill($child, "did not come up within {$this->options->startTimeout} s");
+            }
+            if ($child->endUntil <= $now) {
+                $child->endUntil = \PHP_INT_MAX;
+                $this->children->kill($child, 'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped');
             }
         }
         if ($this->pingAt <= $now) {
@@ -254,7 +270,7 @@ final class Fleet
     {
         $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
         foreach ($this->children as $child) {
-            $due = min($due, $child->startUntil);
+            $due = min($due, $child->startUntil, $child->endUntil);
         }
         foreach ($this->slots as $slot) {
             $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
@@ -266,9 +282,9 @@ final class Fleet
     private function heard(Child $child, Message $message, int $number, string $payload): void
     {
         match ($message) {
-            Message::Ready => $this->serves($child),
+            Message::Ready => $this->serves($child, $payload),
             Message::Failed => $child->failure = $payload,
-            Message::Dying => $child->end = $payload,
+            Message::Dying => $this->dies($child, $payload),
             Message::Alive => $child->unanswered = 0,
             Message::Spent => $this->spent($child, $payload, $number === 1),
             Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
@@ -279,8 +295,12 @@ final class Fleet
         };
     }
 
-    private function serves(Child $child): void
+    /** @param string $timeouts as {@see Message::Ready} has them */
+    private function serves(Child $child, string $timeouts): void
     {
+        /** @var array{1: float, 2: float} $seconds */
+        $seconds = unpack('e2', $timeouts);
+        [1 => $child->stopTimeout, 2 => $child->leaveTimeout] = $seconds;
         $child->readyAt = (int) hrtime(true);
         $child->startUntil = \PHP_INT_MAX;
         $slot = $child->slot;
@@ -294,6 +314,13 @@ final class Fleet
         if ($this->succession->succeeded()) {
             $this->logger->info('Reloaded');
         }
+    }
+
+    /** It was sent SIGTERM, and ends as after {@see Message::Stop}; or it ends at once. */
+    private function dies(Child $child, string $why): void
+    {
+        $child->end = $why;
+        $child->endUntil = min($child->endUntil, (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE));
     }
 
     private function spent(Child $child, string $why, bool $tooSoon): void

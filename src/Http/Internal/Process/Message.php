@@ -7,7 +7,10 @@ namespace Spindle\Http\Internal\Process;
 /** What the supervisor and its processes tell each other; each message carries a number and bytes. */
 enum Message: int
 {
-    /** From a process. It serves. */
+    /**
+     * From a process. It serves. The payload has two doubles: the seconds in which it ends at the latest after {@see Stop},
+     * and after {@see Leave}; INF for any time.
+     */
     case Ready = 1;
 
     /** It can't serve: why. It ends. */

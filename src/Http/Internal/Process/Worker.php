@@ -103,7 +103,7 @@ final class Worker
             }));
         }
         $server->serve($this->duty->sockets);
-        $link->send(Message::Ready);
+        $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
         $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true; // the server has said so
     }
