@@ -95,37 +95,48 @@ final class SupervisorReloadFaultsTest extends TestCase
         $this->awaitLogged(' Reloaded');
     }
 
-    public function testASignalDuringAReloadHasAnotherFollow(): void
+    public function testSignalsDuringAReloadHaveTheNewestTakeItsPlace(): void
     {
         $server = $this->serve('while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--processes', '2']);
+        $workers = $this->workers();
         $this->file('wait', '');
         $server->signal(\SIGHUP);
         $this->awaitLogged(' Reloading');
-        foreach (range(1, 3) as $_) {
+        foreach (range(1, 3) as $time) {
             $server->signal(\SIGHUP);
+            $this->awaitLogged(' Reloading anew, in place of the reload under way', $time);
         }
-        $this->awaitLogged(' Reloading once more when this is done');
+        Eventually::holds(fn(): bool => \count($this->workers()) === 3, 'one successor is left');
         unlink($this->path('wait'));
 
-        $this->awaitLogged(' Reloaded', 2);
+        $this->awaitLogged(' Reloaded');
         Eventually::holds(fn(): bool => \count($this->workers()) === 2, 'those before are gone');
+        self::assertSame([], array_intersect($workers, $this->workers()));
+        self::assertSame(1, $this->timesLogged(' Reloaded'));
+        self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
     }
 
-    public function testASignalDuringAReloadThatFailsLoadsWhatWasPutRightMeanwhile(): void
+    /** @return iterable<string, array{string}> code of the first reload */
+    public static function hangingCode(): iterable
+    {
+        yield 'it blocks' => ['for (;;);'];
+        yield 'it is suspended' => ['Amp\delay(1000);'];
+        yield 'the first process serves and the second hangs' => ['if (file_exists(__DIR__ . "/once")) { for (;;); } touch(__DIR__ . "/once"); ' . self::PID];
+    }
+
+    #[DataProvider('hangingCode')]
+    public function testASignalDuringAReloadThatHangsLoadsTheNewestCodeAtOnce(string $code): void
     {
         $server = $this->serve(self::PID, ['--processes', '2']);
-        $this->file('wait', '');
-        $this->app('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } throw new LogicException("no");');
+        $this->app("touch(__DIR__ . '/loading'); {$code}");
         $server->signal(\SIGHUP);
         Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'a successor loads the application');
-        $server->signal(\SIGHUP);
-        $this->awaitLogged(' Reloading once more when this is done');
         $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
-        unlink($this->path('wait'));
+        $server->signal(\SIGHUP);
 
-        $this->awaitLogged('The reload failed');
-        $this->awaitLogged(' Reloaded');
-        Eventually::holds(fn(): bool => $this->get()->body === 'new', 'the new code answers');
+        $this->awaitLogged(' Reloaded', 1, 10.0); // the hanging one would have 30 s
+        self::assertSame(['new', 'new', 'new', 'new'], array_map(fn(): string => $this->get()->body, range(1, 4)));
+        self::assertStringNotContainsString('The reload failed', $server->getErrorOutput());
     }
 
     public function testAProcessThatDiesWhileTheCodeIsBrokenIsTriedAgainUntilTheCodeIsRight(): void

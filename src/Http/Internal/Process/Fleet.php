@@ -124,8 +124,14 @@ final class Fleet
 
     private function reload(string $what): void
     {
-        if (!$this->stopping) {
-            $this->logger->info(($this->succession->reload() ? 'Reloading' : 'Reloading once more when this is done') . $what);
+        if ($this->stopping) {
+            return;
+        }
+        $this->logger->info(($this->succession->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading') . $what);
+        $slot = $this->succession->reload();
+        if ($slot?->successor !== null) {
+            $this->end($slot->successor, Message::Stop);
+            $slot->successor = null;
         }
     }
 
@@ -301,6 +307,9 @@ final class Fleet
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $child->stopTimeout, 2 => $child->leaveTimeout] = $seconds;
+        if ($child->ending) {
+            return; // it was killed as it said so
+        }
         $child->readyAt = (int) hrtime(true);
         $child->startUntil = \PHP_INT_MAX;
         $slot = $child->slot;

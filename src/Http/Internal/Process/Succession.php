@@ -16,9 +16,8 @@ final class Succession
     /** The one whose successor starts. */
     private ?Slot $starting = null;
 
-    /** Whether all are replaced at present, and whether that is to begin anew afterwards. */
+    /** Whether all are replaced at present. */
     private bool $reloading = false;
-    private bool $again = false;
 
     /** @var array<string, true> those that this reload, or the last one, has replaced */
     private array $renewed = [];
@@ -26,19 +25,25 @@ final class Succession
     /** @param array<Slot> $slots */
     public function __construct(private readonly array $slots) {}
 
-    /** @return bool whether it begins now, not after another that is under way */
-    public function reload(): bool
+    /**
+     * Begins with the first slot. A reload that is under way is given up: it may hang, and the newest code is what is wanted.
+     *
+     * @return Slot|null whose successor was starting, and is not wanted any more: it may have loaded older code
+     */
+    public function reload(): ?Slot
     {
-        if ($this->reloading) {
-            $this->again = true;
-
-            return false;
-        }
+        $abandoned = $this->starting;
+        $this->starting = null;
         $this->reloading = true;
         $this->renewed = [];
         array_map($this->replace(...), $this->slots);
 
-        return true;
+        return $abandoned;
+    }
+
+    public function isReloading(): bool
+    {
+        return $this->reloading;
     }
 
     public function replace(Slot $slot): void
@@ -55,10 +60,7 @@ final class Succession
     /** @return bool whether this was the last one of a reload */
     public function succeeded(): bool
     {
-        $name = (string) $this->starting?->duty->name;
-        if (!isset($this->waiting[$name])) { // it was begun before this reload
-            $this->renewed[$name] = true;
-        }
+        $this->renewed[(string) $this->starting?->duty->name] = true;
         $this->starting = null;
 
         return $this->waiting === [] && $this->endReload();
@@ -82,10 +84,6 @@ final class Succession
     {
         $ended = $this->reloading;
         $this->reloading = false;
-        if ($this->again) {
-            $this->again = false;
-            $this->reload();
-        }
 
         return $ended;
     }

@@ -25,7 +25,9 @@ final class SuccessionTest extends TestCase
     public function testAReloadReplacesOneAfterTheOther(): void
     {
         self::assertNull($this->succession->next());
-        self::assertTrue($this->succession->reload());
+        self::assertFalse($this->succession->isReloading());
+        self::assertNull($this->succession->reload());
+        self::assertTrue($this->succession->isReloading());
         self::assertSame($this->one, $this->succession->next());
         self::assertNull($this->succession->next(), 'not before the first one serves');
         self::assertFalse($this->succession->succeeded());
@@ -34,22 +36,24 @@ final class SuccessionTest extends TestCase
         self::assertNull($this->succession->next());
     }
 
-    public function testAReloadDuringAnotherFollowsItOnce(): void
-    {
-        $this->succession->reload();
-        self::assertFalse($this->succession->reload());
-        self::assertFalse($this->succession->reload());
-
-        self::assertSame(['one', 'two', 'end of a reload', 'one', 'two', 'end of a reload'], $this->toTheEnd());
-    }
-
-    public function testAReloadFollowsOneThatFailed(): void
+    public function testAReloadDuringAnotherTakesItsPlaceAndBeginsWithTheFirst(): void
     {
         $this->succession->reload();
         $this->succession->next();
-        $this->succession->reload();
+        $this->succession->succeeded();
+        self::assertSame($this->two, $this->succession->next());
 
-        self::assertSame(0, $this->succession->failed());
+        self::assertSame($this->two, $this->succession->reload(), 'its successor is not wanted any more');
+        self::assertNull($this->succession->reload());
+        self::assertEqualsCanonicalizing(['one', 'two', 'end of a reload'], $this->toTheEnd());
+    }
+
+    public function testAReloadDoesNotWaitForASuccessorThatStartsForAnotherReason(): void
+    {
+        $this->succession->replace($this->two);
+        $this->succession->next();
+
+        self::assertSame($this->two, $this->succession->reload());
         self::assertSame(['one', 'two', 'end of a reload'], $this->toTheEnd());
     }
 
@@ -60,7 +64,8 @@ final class SuccessionTest extends TestCase
 
         self::assertSame(0, $this->succession->failed());
         self::assertNull($this->succession->next());
-        self::assertTrue($this->succession->reload(), 'a later one begins at once');
+        $this->succession->reload();
+        self::assertSame($this->one, $this->succession->next(), 'a later one begins at once');
     }
 
     public function testOneThatHasDoneItsShareIsReplacedOnceHoweverOftenItAsks(): void
@@ -98,12 +103,12 @@ final class SuccessionTest extends TestCase
         }
     }
 
-    public function testWhatWasBegunBeforeAReloadIsNotReplacedByIt(): void
+    public function testWhatAnEarlierReloadHasReplacedDoesNotCountForTheNewest(): void
     {
-        $this->succession->replace($this->one);
-        $this->succession->next();
         $this->succession->reload();
+        $this->succession->next();
         $this->succession->succeeded();
+        $this->succession->reload();
         $this->succession->next();
 
         self::assertSame(0, $this->succession->failed());
