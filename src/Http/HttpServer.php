@@ -117,7 +117,8 @@ final class HttpServer
 
     /**
      * Takes no further connection, answers the requests that have come, and returns when the last connection has ended,
-     * after the options' `stopTimeout` at the latest: a warning says how many requests were under way then.
+     * after the options' `stopTimeout` at the latest: a warning says how many requests were under way then. Those whose
+     * answer has not begun are answered with 503.
      */
     public function stop(): void
     {
@@ -291,10 +292,14 @@ final class HttpServer
 
     private function giveUp(float $timeout): void
     {
-        $unanswered = \count(array_filter($this->service->connections, static fn(Connection $connection): bool => $connection->isAwaited()));
+        $awaited = array_filter($this->service->connections, static fn(Connection $connection): bool => $connection->isAwaited());
+        $unanswered = \count($awaited);
         if ($unanswered > 0) {
             $this->unanswered += $unanswered;
             $this->service->logger->warning("{$unanswered} " . ($unanswered === 1 ? 'request was' : 'requests were') . " not answered within {$timeout} s, and given up as the server stops");
+        }
+        foreach ($awaited as $connection) {
+            $connection->giveUp();
         }
         $this->kill();
     }

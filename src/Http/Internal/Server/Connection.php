@@ -204,6 +204,32 @@ final class Connection
         $this->letGo();
     }
 
+    /**
+     * The server waits no longer: a request without any part of an answer is answered with 503, and the connection is closed.
+     *
+     * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.6.4
+     */
+    public function giveUp(): void
+    {
+        $exchange = $this->exchange;
+        if ($exchange !== null && !$this->answering) {
+            $this->exchange = null; // what its handler answers later is dropped
+            $now = (int) hrtime(true);
+            $this->service->counters->answered(503, $now - $exchange->begun, $exchange->route?->getName());
+            $this->transport->send($this->out . $this->service->writer->refusal(503, 'The server is stopping', $now));
+            $exchange->cancel(ClientLeftException::stopped());
+            $this->discard();
+        }
+        $this->close(ClientLeftException::stopped());
+    }
+
+    /** Takes what the kernel has: if the connection were closed with something unread, the kernel would take back the answer. */
+    private function discard(): void
+    {
+        $until = $this->transport->received + self::LINGER;
+        while ($this->transport->received < $until && ($this->transport->receive(self::BODY_CHUNK) ?? '') !== '');
+    }
+
     /** The process is about to end: who waits for an answer is told so, as far as that is possible at once. */
     public function abandon(): void
     {

@@ -228,6 +228,8 @@ final class StoppingTest extends TestCase
 
         self::assertSame(0, $server->statistics()->connections);
         self::assertSame([['1 request was not answered within 0.2 s, and given up as the server stops'], 1], [$this->log()->messages(), $server->unanswered()]);
+        $response = $client->response();
+        self::assertSame([503, 'close', [503 => 1], 0], [$response->status, $response->header('connection'), $server->statistics()->answered, $server->statistics()->abandoned]);
         self::assertSame('', $client->rest());
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
@@ -235,6 +237,24 @@ final class StoppingTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $thrown);
         self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
         self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());
+    }
+
+    public function testWhatIsGivenUpIsAnsweredOnlyWhereTheAnswerHasNotBegun(): void
+    {
+        $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
+        $begun = $this->client()->get('/stream');
+        $begun->until("5\r\nbegin\r\n");
+        $several = $this->client()->get('/')->get('/wait')->get('/');
+        $reading = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
+        $uploading = $this->client()->send("POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" . str_repeat('x', 150_000));
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 3, 'they have begun');
+        $this->server()->stop();
+
+        self::assertSame('', $begun->rest());
+        self::assertSame([200, 503, ''], [$several->response()->status, $several->response()->status, $several->rest()]);
+        self::assertSame([503, 503], [$reading->response()->status, $uploading->response()->status]);
+        self::assertSame(4, $this->server()->unanswered());
+        $this->gate->complete();
     }
 
     public function testConnectionsWithoutARequestAreEndedWithoutAWord(): void
@@ -262,7 +282,7 @@ final class StoppingTest extends TestCase
             $this->serveGated(new HttpServerOptions(stopTimeout: 0.3));
             $givenUp = $this->client()->get('/wait');
             $this->beginStop(inFlight: 1)->await();
-            self::assertSame('', $givenUp->rest(), 'a server that stops waits no longer');
+            self::assertSame(503, $givenUp->response()->status, 'a server that stops waits no longer');
             $this->gate->complete();
             self::assertSame('answered', $client->response()->body);
             $client->close();
