@@ -71,6 +71,7 @@ final class ServeCommand extends Command
             ->addOption('processes', 'p', $value, "So many processes [default: as many as\nusable CPUs; 1 with --watch]")
             ->addOption('watch', 'w', $flag, "Reload when a PHP file changes in or below\nthe application's folder, vendor left out")
             ->addOption('admin', null, $value, "An address for /metrics, /healthz and\n/livez, which speak for all processes")
+            ->addOption('admin-host', null, $value | InputOption::VALUE_IS_ARRAY, "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times")
             ->addOption('status', null, $flag, 'A status page at the admin address')
             ->addOption('certificate', null, $value, "The certificate chain for tls:// addresses,\na PEM file; read anew for each connection")
             ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")

@@ -76,6 +76,7 @@ final class WorkCommand extends Command
             ->addOption('memory-limit', null, $value, "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]")
             ->addOption('lease', null, $value, "Seconds after which its tasks are others',\nif it is not heard of [default: 10]")
             ->addOption('admin', null, $value, "An address for /metrics, /healthz, /livez\nand a status page")
+            ->addOption('admin-host', null, $value | InputOption::VALUE_IS_ARRAY, "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times")
             ->addOption('allow-root', null, $flag, 'Run as root, which is refused otherwise')
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
             ->addOption('quiet', null, $flag, 'Log warnings and errors only');

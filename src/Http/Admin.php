@@ -10,6 +10,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\Internal\Admin\Health;
+use Spindle\Http\Internal\Admin\Hosts;
 use Spindle\Http\Internal\Admin\Metrics;
 use Spindle\Http\Internal\Admin\Overview;
 use Spindle\Http\Internal\Admin\ServersHere;
@@ -38,6 +39,7 @@ final readonly class Admin implements RequestHandlerInterface
         private Overview $overview,
         private ?StatusPage $page = null,
         private LoggerInterface $logger = new NullLogger(),
+        private Hosts $hosts = new Hosts(),
     ) {
         $this->health = new Health($overview, $logger);
     }
@@ -57,17 +59,31 @@ final readonly class Admin implements RequestHandlerInterface
     /** Adds the page. Of what is registered and tells `in_use` and `max`, it draws how much is used. */
     public function withStatusPage(): self
     {
-        return new self($this->overview, new StatusPage(), $this->logger);
+        return new self($this->overview, new StatusPage(), $this->logger, $this->hosts);
     }
 
     /** @param LoggerInterface $logger is told why checks fail, which nobody else is */
     public function withLogger(LoggerInterface $logger): self
     {
-        return new self($this->overview, $this->page, $logger);
+        return new self($this->overview, $this->page, $logger, $this->hosts);
+    }
+
+    /**
+     * Allows requests for these names, beside IP addresses and localhost. All others are answered with 421, so that pages
+     * of other sites can't read what this tells, by a name of theirs that leads here (DNS rebinding).
+     *
+     * @param string ...$names as in the Host field, without a port; "*" for any
+     */
+    public function withHosts(string ...$names): self
+    {
+        return new self($this->overview, $this->page, $this->logger, $this->hosts->with(...$names));
     }
 
     public function handle(ServerRequestInterface $request): Response
     {
+        if (!$this->hosts->allow($request)) { // RFC 9110, 15.5.20
+            return Response::text("Misdirected Request: this address answers to IP addresses, localhost and the names it was given (--admin-host)\n", 421);
+        }
         $answer = $this->answerTo($request->getUri()->getPath());
         if ($answer === null) {
             return Response::text("Not Found\n", 404);

@@ -179,10 +179,16 @@ final readonly class Supervisor
 
     private function adminServer(Admin $admin): HttpServer
     {
-        $admin = $admin->withLogger($this->logger);
+        $admin = $admin->withLogger($this->logger)->withHosts(self::host((string) $this->options->admin), ...$this->options->adminHosts);
 
         $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
 
         return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
+    }
+
+    /** @return string "operators.internal" of "tls://operators.internal:9085" */
+    private static function host(string $address): string
+    {
+        return (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
     }
 }

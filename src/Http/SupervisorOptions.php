@@ -19,6 +19,7 @@ final readonly class SupervisorOptions
      * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for never
      * @param float       $startTimeout seconds in which a process has to load the application, from 0.1 on
      * @param float       $stallTimeout seconds for which a process's event loop may stand still, from 0.1 on; then the process is killed. INF for any time
+     * @param list<string> $adminHosts  names by which the admin address may be asked, beside its own, IP addresses and localhost; "*" for any: {@see Admin::withHosts()}
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -34,6 +35,7 @@ final readonly class SupervisorOptions
         public ?int $maxMemory = null,
         public float $startTimeout = 30.0,
         public float $stallTimeout = 30.0,
+        public array $adminHosts = [],
     ) {
         foreach (['processes' => $processes, 'maxRequests' => $maxRequests, 'maxMemory' => $maxMemory] as $name => $number) {
             if ($number !== null && $number < 1) {

@@ -28,6 +28,8 @@ final class ServeUsageTest extends TestCase
         yield 'a key without a certificate' => [['--key', 'key.pem'], 'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)'];
         yield 'a certificate for nothing' => [['--certificate', 'chain.pem', '--admin', '127.0.0.1:0'], 'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)'];
         yield 'a status page nowhere' => [['--status'], 'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)'];
+        yield 'a name for operators nowhere' => [['--admin-host', 'a'], 'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)'];
+        yield 'a name for operators' => [['--admin', '127.0.0.1:0', '--admin-host', 'a:9085'], "option --admin-host: 'a:9085' is not allowed; give a name as in the Host field, without a port, or *"];
         yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
         yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
         yield 'more memory than there can be' => [['--max-memory', '9999999999G'], "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has"];

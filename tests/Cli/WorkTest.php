@@ -146,7 +146,7 @@ final class WorkTest extends TestCase
         $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
         $queue = self::newQueue();
-        $process = $this->work($queue, ['--admin', $address]);
+        $process = $this->work($queue, ['--admin', $address, '--admin-host', 'a']);
         $executor = $this->executor($queue);
         self::assertSame(2, $executor->submit(static fn(): int => TaskContext::current()->attempt > 1 ? TaskContext::current()->attempt : exit(1))->await());
         $executor->submit($this->gated('first'))->ignore();

@@ -18,6 +18,9 @@ final class RawClient
 
     private const READ = 65_536;
 
+    /** What {@see request()} asks for. */
+    public const HOST = 'server.test';
+
     private string $received = '';
     private bool $ended = false;
 
@@ -120,7 +123,7 @@ final class RawClient
     {
         $length = $body === '' ? '' : 'Content-Length: ' . \strlen($body) . "\r\n";
 
-        return $this->send("{$method} {$target} HTTP/1.1\r\nHost: server.test\r\n{$length}{$fields}\r\n{$body}");
+        return $this->send("{$method} {$target} HTTP/1.1\r\nHost: " . self::HOST . "\r\n{$length}{$fields}\r\n{$body}");
     }
 
     /**

@@ -48,7 +48,8 @@ trait RunsServe
     private function serve(string $app, array $options = [], array $php = [], array $through = []): Process
     {
         $listen = \in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'];
-        $process = $this->start($app, [...$options, ...$listen], $php, $through);
+        $adminHost = \in_array('--admin', $options, true) ? ['--admin-host', RawClient::HOST] : [];
+        $process = $this->start($app, [...$options, ...$listen, ...$adminHost], $php, $through);
         Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
         self::assertSame(1, preg_match('~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());

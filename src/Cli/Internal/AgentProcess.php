@@ -93,7 +93,9 @@ final class AgentProcess
 
     private function openAdmin(string $address): HttpServer
     {
-        $server = new HttpServer(Admin::of($this->subject)->withLogger($this->log)->withStatusPage(), logger: $this->log);
+        $name = (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
+        $admin = Admin::of($this->subject)->withLogger($this->log)->withStatusPage()->withHosts($name, ...$this->options->adminHosts);
+        $server = new HttpServer($admin, logger: $this->log);
         $this->log->info('Listening on {addresses} for operators', ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])]);
 
         return $server;

@@ -53,7 +53,7 @@ final class ServeOptions
             throw new UsageException('option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)');
         }
 
-        return new self(self::app($input), $addresses, self::supervisor($given, $admin, $certificate), $given->json(), $given->flag('quiet'));
+        return new self(self::app($input), $addresses, self::supervisor($input, $admin, $certificate), $given->json(), $given->flag('quiet'));
     }
 
     /** @throws UsageException */
@@ -83,8 +83,10 @@ final class ServeOptions
     }
 
     /** @throws UsageException */
-    private static function supervisor(GivenOptions $given, ?string $admin, ?string $certificate): SupervisorOptions
+    private static function supervisor(InputInterface $input, ?string $admin, ?string $certificate): SupervisorOptions
     {
+        $given = new GivenOptions($input);
+
         return new SupervisorOptions(
             processes: self::positive($given, 'processes', 'a number of processes from 1 on'),
             watch: $given->flag('watch'),
@@ -96,6 +98,7 @@ final class ServeOptions
             maxMemory: self::bytes($given),
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
+            adminHosts: AdminHosts::of($input),
         );
     }
 

@@ -19,9 +19,10 @@ final class WorkOptions
     private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
-     * @param string|null $admin address
-     * @param bool        $json  whether log lines are JSON
-     * @param bool        $quiet whether only warnings and errors are logged
+     * @param string|null  $admin      address
+     * @param list<string> $adminHosts names by which it may be asked
+     * @param bool         $json       whether log lines are JSON
+     * @param bool         $quiet      whether only warnings and errors are logged
      */
     private function __construct(
         public readonly string $queue,
@@ -30,6 +31,7 @@ final class WorkOptions
         public readonly int $workers,
         public readonly AgentOptions $agent,
         public readonly ?string $admin,
+        public readonly array $adminHosts,
         public readonly bool $json,
         public readonly bool $quiet,
     ) {}
@@ -47,6 +49,7 @@ final class WorkOptions
             self::workers($given),
             self::agent($given),
             self::admin($given),
+            AdminHosts::of($input),
             $given->json(),
             $given->flag('quiet'),
         );

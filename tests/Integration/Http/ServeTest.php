@@ -228,6 +228,7 @@ final class ServeTest extends TestCase
         self::assertStringContainsString("spindle_http_requests_total{status=\"200\"} 10\n", $metrics);
         self::assertStringContainsString("spindle_processes 2\n", $metrics);
         self::assertSame([200, 404], [$this->get('/healthz', $this->adminAddress)->status, $this->get('/', $this->adminAddress)->status]);
+        self::assertSame(421, $this->client($this->adminAddress)->send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")->response()->status);
         $this->file('down', '');
         self::assertSame(503, $this->get('/healthz', $this->adminAddress)->status);
         $this->awaitLogged('It is down');

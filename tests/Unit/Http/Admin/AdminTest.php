@@ -155,6 +155,44 @@ final class AdminTest extends TestCase
         self::assertSame(0, preg_match('~(?:src|href|@import|url)\W+(?:https?:)?//|unsafe~', $html . $response->getHeaderLine('Content-Security-Policy')));
     }
 
+    /** @return iterable<string, array{int, string, 2?: list<string>}> the status, the Host field, names that are allowed */
+    public static function hosts(): iterable
+    {
+        yield 'a name of another site' => [421, 'evil.example'];
+        yield 'the same with a port' => [421, 'evil.example:9085'];
+        yield 'a name that ends like one of the loopback interface' => [421, 'notlocalhost'];
+        yield 'a name that begins like an address' => [421, '127.0.0.1.evil.example'];
+        yield 'the loopback interface' => [200, 'localhost:9085'];
+        yield 'in capitals and with a dot' => [200, 'LocalHost.'];
+        yield 'a name below it' => [200, 'spindle.localhost:9085'];
+        yield 'IPv4' => [200, '127.0.0.1:9085'];
+        yield 'IPv4 of another interface' => [200, '10.1.2.3:9085'];
+        yield 'IPv6' => [200, '[::1]:9085'];
+        yield 'none' => [200, ''];
+        yield 'one that is allowed' => [200, 'Server:9085', ['server', 'other']];
+        yield 'one that is not' => [421, 'third:9085', ['server', 'other']];
+        yield 'any' => [200, 'evil.example', ['*']];
+    }
+
+    /** @param list<string> $allowed */
+    #[DataProvider('hosts')]
+    public function testItAnswersToItsOwnNamesOnly(int $status, string $host, array $allowed = []): void
+    {
+        $admin = Admin::from(new FixedOverview())->withHosts(...$allowed)->withLogger(new Records())->withStatusPage();
+        foreach (['/', '/metrics', '/healthz', '/livez', '/events'] as $path) {
+            $response = $admin->handle(new ServerRequest('GET', ($host === '' ? '' : "http://{$host}") . $path));
+
+            self::assertSame($status, $response->getStatusCode());
+        }
+    }
+
+    public function testThoseWhoReachItsUnixSocketMayAskByAnyName(): void
+    {
+        $request = new ServerRequest('GET', 'http://anything/livez', serverParams: ['REMOTE_ADDR' => 'unix:']);
+
+        self::assertSame(200, Admin::from(new FixedOverview())->handle($request)->getStatusCode());
+    }
+
     private static function get(Admin $admin, string $path): Response
     {
         return $admin->handle(new ServerRequest('GET', $path));

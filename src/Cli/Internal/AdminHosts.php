@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The option --admin-host, which may be given several times. */
+final class AdminHosts
+{
+    private const NAME = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
+
+    private function __construct() {}
+
+    /**
+     * @return list<string> names
+     *
+     * @throws UsageException
+     */
+    public static function of(InputInterface $input): array
+    {
+        /** @var list<string> $names */
+        $names = $input->getOption('admin-host');
+        foreach ($names as $name) {
+            if (preg_match(self::NAME, $name) !== 1) {
+                throw UsageException::option('--admin-host', $name, 'a name as in the Host field, without a port, or *');
+            }
+        }
+        if ($names !== [] && $input->getOption('admin') === null) {
+            throw new UsageException('option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)');
+        }
+
+        return $names;
+    }
+}
