@@ -146,6 +146,9 @@ final class HttpServer
             connections: \count($this->service->connections),
             accepted: $counters->connections,
             rejected: $counters->rejected,
+            evicted: $counters->evicted,
+            maxConnections: $this->service->room->size(),
+            full: $this->isFull(),
             handshakesFailed: $counters->handshakesFailed,
             answered: $counters->answered,
             refused: $counters->refused,
@@ -238,6 +241,12 @@ final class HttpServer
         return [$this->options->stopTimeout, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout)];
     }
 
+    /** @internal Whether connections have had to wait for a while, as there is no room for them. */
+    public function isFull(): bool
+    {
+        return $this->service->room->isFull();
+    }
+
     /** @internal Requests that were under way when there was no more time to answer them. */
     public function unanswered(): int
     {
@@ -318,7 +327,7 @@ final class HttpServer
             $othersServe ? $acceptor->leave() : $acceptor->close();
         }
         $this->acceptors = [];
-        $this->service->stopping = true;
+        $this->service->stop();
         $this->service->onEnd = function () use ($stopping): void {
             if ($this->service->connections === [] && !$stopping->isComplete()) {
                 $stopping->complete();

@@ -28,8 +28,11 @@ final readonly class HttpServerOptions
      * @param float $rateWindow          over which that rate is measured
      * @param float $writeTimeout        in which a client has to take some more of its answer. The kernel may tell of that in steps of 64 KB
      * @param int   $maxRequests         served by one connection
-     * @param int   $maxConnections      at once; more wait in the kernel's queue
-     * @param int   $maxConnectionsPerAddress of one client's IP address; more are closed. Clients of a Unix socket are not counted
+     * @param int   $maxConnections      at once; less where the event loop or the limit of descriptors allows less. Beyond, the one that has been idle
+     *                                    longest makes room; where none is idle, more wait in the kernel's queue, and answers end their connections
+     * @param int|null $maxConnectionsPerAddress of one client's IP address; null for half of those that the process can have. Beyond, the one
+     *                                    that has been idle longest makes room; where none is idle, the new one is closed. Neither clients of a Unix
+     *                                    socket are counted nor proxies that {@see Middleware\TrustedProxies} knows
      * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping, for which a connection without a request is still kept
      * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning. A process that a handler blocks is killed by its supervisor a second later; where a reload has replaced the process, not before $handlerTimeout
@@ -54,7 +57,7 @@ final readonly class HttpServerOptions
         public float $writeTimeout = 60.0,
         public int $maxRequests = 10_000,
         public int $maxConnections = 10_000,
-        public int $maxConnectionsPerAddress = 1_000,
+        public ?int $maxConnectionsPerAddress = null,
         public int $maxInFlight = 1_000,
         public float $idleGrace = 0.5,
         public float $stopTimeout = 30.0,
@@ -69,7 +72,7 @@ final readonly class HttpServerOptions
         $counts = ['maxTarget' => $maxTarget, 'maxHead' => $maxHead, 'maxFields' => $maxFields, 'maxRequests' => $maxRequests,
             'maxConnections' => $maxConnections, 'maxConnectionsPerAddress' => $maxConnectionsPerAddress, 'maxInFlight' => $maxInFlight];
         foreach ($counts as $name => $number) {
-            if ($number < 1) {
+            if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be at least 1, not {$number}");
             }
         }

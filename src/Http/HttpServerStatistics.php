@@ -17,6 +17,9 @@ final readonly class HttpServerStatistics
      * @param int                            $connections that are open
      * @param int                            $accepted    connections that were taken
      * @param int                            $rejected    connections that were closed at once, as their address had too many
+     * @param int                            $evicted     connections that were closed to make room for others, as they had kept the server waiting
+     * @param int                            $maxConnections that can be open at once
+     * @param bool                           $full        whether connections have had to wait for a second or more, as there was no room for them
      * @param array<int, int>                $answered    requests that were answered, by status
      * @param array<int, int>                $refused     messages that were refused before a handler saw them, by status
      * @param int                            $abandoned   requests that nobody waited for any more
@@ -36,6 +39,9 @@ final readonly class HttpServerStatistics
         public int $connections,
         public int $accepted,
         public int $rejected,
+        public int $evicted,
+        public int $maxConnections,
+        public bool $full,
         public int $handshakesFailed,
         public array $answered,
         public array $refused,
@@ -52,7 +58,7 @@ final readonly class HttpServerStatistics
     /** @internal */
     public static function fromJson(string $json): self
     {
-        /** @var array{pid: int, started: float, stopping: bool, inFlight: int, connections: int, accepted: int, rejected: int, handshakesFailed: int, answered: array<int, int>, refused: array<int, int>, abandoned: int, durations: list<int>, duration: float, routes: array<string, array{int, float, int}>, lag: float, maxLag: float, memory: int, pools: array<string, array<string, int|float>>} $figures */
+        /** @var array{pid: int, started: float, stopping: bool, inFlight: int, connections: int, accepted: int, rejected: int, evicted: int, maxConnections: int, full: bool, handshakesFailed: int, answered: array<int, int>, refused: array<int, int>, abandoned: int, durations: list<int>, duration: float, routes: array<string, array{int, float, int}>, lag: float, maxLag: float, memory: int, pools: array<string, array<string, int|float>>} $figures */
         $figures = json_decode($json, true, flags: \JSON_THROW_ON_ERROR);
 
         return new self(...$figures);

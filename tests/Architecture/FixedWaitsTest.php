@@ -19,6 +19,13 @@ final class FixedWaitsTest extends TestCase
             => 'a process that is stopped for longer than a launcher may be silent',
         'Fault/Worker/Deeds.php::forkThatLivesOn' => 'a task under test whose fork never ends',
         'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
+        'Fault/Http/FullServerTest.php::testItIsFullWhenConnectionsHaveHadToWaitForASecond'
+            => 'the claim is a time for which a connection waits',
+        'Fault/Http/ManyClientsTest.php::assertIdle' => 'the claim is CPU time in a known time',
+        'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressShutOutNobody'
+            => 'only connections that were idle for half a second make room',
+        'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave'
+            => 'only connections that were idle for half a second make room',
         'Fault/Postgres/ForkPrograms.php::turnTheLoop' => 'a program under test that turns the event loop for a time',
         'Fault/Postgres/PoolFaultsTest.php::testWhatThrowsOutOfTheLoopIntoAWaitLosesNoConnection'
             => 'work between two statements',

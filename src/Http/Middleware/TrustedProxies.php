@@ -8,6 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Middleware\ForwardedField;
 use Spindle\Http\Internal\Middleware\Hop;
 use Spindle\Http\Internal\Middleware\Networks;
@@ -25,6 +26,8 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * Header fields that are not believed are taken out of the request: all of them when it comes from elsewhere than a trusted
  * proxy, otherwise those of the other kind, which a proxy that does not know them passes on from the client as they are.
  * A proxy has to set or remove each field of its own kind.
+ *
+ * A server that knows a proxy in this way does not apply `maxConnectionsPerAddress` to it.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
@@ -47,6 +50,10 @@ final readonly class TrustedProxies implements MiddlewareInterface
         $client = Networks::canonical(\is_string($peer) ? $peer : '');
         $isProxy = $this->trusted->contain($client);
         if ($isProxy) {
+            $exchange = $request->getAttribute(Exchange::class);
+            if ($exchange instanceof Exchange) {
+                $exchange->trustPeer();
+            }
             [$client, $hop] = $this->search($client, $request);
             $request = self::seenByClient($request, $hop);
         }

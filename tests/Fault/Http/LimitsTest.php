@@ -334,44 +334,6 @@ final class LimitsTest extends TestCase
         self::assertSame(0, $this->server()->statistics()->inFlight);
     }
 
-    public function testMoreConnectionsThanThereMayBeWaitUntilOneEnds(): void
-    {
-        $this->serve(self::answer(...), new HttpServerOptions(maxConnections: 2));
-        $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 5));
-        /** @var \ArrayObject<int, int> $answers */
-        $answers = new \ArrayObject();
-        foreach ($clients as $i => $client) {
-            Async::run(static function () use ($client, $i, $answers): void {
-                $answers[$i] = $client->response()->status;
-            })->ignore();
-        }
-        Eventually::holds(static fn(): bool => \count($answers) === 2, 'two are served');
-        foreach (range(1, 20) as $_) {
-            self::assertSame(200, $clients[0]->get('/')->response()->status, 'those that it has are served');
-        }
-        self::assertSame([0 => 200, 1 => 200], $answers->getArrayCopy());
-        self::assertSame(2, $this->server()->statistics()->accepted);
-        $clients[0]->close();
-        Eventually::holds(static fn(): bool => isset($answers[2]), 'a third one is');
-        $clients[1]->close();
-        $clients[2]->close();
-        Eventually::holds(static fn(): bool => \count($answers) === 5, 'all are');
-        self::assertSame(5, $this->server()->statistics()->accepted);
-    }
-
-    public function testOneAddressHasOnlySoManyConnections(): void
-    {
-        $this->serve(self::answer(...), new HttpServerOptions(maxConnectionsPerAddress: 2));
-        [$first, $second, $third] = [$this->client(), $this->client(), $this->client()];
-
-        self::assertSame('', $third->rest());
-        self::assertSame([200, 200], [$first->get('/')->response()->status, $second->get('/')->response()->status]);
-        self::assertSame(1, $this->server()->statistics()->rejected);
-        $first->close();
-        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'it has ended');
-        self::assertSame(200, $this->client()->get('/')->response()->status);
-    }
-
     public function testAClientThatWasRefusedAndStaysIsLeft(): void
     {
         $this->serve(self::answer(...));

@@ -31,6 +31,12 @@ final readonly class Condition
         return new self('draining', []);
     }
 
+    /** None has room for another connection, nor one that it can close for it. */
+    public static function full(): self
+    {
+        return new self('full', []);
+    }
+
     /** None has answered. */
     public static function stuck(): self
     {

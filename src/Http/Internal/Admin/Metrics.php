@@ -61,6 +61,8 @@ final class Metrics
         $this->one('spindle_http_connections', 'gauge', 'Connections that are open.', $this->totals->connections);
         $this->one('spindle_http_connections_accepted_total', 'counter', 'Connections that were taken.', $this->totals->accepted);
         $this->one('spindle_http_connections_rejected_total', 'counter', 'Connections that were closed at once, as their address had too many.', $this->totals->rejected);
+        $this->one('spindle_http_connections_evicted_total', 'counter', 'Connections that were closed to make room for others.', $this->totals->evicted);
+        $this->one('spindle_http_connections_max', 'gauge', 'Connections that can be open at once.', $this->totals->maxConnections);
         $this->one('spindle_http_tls_handshakes_failed_total', 'counter', 'TLS handshakes that failed.', $this->totals->handshakesFailed);
     }
 
@@ -82,6 +84,7 @@ final class Metrics
     private function processes(): void
     {
         $this->one('spindle_processes', 'gauge', 'Processes that serve.', \count($this->processes));
+        $this->one('spindle_processes_full', 'gauge', 'Processes without room for another connection.', $this->totals->full);
         $metrics = [
             'spindle_process_start_time_seconds' => ['Unix time of the start of a process.', 'started'],
             'spindle_process_memory_bytes' => ['Memory that PHP uses in a process.', 'memory'],

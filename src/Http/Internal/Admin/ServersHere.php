@@ -23,7 +23,13 @@ final readonly class ServersHere implements Overview
 
     public function condition(): Condition
     {
-        return $this->statistics()->stopping ? Condition::draining() : Condition::ready($this->checks());
+        $statistics = $this->statistics();
+
+        return match (true) {
+            $statistics->stopping => Condition::draining(),
+            $statistics->full => Condition::full(),
+            default => Condition::ready($this->checks()),
+        };
     }
 
     private function statistics(): HttpServerStatistics
@@ -43,6 +49,9 @@ final readonly class ServersHere implements Overview
             connections: $totals->connections,
             accepted: $totals->accepted,
             rejected: $totals->rejected,
+            evicted: $totals->evicted,
+            maxConnections: $totals->maxConnections,
+            full: $totals->full > 0,
             handshakesFailed: $totals->handshakesFailed,
             answered: $totals->answered,
             refused: $totals->refused,

@@ -13,6 +13,12 @@ final class Totals
     public int $connections = 0;
     public int $accepted = 0;
     public int $rejected = 0;
+    public int $evicted = 0;
+    public int $maxConnections = 0;
+
+    /** Servers that are. */
+    public int $full = 0;
+
     public int $handshakesFailed = 0;
 
     /** @var array<int, int> by status */
@@ -42,6 +48,8 @@ final class Totals
         $this->addCounts($server);
         $this->inFlight += $server->inFlight;
         $this->connections += $server->connections;
+        $this->maxConnections += $server->maxConnections;
+        $this->full += (int) $server->full;
         $this->addFigures($server, false);
     }
 
@@ -50,6 +58,7 @@ final class Totals
     {
         $this->accepted += $server->accepted;
         $this->rejected += $server->rejected;
+        $this->evicted += $server->evicted;
         $this->handshakesFailed += $server->handshakesFailed;
         $this->answered = self::sum($this->answered, $server->answered);
         $this->refused = self::sum($this->refused, $server->refused);

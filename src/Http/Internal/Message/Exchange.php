@@ -29,6 +29,9 @@ interface Exchange
 
     public function route(): MatchedRoute;
 
+    /** The peer is a proxy that the application trusts, so it may have more connections than a client. */
+    public function trustPeer(): void;
+
     /** Unix time at which the head had come. */
     public function time(): float;
 }

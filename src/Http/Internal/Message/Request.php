@@ -250,6 +250,7 @@ final class Request implements ServerRequestInterface
         return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
             Cancellation::class => isset($this->attributes["\0" . Cancellation::class]) ? $default : $this->exchange->cancellation(),
             MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class]) ? $default : $this->exchange->route(),
+            Exchange::class => $this->exchange, // for middleware of this package; not among all attributes
             default => $default,
         };
     }

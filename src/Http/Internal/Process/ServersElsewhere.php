@@ -31,15 +31,17 @@ final readonly class ServersElsewhere implements Overview
     {
         $told = $this->link->survey(Worker::HEALTH);
         $answers = array_map(static function (string $answer): array {
-            /** @var array{stopping: bool, checks: array<string, string|null>} $health */
+            /** @var array{stopping: bool, full: bool, checks: array<string, string|null>} $health */
             $health = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);
 
             return $health;
         }, $told['answers']);
-        $ready = array_filter($answers, static fn(array $health): bool => !$health['stopping']);
+        $taking = array_filter($answers, static fn(array $health): bool => !$health['stopping']);
+        $ready = array_filter($taking, static fn(array $health): bool => !$health['full']);
 
         return match (true) {
             $ready !== [] => Condition::ready(self::together(array_column($ready, 'checks'))),
+            $taking !== [] => Condition::full(),
             $answers !== [] => Condition::draining(),
             $told['silent'] !== [] => Condition::stuck(),
             default => Condition::starting(),

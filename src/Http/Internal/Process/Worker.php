@@ -142,7 +142,7 @@ final class Worker
     /** @param array<string, string|null> $checks */
     private function health(array $checks): string
     {
-        return json_encode(['stopping' => $this->stopping, 'checks' => $checks], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+        return json_encode(['stopping' => $this->stopping, 'full' => $this->server?->isFull() === true, 'checks' => $checks], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 
     private static function seconds(string $payload): float

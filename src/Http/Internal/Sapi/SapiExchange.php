@@ -56,6 +56,8 @@ final class SapiExchange implements Exchange
         return $this->form ?? $this->readForm();
     }
 
+    public function trustPeer(): void {}
+
     public function route(): MatchedRoute
     {
         return $this->route;

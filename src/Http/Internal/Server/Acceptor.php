@@ -20,11 +20,9 @@ final class Acceptor
     private const QUIET = 10_000_000;
     private const AWAKENING = 0.001;
 
-    /** Connections with a loop of stream_select(), which knows 1,024 descriptors; the rest is for what handlers open. */
-    private const SELECTABLE = 900;
-
-    /** Seconds until the next look for a free descriptor. */
+    /** Seconds until the next look for a free descriptor, and for a connection that can be closed for another. */
     private const PAUSE = 0.5;
+    private const HOLD = 0.05;
 
     private const NO_DESCRIPTOR = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
 
@@ -32,6 +30,9 @@ final class Acceptor
 
     /** What ends a pause. */
     private ?string $timer = null;
+
+    /** Whether a connection has to wait, as there is no room. */
+    private bool $holding = false;
 
     /** Connections taken in a burst, and when the last one was, on the monotonic clock; where the socket is shared. */
     private int $burst = 0;
@@ -52,9 +53,13 @@ final class Acceptor
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
 
-    /** A connection has ended. */
+    /** A connection has ended, or a pause. */
     public function resume(): void
     {
+        if ($this->holding) {
+            $this->holding = false;
+            $this->service->relieve();
+        }
         if (\is_resource($this->socket)) {
             EventLoop::enable($this->watcher);
         }
@@ -82,13 +87,20 @@ final class Acceptor
 
     private function accept(): void
     {
-        for ($count = $this->shared ? self::AT_ONCE_SHARED : self::AT_ONCE; $count > 0; --$count) {
-            if ($this->isFull()) {
-                EventLoop::disable($this->watcher);
+        $most = $this->shared ? self::AT_ONCE_SHARED : self::AT_ONCE;
+        for ($count = $most; $count > 0; --$count) {
+            $isFull = $this->isFull();
+            if ($isFull && $count < $most) {
+                return; // whether yet another one waits the loop knows
+            }
+            if ($isFull && !$this->makeRoom()) {
+                $this->hold();
+                $this->resumeAfter(self::HOLD);
 
                 return;
             }
-            if (!$this->service->spares->keep()) {
+            if (!$this->service->spares->keep() && (!$this->makeRoom() || !$this->service->spares->keep())) {
+                $this->hold();
                 $this->pause(self::NO_DESCRIPTOR);
 
                 return;
@@ -121,14 +133,27 @@ final class Acceptor
     private function isFull(): bool
     {
         $connections = \count($this->service->connections);
-        if (EventLoop::getDriver()->getHandle() === null && $connections >= self::SELECTABLE) {
-            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . self::SELECTABLE
-                . ' connections are taken at once, and further ones wait: one of the extensions ev, event and uv lifts the limit, and so do more processes');
-
-            return true;
+        if ($connections < $this->service->room->size()) {
+            return false;
+        }
+        if ($connections === Room::SELECTABLE && EventLoop::getDriver()->getHandle() === null) {
+            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . Room::SELECTABLE
+                . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
+                . ' One of the extensions ev, event and uv lifts the limit, and so do more processes');
         }
 
-        return $connections >= $this->service->options->maxConnections;
+        return true;
+    }
+
+    private function makeRoom(): bool
+    {
+        return $this->service->room->make($this->service->connections);
+    }
+
+    private function hold(): void
+    {
+        $this->holding = true;
+        $this->service->hold();
     }
 
     /** @return bool whether there may be another */
@@ -148,6 +173,10 @@ final class Acceptor
             return false;
         }
         if (!LoopLimit::allows($stream)) {
+            $stream = null;
+            if ($this->makeRoom()) {
+                return true;
+            }
             $this->pause('A connection was closed, as its descriptor is above those that the event loop can watch: one of the extensions ev, event and uv lifts the limit, and so do more processes');
 
             return false;

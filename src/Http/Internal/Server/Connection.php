@@ -173,6 +173,38 @@ final class Connection
         return $this->exchange !== null || $this->transport->sending;
     }
 
+    /**
+     * From when on the connection may be closed for another one, by hrtime(): some time after the client began to keep the
+     * server waiting. Null when a request is under way.
+     */
+    public function disposableFrom(): ?int
+    {
+        $patience = match ($this->phase) {
+            Phase::Idle => Room::PATIENCE_IDLE,
+            Phase::Handshake, Phase::Head, Phase::Linger => Room::PATIENCE,
+            Phase::Body => $this->exchange === null ? Room::PATIENCE : null, // the rest of a body that no handler wants
+            Phase::Handler, Phase::Write, Phase::Stream => null,
+        };
+        if ($patience === null || $this->serving || $this->transport->sending) {
+            return null;
+        }
+
+        return $this->deadline - $this->service->allowed[$this->phase->value] + $patience;
+    }
+
+    /** Closes the connection, for another one that has no room. */
+    public function evict(): void
+    {
+        ++$this->service->counters->evicted;
+        $this->close();
+    }
+
+    /** The peer is a proxy that the application trusts. */
+    public function trustPeer(): void
+    {
+        $this->service->room->trust($this->peer);
+    }
+
     /** The deadline has passed. */
     public function expire(): void
     {
@@ -434,7 +466,7 @@ final class Connection
         $this->now = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        $keep = $head->persistent && !$this->last && (!$service->stopping || $this->parser->holdsHead()) && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
+        $keep = $head->persistent && !$this->last && (!$service->ending || $this->parser->holdsHead()) && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
         if (!\is_string($body) && !$this->continuePending) {
             $body = ResponseWriter::shortBody($body) ?? $body;

@@ -21,6 +21,9 @@ final class Counters
     /** Connections that were closed at once, as their address had too many. */
     public int $rejected = 0;
 
+    /** Connections that were closed to make room for others. */
+    public int $evicted = 0;
+
     /** @var array<int, int> requests that were answered, by status */
     public array $answered = [];
 

@@ -78,6 +78,11 @@ final class ServerExchange implements Exchange
         return $this->route ??= new MatchedRoute();
     }
 
+    public function trustPeer(): void
+    {
+        $this->connection->trustPeer();
+    }
+
     public function wasCancelled(): bool
     {
         return $this->left !== null;

@@ -29,13 +29,13 @@ final class Service
     /** @var array<int, Connection> */
     public array $connections = [];
 
-    /** @var array<string, int> connections by the client's address */
-    private array $addresses = [];
-
     /** @var array<string, true> warnings that were logged */
     private array $told = [];
 
     public bool $stopping = false;
+
+    /** Whether an answer ends its connection, unless another request has come: the server stops, or others wait for room. */
+    public bool $ending = false;
 
     /** Requests whose handler has not returned. */
     public int $inFlight = 0;
@@ -45,6 +45,7 @@ final class Service
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
     public readonly Spares $spares;
+    public readonly Room $room;
     public readonly LoopLag $lag;
     public readonly FormReader $forms;
 
@@ -74,6 +75,7 @@ final class Service
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spares = new Spares();
+        $this->room = new Room($options);
         $this->lag = new LoopLag();
         $this->forms = new FormReader($options->forms);
         $this->allowed = array_map(self::nanoseconds(...), [
@@ -98,12 +100,31 @@ final class Service
     /** Whether another connection of this client is taken. */
     public function admits(Peer $peer): bool
     {
-        if (($this->addresses[$peer->address] ?? 0) < $this->options->maxConnectionsPerAddress) {
+        if ($this->room->admits($peer, $this->connections)) {
             return true;
         }
         ++$this->counters->rejected;
+        $this->tellOnce('Connections are closed at once, as their address has as many as one address may have: trust it as a proxy'
+            . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress');
 
         return false;
+    }
+
+    /** A connection has to wait, as there is no room: until that has changed, answers end their connections. */
+    public function hold(): void
+    {
+        $this->room->held();
+        $this->ending = true;
+    }
+
+    public function relieve(): void
+    {
+        $this->ending = $this->stopping;
+    }
+
+    public function stop(): void
+    {
+        $this->stopping = $this->ending = true;
     }
 
     /** Logs a warning, unless the same was logged before. */
@@ -120,18 +141,13 @@ final class Service
         $this->connections[spl_object_id($connection)] = $connection;
         ++$this->counters->connections;
         $this->lag->start();
-        if ($connection->peer->port !== 0) {
-            $this->addresses[$connection->peer->address] = ($this->addresses[$connection->peer->address] ?? 0) + 1;
-        }
+        $this->room->began($connection->peer);
     }
 
     public function ended(Connection $connection): void
     {
         unset($this->connections[spl_object_id($connection)]);
-        $address = $connection->peer->address;
-        if (isset($this->addresses[$address]) && --$this->addresses[$address] === 0) {
-            unset($this->addresses[$address]);
-        }
+        $this->room->ended($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();
             if ($this->timer !== null) {

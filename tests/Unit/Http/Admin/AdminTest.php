@@ -76,6 +76,7 @@ final class AdminTest extends TestCase
     {
         yield 'starting' => [Condition::starting()];
         yield 'draining' => [Condition::draining()];
+        yield 'full' => [Condition::full()];
         yield 'stuck' => [Condition::stuck()];
     }
 

@@ -54,6 +54,7 @@ final class FixedOverview implements Overview
         array $routes = [],
         array $pools = [],
         array $durations = [],
+        bool $full = false,
     ): HttpServerStatistics {
         return new HttpServerStatistics(
             pid: $pid,
@@ -63,6 +64,9 @@ final class FixedOverview implements Overview
             connections: $count + 1,
             accepted: $count + 2,
             rejected: $count + 3,
+            evicted: $count + 7,
+            maxConnections: $count + 8,
+            full: $full,
             handshakesFailed: $count + 4,
             answered: $answered,
             refused: [400 => $count + 5],

@@ -15,7 +15,7 @@ final class MetricsTest extends TestCase
     {
         $exposed = self::of(
             FixedOverview::process(pid: 1, count: 10, answered: [404 => 1, 200 => 3]),
-            FixedOverview::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2]),
+            FixedOverview::process(pid: 2, count: 20, answered: [200 => 4, 500 => 2], full: true),
         );
         $expected = [
             'spindle_http_requests_total{status="200"}' => '7',
@@ -27,8 +27,11 @@ final class MetricsTest extends TestCase
             'spindle_http_connections' => '32',
             'spindle_http_connections_accepted_total' => '34',
             'spindle_http_connections_rejected_total' => '36',
+            'spindle_http_connections_evicted_total' => '44',
+            'spindle_http_connections_max' => '46',
             'spindle_http_tls_handshakes_failed_total' => '38',
             'spindle_processes' => '2',
+            'spindle_processes_full' => '1',
         ];
 
         self::assertSame($expected, array_intersect_key($exposed->samples, $expected));

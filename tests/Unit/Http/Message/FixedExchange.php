@@ -42,6 +42,8 @@ final class FixedExchange implements Exchange
         return $this->route;
     }
 
+    public function trustPeer(): void {}
+
     public function cancellation(): Cancellation
     {
         return new NullCancellation();

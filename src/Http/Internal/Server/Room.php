@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Revolt\EventLoop;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Message\Peer;
+
+/**
+ * How many connections a server has room for, how many of them one address may have, and which are closed to make room:
+ * those that have kept the server waiting longest, be it for a request, for the rest of a head, for a TLS handshake, or for
+ * their end. A connection with a request under way is never closed for another.
+ */
+final class Room
+{
+    /** Connections with a loop of stream_select(), which can watch 1,024 descriptors; the rest is for what handlers open. */
+    public const SELECTABLE = 900;
+
+    /** Descriptors that connections leave to all else: so many, or a quarter of the limit where that is less. */
+    private const OTHER_DESCRIPTORS = 124;
+
+    /** One address may have half of the room. */
+    private const SHARE = 2;
+
+    /**
+     * Nanoseconds for which a connection must have kept the server waiting before it is closed for another: where it has
+     * had answers, and where its first request, or the rest of one, may be on its way.
+     */
+    public const PATIENCE_IDLE = 50_000_000;
+    public const PATIENCE = 500_000_000;
+
+    /** Connections that are closed at once: a search looks at all of them. An eighth of those that can be, if that is less. */
+    private const BATCH = 32;
+
+    /** There will be room soon where one of so many connections is idle, though not for long enough yet. */
+    private const FEW = 16;
+
+    /** Nanoseconds after a search in vain until the next. */
+    private const PAUSE = 50_000_000;
+
+    /** Nanoseconds for which there must have been no room before the server counts as full, and in which that must be repeated. */
+    private const FULL_AFTER = 1_000_000_000;
+    private const REPEATED_WITHIN = 300_000_000;
+
+    /** @var array<string, int> connections by the client's address */
+    private array $addresses = [];
+
+    /** @var array<string, true> addresses of proxies, through which many clients come */
+    private array $proxies = [];
+
+    /** @var array<string, int> until when no search for connections of an address is made, or of any (''), by hrtime() */
+    private array $pauses = [];
+
+    /** Since when, and when last, a connection had to wait as there was no room; by hrtime(). */
+    private int $heldSince = 0;
+    private int $heldLast = 0;
+
+    /** Whether the last search has found connections that can be closed soon. */
+    private bool $soon = false;
+
+    private readonly int $descriptors;
+
+    public function __construct(private readonly HttpServerOptions $options)
+    {
+        $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 'unlimited' : 'unlimited';
+        $this->descriptors = is_numeric($limit) ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4))) : \PHP_INT_MAX;
+    }
+
+    /** Connections that can be open at once. */
+    public function size(): int
+    {
+        $watchable = EventLoop::getDriver()->getHandle() === null ? self::SELECTABLE : \PHP_INT_MAX;
+
+        return min($this->options->maxConnections, $watchable, $this->descriptors);
+    }
+
+    /**
+     * Whether another connection of this client may be open, where necessary after others of the same address were closed.
+     *
+     * @param array<Connection> $connections all of the server
+     */
+    public function admits(Peer $peer, array $connections): bool
+    {
+        $address = $peer->address;
+        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::SHARE));
+
+        return ($this->addresses[$address] ?? 0) < $max || isset($this->proxies[$address]) || $this->make($connections, $address);
+    }
+
+    /** The clients of a Unix socket have no address, and are not counted. */
+    public function began(Peer $peer): void
+    {
+        if ($peer->port !== 0) {
+            $this->addresses[$peer->address] = ($this->addresses[$peer->address] ?? 0) + 1;
+        }
+    }
+
+    public function ended(Peer $peer): void
+    {
+        $address = $peer->address;
+        if (isset($this->addresses[$address]) && --$this->addresses[$address] === 0) {
+            unset($this->addresses[$address], $this->proxies[$address], $this->pauses[$address]);
+        }
+    }
+
+    /** The peer is a proxy that the application trusts: the share of an address is not for it, as long as it has connections. */
+    public function trust(Peer $peer): void
+    {
+        if (isset($this->addresses[$peer->address])) {
+            $this->proxies[$peer->address] = true;
+        }
+    }
+
+    /**
+     * Closes connections that have kept the server waiting, if there are any; those of proxies and of Unix sockets last.
+     *
+     * @param array<Connection> $connections all of the server
+     * @param string            $address     whose connections may be closed; '' for those of any
+     *
+     * @return bool whether one was closed
+     */
+    public function make(array $connections, string $address = ''): bool
+    {
+        $now = (int) hrtime(true);
+        if ($now < ($this->pauses[$address] ?? 0)) {
+            return false;
+        }
+        [$direct, $proxied, $young] = [[], [], 0];
+        foreach ($connections as $key => $connection) {
+            $from = $address === '' || $connection->peer->address === $address ? $connection->disposableFrom() : null;
+            if ($from !== null && $now < $from) {
+                ++$young;
+            } elseif ($from !== null) {
+                $isProxied = $connection->peer->port === 0 || isset($this->proxies[$connection->peer->address]);
+                $isProxied ? $proxied[$key] = $from : $direct[$key] = $from;
+            }
+        }
+        $waiting = $direct === [] ? $proxied : $direct;
+        asort($waiting);
+        foreach (array_keys(\array_slice($waiting, 0, max(1, min(self::BATCH, intdiv(\count($waiting), 8))), true)) as $key) {
+            $connections[$key]->evict();
+        }
+        if ($waiting === []) {
+            $this->pauses[$address] = $now + self::PAUSE;
+            $this->soon = $address === '' ? $young * self::FEW >= \count($connections) : $this->soon;
+        }
+
+        return $waiting !== [];
+    }
+
+    /** A connection has to wait in the kernel's queue, as there is no room. */
+    public function held(): void
+    {
+        $now = (int) hrtime(true);
+        $this->heldSince = $this->soon || $now - $this->heldLast > self::REPEATED_WITHIN ? $now : $this->heldSince;
+        $this->heldLast = $now;
+    }
+
+    /** Whether connections have had to wait for a while: requests should go elsewhere. */
+    public function isFull(): bool
+    {
+        return hrtime(true) - $this->heldLast <= self::REPEATED_WITHIN && $this->heldLast - $this->heldSince >= self::FULL_AFTER;
+    }
+}
