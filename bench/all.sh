@@ -9,9 +9,10 @@
 #                                    tasks-start contexts postgres-select postgres-unit postgres-update postgres-rows
 #                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
 #                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
-#                                    http-connections http-two http-wait http-idle http-soak http-slow http-tls aircraft-crud
-#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk
-#                                    remote-single remote-recovery remote-backlog
+#                                    http-connections http-two http-wait http-psr7 http-collide http-crowd http-idle
+#                                    http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep
+#                                    aircraft-certificates aircraft-bulk remote-bulk remote-single remote-recovery
+#                                    remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
 #                                    postgres-select http-text aircraft-crud remote-bulk; other options: see bench/core.php
 #   bench/all.sh --against DIR ...   each of Spindle's contestants beside the same of another checkout, in the folder DIR,
@@ -204,6 +205,15 @@ measure() {
         http-wait)
             title 'A handler that waits for 10 ms, 256 at once'
             http wait ;;
+        http-psr7)
+            title 'Plain text answered with the response of nyholm/psr7: >= 0.68 x the native one'
+            http psr7 ;;
+        http-collide)
+            title 'A JSON body whose keys collide: <= 20 ms of processor time'
+            http collide ;;
+        http-crowd)
+            title '1,100 idle connections: p99 of new connections of the same address <= 50 ms'
+            http crowd ;;
         http-idle)
             title 'An idle connection: < 20 KB'
             http idle ;;
@@ -253,8 +263,8 @@ measure() {
     tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
     postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
     postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
-    http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-idle http-soak http-slow \
-    http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
+    http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide http-crowd \
+    http-idle http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog
 for name; do
     measure "$name"

@@ -24,7 +24,7 @@ $options = Options::read(
     <<<'TEXT'
         Usage: php bench/http.php [options]
           --only LIST         between commas, of: text, text-same, json, echo, one, connections, two, wait, idle, soak, slow,
-                              tls (all)
+                              tls, psr7, collide, crowd (all)
           -n N                requests of soak (1000000)
           --connections N     of the client, but for one, connections (32 and 256) and wait (256) (50)
           --rounds N          measurements of each contestant, in turn (5)

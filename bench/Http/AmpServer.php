@@ -45,7 +45,7 @@ final class AmpServer
         $text = ['Content-Type' => 'text/plain; charset=utf-8'];
 
         return match ($work) {
-            Work::Text => static fn(): object => new $response(200, $text, Work::TEXT),
+            Work::Text, Work::Crowd => static fn(): object => new $response(200, $text, Work::TEXT),
             Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
             Work::Echo => static function (object $request) use ($response): object {
                 \assert(method_exists($request, 'getBody'));
@@ -59,7 +59,7 @@ final class AmpServer
 
                 return new $response(200, $text, Work::TEXT);
             },
-            Work::Burn => throw new \LogicException('amphp/http-server takes no part in this'),
+            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException('amphp/http-server takes no part in this'),
         };
     }
 }

@@ -74,7 +74,7 @@ final class BareServer
 
                 return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/octet-stream\r\nContent-Length: {$match[1]}\r\n\r\n" . substr($request, $end + 4);
             },
-            Work::Wait, Work::Burn => throw new \LogicException('The bare loop takes no part in this'),
+            Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd => throw new \LogicException('The bare loop takes no part in this'),
         };
     }
 }

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\Metric;
+use Spindle\Bench\Support\Package;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
@@ -23,6 +24,9 @@ final readonly class Comparison
 
     /** Connections of {@see Measurement::Idle} and {@see Measurement::Slow}. */
     private const MANY = 500;
+
+    /** Idle connections of {@see Measurement::Crowd}: more than stream_select() can watch. */
+    private const CROWD = 1_100;
 
     private const PROCESSES = [1, 2];
 
@@ -67,6 +71,9 @@ final readonly class Comparison
                 Measurement::Connections => array_map(fn(int $connections) => $this->rates($what, $connections), self::CONNECTIONS),
                 Measurement::Wait => $this->rates($what, self::WAITING),
                 Measurement::Two => $this->processes(),
+                Measurement::Psr7 => $this->responses(),
+                Measurement::Collide => $this->collide(),
+                Measurement::Crowd => $this->crowd(),
                 Measurement::Idle => $this->idle(),
                 Measurement::Soak => $this->soak(),
                 Measurement::Slow => $this->slow(),
@@ -134,6 +141,56 @@ final readonly class Comparison
             Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),
         ], Metric::figure('requests/s'), self::cpuEach());
+    }
+
+    private function responses(): void
+    {
+        $what = Measurement::Psr7;
+        $load = new Load($what->work(), $this->options->connections);
+        $series = $native = [];
+        foreach ($this->options->entrants->checkouts as $checkout) {
+            $own = array_map(fn(string $label, Work $work): Series => $this->one(
+                $label,
+                fn(): Server => $this->servers->start(Contestant::Spindle, $work, checkout: $checkout),
+                fn(Server $server): Outcome => $this->throughput->rate($server, $load),
+                $what->value,
+                $checkout,
+            ), ['native', Package::label('nyholm/psr7')], [Work::Text, Work::Nyholm]);
+            foreach ($own as $one) {
+                $series[] = $one;
+                $native[$one->label] = $own[0];
+            }
+        }
+        $this->table($series, "{$what->title()}, {$load->connections} connections", [
+            Column::median('requests/s'),
+            Column::range(),
+            Column::figure('÷ native', static fn(Series $one): ?float => $one->ratioTo($native[$one->label])?->median, 3),
+            Column::raw('CPU µs each', 'cpu', 1),
+            Column::raw('p50 ms', 'p50', 2),
+            Column::raw('p99 ms', 'p99', 2),
+            ...self::memoryAndClient(),
+        ], Metric::figure('requests/s'), self::cpuEach());
+    }
+
+    private function collide(): void
+    {
+        $what = Measurement::Collide;
+        $this->table($this->series($what, (new Collide())->measure(...), $what->value), $what->title(), [
+            Column::median('CPU ms each', 1),
+            Column::range(1),
+            Column::raw('ms each', 'milliseconds', 1),
+        ], Metric::figure('CPU ms each', 1));
+    }
+
+    private function crowd(): void
+    {
+        $what = Measurement::Crowd;
+        $crowd = new Crowd(self::CROWD);
+        $this->table($this->series($what, $crowd->measure(...), $what->value), "{$what->title()}: " . number_format(self::CROWD), [
+            Column::median('p99 ms', 2),
+            Column::range(2),
+            Column::raw('p50 ms', 'p50', 2),
+        ], Metric::figure('p99 ms', 2));
     }
 
     private function idle(): void

@@ -44,7 +44,11 @@ enum Contestant: string
     /** Of the bare loop only the limit is of interest: it has no timers, no deadlines and no TLS. */
     public function takesPart(Measurement $what): bool
     {
-        return $this !== self::Bare || !\in_array($what, [Measurement::Wait, Measurement::Slow, Measurement::Tls], true);
+        return match ($what) {
+            Measurement::Wait, Measurement::Slow, Measurement::Tls, Measurement::Crowd => $this !== self::Bare,
+            Measurement::Collide => $this === self::Spindle || $this === self::Workerman,
+            default => true,
+        };
     }
 
     /**

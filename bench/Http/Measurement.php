@@ -19,6 +19,9 @@ enum Measurement: string
     case Soak = 'soak';
     case Slow = 'slow';
     case Tls = 'tls';
+    case Psr7 = 'psr7';
+    case Collide = 'collide';
+    case Crowd = 'crowd';
 
     /** What the server does. */
     public function work(): Work
@@ -28,6 +31,8 @@ enum Measurement: string
             self::Echo => Work::Echo,
             self::Wait => Work::Wait,
             self::Two => Work::Burn,
+            self::Collide => Work::Collide,
+            self::Crowd => Work::Crowd,
             default => Work::Text,
         };
     }
@@ -42,6 +47,9 @@ enum Measurement: string
             self::One => 'Plain text for one client on one kept connection, each request with a URL and a cookie of its own',
             self::Two => 'Work for the processor, so that the client leaves the cores free: spindle serve with one and with two processes',
             self::Wait => 'A handler that waits for 10 ms, each request with a URL and a cookie of its own',
+            self::Psr7 => 'Plain text, each request with a URL and a cookie of its own: the native response and that of nyholm/psr7',
+            self::Collide => 'A JSON body of nearly 1 MB whose keys all have the same place in a hash table',
+            self::Crowd => 'New connections beside connections of the same address that are kept and idle',
             self::Idle => 'Connections that are kept and idle',
             self::Soak => 'Plain text on kept connections for long, each request with a URL and a cookie of its own',
             self::Slow => 'Healthy clients of plain text while others send a byte of a header a second',

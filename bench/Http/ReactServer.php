@@ -30,11 +30,11 @@ final class ReactServer
         $text = ['Content-Type' => 'text/plain; charset=utf-8'];
 
         return match ($work) {
-            Work::Text => static fn(): object => new $response(200, $text, Work::TEXT),
+            Work::Text, Work::Crowd => static fn(): object => new $response(200, $text, Work::TEXT),
             Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
             Work::Echo => static fn(ServerRequestInterface $request): object => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
             Work::Wait => self::later(static fn(): object => new $response(200, $text, Work::TEXT)),
-            Work::Burn => throw new \LogicException('ReactPHP takes no part in this'),
+            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException('ReactPHP takes no part in this'),
         };
     }
 

@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
+use Nyholm\Psr7\Response as NyholmResponse;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
@@ -17,11 +19,13 @@ final class SpindleServer
 {
     public static function serve(Site $site): void
     {
+        $perAddress = $site->work === Work::Crowd ? (new HttpServerOptions())->maxConnectionsPerAddress : \PHP_INT_MAX;
         $options = new HttpServerOptions(
             certificate: $site->certificate,
             key: $site->key,
             headTimeout: (float) $site->deadline,
             maxRequests: \PHP_INT_MAX,
+            maxConnectionsPerAddress: $perAddress,
         );
         (new HttpServer(self::handler($site->work), $options))->listen(($site->isTls() ? 'tls://' : '') . $site->address());
     }
@@ -30,11 +34,25 @@ final class SpindleServer
     public static function handler(Work $work): \Closure
     {
         return match ($work) {
-            Work::Text => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
+            Work::Text, Work::Crowd => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
             Work::Json => static fn(ServerRequestInterface $request): Response => Response::json(Work::JSON),
             Work::Echo => static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
             Work::Wait => static function (ServerRequestInterface $request): Response {
                 delay(Work::WAIT);
+
+                return Response::text(Work::TEXT);
+            },
+            Work::Nyholm => static fn(ServerRequestInterface $request): ResponseInterface => new NyholmResponse(
+                200,
+                ['Content-Type' => 'text/plain; charset=utf-8'],
+                Work::TEXT,
+            ),
+            Work::Collide => static function (ServerRequestInterface $request): Response {
+                try {
+                    $request->getParsedBody();
+                } catch (HttpException) {
+                    // refused, as it should be
+                }
 
                 return Response::text(Work::TEXT);
             },

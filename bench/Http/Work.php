@@ -12,6 +12,9 @@ enum Work: string
     case Echo = 'echo';
     case Wait = 'wait';
     case Burn = 'burn';
+    case Nyholm = 'nyholm';
+    case Collide = 'collide';
+    case Crowd = 'crowd';
 
     /** What stands for a request's number, which always has nine digits. */
     public const NUMBER = '{n}';
@@ -28,6 +31,10 @@ enum Work: string
     /** Bytes that are echoed. */
     private const ECHOED = 1024;
 
+    /** Keys of a body that collide: multiples of the size of the hash table that PHP makes for so many. */
+    private const COLLIDING = 65_000;
+    private const TABLE = 65_536;
+
     /** Bytes that are hashed: about a millisecond, always the same work, however often it is interrupted. */
     private const HASHED = 262_144;
 
@@ -36,6 +43,11 @@ enum Work: string
     {
         $fields = "Host: {$host}\r\nCookie: id=" . self::NUMBER . "\r\n";
         $target = "/{$this->value}/" . self::NUMBER . '?q=' . self::NUMBER;
+        if ($this === self::Collide) {
+            $body = self::collidingKeys();
+
+            return "POST {$target} HTTP/1.1\r\n{$fields}Content-Type: application/json\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}";
+        }
         if ($this !== self::Echo) {
             return "GET {$target} HTTP/1.1\r\n{$fields}\r\n";
         }
@@ -58,6 +70,14 @@ enum Work: string
     public static function burn(): void
     {
         hash('sha256', str_repeat('x', self::HASHED));
+    }
+
+    /** An object as JSON, for which a decoder without a limit compares each key with all before it. */
+    private static function collidingKeys(): string
+    {
+        $members = array_map(static fn(int $i): string => '"' . $i * self::TABLE . '":0', range(1, self::COLLIDING));
+
+        return '{' . implode(',', $members) . '}';
     }
 
     private function body(string $number): string

@@ -43,7 +43,7 @@ final class WorkermanServer
         $response = Foreign::found(self::RESPONSE);
 
         return match ($work) {
-            Work::Text => static function (object $connection): void {
+            Work::Text, Work::Crowd => static function (object $connection): void {
                 \assert(method_exists($connection, 'send'));
                 $connection->send(Work::TEXT);
             },
@@ -58,7 +58,14 @@ final class WorkermanServer
             Work::Wait => static function (object $connection): void {
                 Foreign::call(self::TIMER, 'add', Work::WAIT, static fn() => Foreign::call($connection, 'send', Work::TEXT), [], false);
             },
-            Work::Burn => throw new \LogicException('Workerman takes no part in this'),
+            Work::Collide => static function (object $connection, object $request): void {
+                \assert(method_exists($connection, 'send') && method_exists($request, 'rawBody'));
+                $body = $request->rawBody();
+                \assert(\is_string($body));
+                json_decode($body, true);
+                $connection->send(Work::TEXT);
+            },
+            Work::Burn, Work::Nyholm => throw new \LogicException('Workerman takes no part in this'),
         };
     }
 }

@@ -33,6 +33,8 @@ final class HttpBenchTest extends TestCase
         'Plain text, each request .*, 32 connections' => [1, 1],
         'Plain text, each request .*, 256 connections' => [1, 1],
         'A handler that waits' => [1, 0],
+        'A JSON body of nearly 1 MB' => [1, 0],
+        'New connections beside' => [1, 0],
         'Connections that are kept and idle: 500' => [1, 1],
         'Plain text on kept connections for long, .*: 1,000 requests' => [1, 0],
         'Healthy clients .*: 5 and 500, a deadline of 1 s' => [1, 0],
@@ -51,6 +53,7 @@ final class HttpBenchTest extends TestCase
             self::assertSame([$spindle, $bare], [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')], "{$title}\n{$process->getOutput()}");
         }
         self::assertSame([1, 1], [self::rows($process, 'Work for the processor', '1 process'), self::rows($process, 'Work for the processor', '2 processes')], $process->getOutput());
+        self::assertSame([1, 1], [self::rows($process, 'Plain text, .*: the native response', 'native'), self::rows($process, 'Plain text, .*: the native response', 'nyholm/psr7 [\d.]+')], $process->getOutput());
         self::rightSeries($json);
         self::assertSame(['http.json'], Text::names($this->path()));
     }
@@ -113,7 +116,7 @@ final class HttpBenchTest extends TestCase
     /** How often such a table has a row of this label that begins with a figure. */
     private static function rows(Process $process, string $title, string $label): int
     {
-        return (int) preg_match_all("/^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|/m", $process->getOutput());
+        return (int) preg_match_all("~^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|~m", $process->getOutput());
     }
 
     /** Its temporary files are in the directory of the test. */

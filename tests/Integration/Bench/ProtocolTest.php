@@ -87,8 +87,8 @@ final class ProtocolTest extends TestCase
         $names = [
             'bulk single objects mix cpu echo memory start death' => TaskMeasurement::cases(),
             'select unit update rows parameter stream copy sleep gaps cancel acquire' => PostgresMeasurement::cases(),
-            'text text-same json echo one connections two wait idle soak slow tls' => HttpMeasurement::cases(),
-            'text json echo wait burn' => Work::cases(),
+            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd' => HttpMeasurement::cases(),
+            'text json echo wait burn nyholm collide crowd' => Work::cases(),
             'crud latency sleep certificates bulk' => AircraftMeasurement::cases(),
             'bulk single recovery backlog' => RemoteMeasurement::cases(),
         ];

@@ -395,11 +395,17 @@ final class DispatchedTasksTest extends TestCase
 
     public function testItemsThatTheEngineHasLostAreTold(): void
     {
+        $gate = new Gate($this->path('gate'));
         $executor = $this->executor();
-        $future = $executor->submit(static fn(): \Generator => yield from range(1, 30));
+        $future = $executor->submit(static function () use ($gate): \Generator {
+            yield 1;
+            $gate->pass(); // until the first item was taken by itself
+            yield from range(2, 30);
+        });
         $this->agent($this->queue);
         $items = $future->await();
         self::assertSame(1, $items->current());
+        $gate->open();
         Eventually::holds(fn(): bool => $this->figure('done_total') === 1, 'it is over');
         foreach ((array) Redis::shared()->command('KEYS', "spindle:{{$this->queue}}:items:*") as $key) {
             Redis::shared()->command('DEL', \is_string($key) ? $key : '');
