@@ -24,6 +24,9 @@ final class Setbacks
     /** When the last of them was, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
+    /** Workers in a row that were started and did not become ready. */
+    private int $failedStarts = 0;
+
     private ?string $pausing = null;
 
     /** @param \Closure(): void $over called when a pause is */
@@ -47,6 +50,21 @@ final class Setbacks
         $this->failedAt = $now;
 
         return ++$this->failures < self::MAX_FAILURES;
+    }
+
+    /** Some worker has become ready. */
+    public function oneIsReady(): void
+    {
+        $this->failedStarts = 0;
+    }
+
+    /**
+     * Counts a worker that did not become ready. Returns whether more than so many failed in a row, so that the others
+     * that are being started are not waited for.
+     */
+    public function startFailed(int $most): bool
+    {
+        return ++$this->failedStarts > $most;
     }
 
     public function isPausing(): bool

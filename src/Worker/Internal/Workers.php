@@ -316,6 +316,7 @@ final class Workers
     private function isReady(WorkerHandle $worker, string $payload): void
     {
         $worker->isMadeReady($payload);
+        $this->setbacks->oneIsReady();
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->idle($worker);
         ($this->ready)();
@@ -343,12 +344,14 @@ final class Workers
 
     /**
      * A worker has ended before it began any task. If it was the last one, and another one would end in the same way,
-     * the tasks that wait fail.
+     * the tasks that wait fail. They fail too when more workers than the pool may have did not become ready in a row:
+     * otherwise slow starts that fail one after the other would keep them waiting for ever.
      */
     private function cameToNothing(WorkerHandle $worker): void
     {
         $this->setbacks->pause();
-        if ($this->hasOthers()) {
+        $startsFail = !$worker->ready && !$worker->wasKilled() && $this->setbacks->startFailed($this->size);
+        if ($startsFail ? $this->hasReady() : $this->hasOthers()) {
             return;
         }
         $this->setbacks->endPause();
@@ -374,6 +377,18 @@ final class Workers
     private function hasOthers(): bool
     {
         return \count($this->workers) > $this->departures->count();
+    }
+
+    /** Whether there are some that may be given tasks now. */
+    private function hasReady(): bool
+    {
+        foreach ($this->workers as $worker) {
+            if ($worker->ready && !$worker->isLeaving()) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** Nothing that belongs to it stays. */

@@ -99,6 +99,30 @@ trait StartDeaths
         }
     }
 
+    public function testInitialisersThatFailOneAfterTheOtherFailTheTasksThatWait(): void
+    {
+        $file = $this->path('initialised');
+        $pool = $this->pool(2, initialize: static function () use ($file): never {
+            touch($file);
+            $handle = fopen($file, 'a');
+            \assert($handle !== false && flock($handle, \LOCK_EX));
+            fwrite($handle, 'x');
+            $own = fstat($handle)['size'] ?? 0;
+            flock($handle, \LOCK_UN);
+            do { // until the next one has begun, so that there is always one that may become ready
+                usleep(1000);
+                clearstatcache();
+            } while (filesize($file) === $own);
+            throw new \RuntimeException('The database is down');
+        });
+        foreach ([$pool->submit(new Call('square', 1)), $pool->submit(new Call('square', 2))] as $future) {
+            $outcome = self::outcome($future);
+
+            self::assertInstanceOf(WorkerStartException::class, $outcome);
+            self::assertStringContainsString('The database is down', $outcome->getMessage());
+        }
+    }
+
     public function testDeathsBetweenTasksThatBeginAreNotCounted(): void
     {
         $pool = $this->pool(1, initialize: static fn() => usleep(50_000));
