@@ -94,19 +94,20 @@ final readonly class Latency
 
     private function measure(Served $served, Load $load, FarDatabase $far): Outcome
     {
+        $before = $this->bench->database->count();
         $load->last($served, min(self::WARM_UP, $this->bench->options->seconds));
         // Who queues requests still works on those whose clients have left, and comes to this one when they are done.
         $served->isRight();
-        $before = $this->bench->database->count();
         $cpu = $far->cpu();
         $outcome = $load->last($served, $this->bench->options->seconds);
         $line = ($far->cpu() - $cpu) / max(1e-3, (float) $outcome->raw['seconds']);
         $served->isRight();
         $left = $this->bench->database->count() - $before;
+        $most = 2 * $load->clients; // one of each client, when it was warmed up and when it was measured
 
         return new Outcome($outcome->figure, $outcome->raw + ['line' => $line], [
             ...$outcome->problems,
-            ...($left >= 0 && $left <= $load->clients ? [] : ["{$left} aircraft are left of {$load->clients} clients, who had one each at most"]),
+            ...($left >= 0 && $left <= $most ? [] : ["{$left} aircraft are left, of {$most} at most"]),
         ], $outcome->more);
     }
 

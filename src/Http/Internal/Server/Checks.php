@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Amp\CancelledException;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\Clock;
 
 use function Amp\async;
 
@@ -19,7 +20,7 @@ final class Checks
     /** Said of one that is late. */
     public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
 
-    /** @var array<string, array{Future<string|null>, int}> those that run, by name, and when they are late, by hrtime() */
+    /** @var array<string, array{Future<string|null>, float}> those that run, by name, and when they are late, by the clock */
     private array $running = [];
 
     /** @param array<string, \Closure(): void> $checks */
@@ -49,7 +50,7 @@ final class Checks
     /**
      * @param \Closure(): void $check
      *
-     * @return array{Future<string|null>, int}
+     * @return array{Future<string|null>, float}
      */
     private function start(int|string $name, \Closure $check): array
     {
@@ -65,14 +66,14 @@ final class Checks
             }
         });
 
-        return [$reason, (int) hrtime(true) + (int) (self::DEADLINE * 1e9)];
+        return [$reason, Clock::now() + self::DEADLINE];
     }
 
     /** @param Future<string|null> $reason */
-    private static function result(Future $reason, int $until): ?string
+    private static function result(Future $reason, float $until): ?string
     {
         try {
-            return $reason->await(new TimeoutCancellation(max(0.0, ($until - hrtime(true)) / 1e9)));
+            return $reason->await(new TimeoutCancellation(max(0.0, $until - Clock::now())));
         } catch (CancelledException) {
             return self::LATE;
         }
