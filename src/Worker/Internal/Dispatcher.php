@@ -415,8 +415,13 @@ final class Dispatcher
     {
         $batches = $worker->batches;
         $running = null;
+        $unread = $worker->hasDiedReading() ? $worker->first() : null;
         foreach ($batches as $batch) {
-            $started = min($batch->limit, $worker->started($batch));
+            if ($batch === $unread && $batch->limit > 1) {
+                $this->separate($batch);
+                continue;
+            }
+            $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->started($batch));
             if ($started > $batch->arrived) {
                 $running = [$batch, $started - 1];
             }
@@ -434,6 +439,15 @@ final class Dispatcher
             }
         }
         $this->drain->checkDrained();
+    }
+
+    /** Puts back each task by itself: the next worker that dies reading one of them tells which it is. */
+    private function separate(Batch $batch): void
+    {
+        for ($index = 0; $index < $batch->limit; ++$index) {
+            $this->putBack($batch, $batch->slice($index, $index + 1));
+        }
+        $batch->limit = 0;
     }
 
     private function cannotStart(WorkerStartException $reason): void

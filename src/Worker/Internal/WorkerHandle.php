@@ -144,7 +144,19 @@ final class WorkerHandle
     /** Whether it has begun any task at all. */
     public function hasBegun(): bool
     {
-        return $this->tasks > 0 || $this->running() !== null;
+        return $this->tasks > 0 || $this->running() !== null || $this->hasDiedReading();
+    }
+
+    /**
+     * Whether its memory was exhausted while it read its first batch, before it began a task of it: the arguments are
+     * too large.
+     */
+    public function hasDiedReading(): bool
+    {
+        $first = $this->first();
+
+        return $first !== null && $this->ending === null && $this->started($first) === 0
+            && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->lastWords ?? '') === 1;
     }
 
     /** Whether something from outside ended it, or the process that it was part of, before it began any task. */

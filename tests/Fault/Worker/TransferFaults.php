@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
@@ -46,6 +47,18 @@ trait TransferFaults
 
         self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
         self::assertUsable($pool);
+    }
+
+    public function testATaskThatIsTooLargeForTheMemoryOfAWorkerFailsAndNoOther(): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M');
+        $large = $pool->submit(new Call('size', str_repeat('x', self::LARGE)));
+        $others = array_map(static fn(int $i): Future => $pool->submit(new Call('square', $i)), range(0, 4));
+        $outcome = self::outcome($large);
+
+        self::assertInstanceOf(WorkerCrashedException::class, $outcome);
+        self::assertStringContainsString('Allowed memory size', $outcome->getMessage());
+        self::assertSame([0, 1, 4, 9, 16], self::outcomes($others));
     }
 
     #[TestWith([Ending::Segv])]
