@@ -44,4 +44,9 @@ final class BadMessageException extends \RuntimeException implements SpindleExce
     {
         return new self(501, 'No tunnel is opened here');
     }
+
+    public static function coding(): self
+    {
+        return new self(501, 'The only Transfer-Encoding that is implemented is "chunked"');
+    }
 }

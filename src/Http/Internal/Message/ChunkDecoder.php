@@ -12,7 +12,7 @@ namespace Spindle\Http\Internal\Message;
 final class ChunkDecoder
 {
     private const SIZE_LINE = '@^([0-9A-Fa-f]{1,15}+)((?:[ \t]*+;[ \t]*+' . HeadReader::TOKEN
-        . '(?:[ \t]*+=[ \t]*+(?:' . HeadReader::TOKEN . '|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\\\[\t\x20-\x7e\x80-\xff])*+"))?+)*+)$@D';
+        . '(?:[ \t]*+=[ \t]*+(?:' . HeadReader::TOKEN . '|' . HeadReader::QUOTED . '))?+)*+)$@D';
 
     private const FIELD_LINE = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 

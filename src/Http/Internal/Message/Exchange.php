@@ -32,6 +32,9 @@ interface Exchange
     /** The peer is a proxy that the application trusts, so it may have more connections than a client. */
     public function trustPeer(): void;
 
+    /** Returns whether the application has said that it trusts the peer. */
+    public function trustsPeer(): bool;
+
     /** Unix time at which the head had come. */
     public function time(): float;
 }

@@ -17,13 +17,23 @@ final class HeadReader
     /** RFC 9110, 5.5. */
     public const VALUE = '[\t\x20-\x7e\x80-\xff]*+';
 
+    /** RFC 9110, 5.6.4. */
+    public const QUOTED = '"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\\\[\t\x20-\x7e\x80-\xff])*+"';
+
     /** RFC 9112, 2.3. More digits are told from another protocol. */
     private const REQUEST_LINE = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
 
     private const FIELD = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
-    /** RFC 3986, 3.2.2 and 3.2.3. */
-    private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]++\])(?::\d{0,5}+)?+';
+    /** RFC 3986, 3.2.2 and 3.2.3, with an address of IPv6 as the first group. */
+    private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
+
+    /** RFC 9112, 7: a transfer coding other than "chunked". */
+    private const UNKNOWN_CODING = '(?!chunked(?:[ \t;,]|$))' . self::TOKEN
+        . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
+
+    /** Codings of which at least one is unknown, and "chunked" as the last one or not at all. */
+    private const UNKNOWN_CODINGS = '@^' . self::UNKNOWN_CODING . '(?:[ \t]*+,[ \t]*+' . self::UNKNOWN_CODING . ')*+(?:[ \t]*+,[ \t]*+chunked)?+$@Di';
 
     private string $method = '';
     private string $target = '';
@@ -52,6 +62,12 @@ final class HeadReader
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
+    }
+
+    /** Returns the method; '' before the request line was accepted. */
+    public function method(): string
+    {
+        return $this->method;
     }
 
     /** Whether nothing but an empty line has come, which many clients once sent behind a body: RFC 9112, 2.2. */
@@ -119,7 +135,14 @@ final class HeadReader
     {
         return $target[0] === '/'
             || $target === '*' && $method === 'OPTIONS'
-            || preg_match('@^https?+://' . self::AUTHORITY . '(?:[/?]|$)@Di', $target) === 1;
+            || self::hasAuthority('@^https?+://' . self::AUTHORITY . '(?:[/?]|$)@Di', $target);
+    }
+
+    /** @param string $pattern with {@see AUTHORITY} in it */
+    private static function hasAuthority(string $pattern, string $text): bool
+    {
+        return preg_match($pattern, $text, $match) === 1
+            && (!isset($match[1]) || filter_var($match[1], \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false);
     }
 
     /** @throws BadMessageException */
@@ -146,7 +169,7 @@ final class HeadReader
         if ($this->host !== null) {
             throw BadMessageException::malformed('There are two Host fields');
         }
-        if (preg_match('@^(?:' . self::AUTHORITY . ')?$@D', $value) !== 1) {
+        if ($value !== '' && !self::hasAuthority('@^' . self::AUTHORITY . '$@D', $value)) {
             throw BadMessageException::malformed('The Host field is malformed');
         }
         $this->host = $value;
@@ -164,13 +187,22 @@ final class HeadReader
         $this->length = (int) $value;
     }
 
-    /** @throws BadMessageException */
+    /**
+     * RFC 9112, 6.1: an unknown coding is not implemented. RFC 9112, 6.3: "chunked" anywhere but at the end is malformed.
+     *
+     * @throws BadMessageException
+     */
     private function coding(string $value): void
     {
-        if ($this->chunked || strtolower($value) !== 'chunked') {
-            throw BadMessageException::malformed('The only Transfer-Encoding that is understood is "chunked", once');
+        if (!$this->chunked && strtolower($value) === 'chunked') {
+            $this->chunked = true;
+
+            return;
         }
-        $this->chunked = true;
+        if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS, $value) === 1) {
+            throw BadMessageException::coding();
+        }
+        throw BadMessageException::malformed('The Transfer-Encoding is not "chunked", once and at the end');
     }
 
     private function connection(string $value): void

@@ -27,6 +27,16 @@ final readonly class Peer
         return new self($address, $port, $localAddress, $localPort, $secure);
     }
 
+    /** Returns this side's address and port as a URI has them. */
+    public function authority(): string
+    {
+        return match (true) {
+            $this->localPort === 0 => 'localhost', // a Unix socket
+            str_contains($this->localAddress, ':') => "[{$this->localAddress}]:{$this->localPort}",
+            default => "{$this->localAddress}:{$this->localPort}",
+        };
+    }
+
     /** @return array{string, int} */
     private static function split(string $name): array
     {

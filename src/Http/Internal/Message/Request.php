@@ -97,7 +97,12 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** @throws HttpException when what the client asks for is no URI */
+    /**
+     * Returns the target URI. Without a Host field, as HTTP/1.0 allows, its host is the address that the client connected to.
+     *
+     * @throws HttpException 400 when the target is no URI; 421 when it begins with https:// and neither is the connection
+     *                       encrypted nor the peer a trusted proxy
+     */
     public function getUri(): UriInterface
     {
         return $this->uri ??= $this->effectiveUri();
@@ -304,23 +309,28 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * RFC 9112, 3.3.
+     * RFC 9112, 3.3, and RFC 9110, 7.4.
      *
      * @throws HttpException
      */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;
+        $peer = $this->exchange->peer();
         try {
-            if ($target[0] !== '/' && $target !== '*') {
-                return new Uri($target);
-            }
-            // Without a host, a target that begins with two slashes would be taken for one.
-            $uri = new Uri(($this->exchange->peer()->secure ? 'https' : 'http') . '://' . ($this->head->host === '' ? 'none' : $this->head->host) . ($target === '*' ? '' : $target));
+            if ($target[0] === '/' || $target === '*') {
+                $host = $this->head->host === '' ? $peer->authority() : $this->head->host;
 
-            return $this->head->host === '' ? $uri->withHost('') : $uri;
+                return new Uri(($peer->secure ? 'https' : 'http') . "://{$host}" . ($target === '*' ? '' : $target));
+            }
+            $uri = new Uri($target);
         } catch (\InvalidArgumentException $malformed) {
             throw new HttpException(400, 'The request target is no URI', previous: $malformed);
         }
+        if ($uri->getScheme() === 'https' && !$peer->secure && !$this->exchange->trustsPeer()) {
+            throw new HttpException(421, 'The request target is for an encrypted connection, and this one is not encrypted');
+        }
+
+        return $uri;
     }
 }

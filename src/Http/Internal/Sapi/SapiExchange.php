@@ -25,6 +25,7 @@ final class SapiExchange implements Exchange
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;
     private ?Form $form = null;
+    private bool $peerTrusted = false;
 
     /** Why there is no form: the body is read by then, and what is left of it would be taken for a whole one. */
     private ?\Throwable $failure = null;
@@ -56,7 +57,15 @@ final class SapiExchange implements Exchange
         return $this->form ?? $this->readForm();
     }
 
-    public function trustPeer(): void {}
+    public function trustPeer(): void
+    {
+        $this->peerTrusted = true;
+    }
+
+    public function trustsPeer(): bool
+    {
+        return $this->peerTrusted;
+    }
 
     public function route(): MatchedRoute
     {

@@ -32,6 +32,8 @@ final class ServerExchange implements Exchange
     /** Null while nobody has asked for it. */
     public ?MatchedRoute $route = null;
 
+    private bool $peerTrusted = false;
+
     /**
      * One is made for each request: to check types takes longer than all else here, and readonly takes as long again.
      *
@@ -80,7 +82,13 @@ final class ServerExchange implements Exchange
 
     public function trustPeer(): void
     {
+        $this->peerTrusted = true;
         $this->connection->trustPeer();
+    }
+
+    public function trustsPeer(): bool
+    {
+        return $this->peerTrusted;
     }
 
     public function wasCancelled(): bool

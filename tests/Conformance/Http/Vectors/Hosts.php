@@ -47,6 +47,16 @@ final class Hosts
         yield 'a bracket that is not closed is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n");
         yield 'a bracket that was not opened is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: ::1]\r\n\r\n");
         yield 'a name in brackets is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [example]\r\n\r\n");
+        yield 'an address of IPv4 within one of IPv6 is a host' => Vector::accepted("GET / HTTP/1.1\r\nHost: [::ffff:192.0.2.1]\r\n\r\n", 'GET / "" kept');
+        yield 'an address of IPv6 of three groups is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [1:2:3]\r\n\r\n");
+        yield 'an address of IPv6 of nine groups is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [1:2:3:4:5:6:7:8:9]:80\r\n\r\n");
+        yield 'an address of IPv6 with a group of five digits is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [::12345]\r\n\r\n");
+        yield 'an address of IPv6 that is shortened twice is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [1::2::3]\r\n\r\n");
+        yield 'an address of IPv6 of colons is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [:::]\r\n\r\n");
+        yield 'an address of IPv4 in brackets is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [192.0.2.1]\r\n\r\n");
+        yield 'an address of IPv6 with a wrong address of IPv4 is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [::192.0.2.256]\r\n\r\n");
+        yield 'an address of IPv6 with a zone is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [fe80::1%25eth0]\r\n\r\n");
+        yield 'an address of a future version is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [v1.a]\r\n\r\n");
         yield 'a name after brackets is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: [::1].example\r\n\r\n");
         yield 'half of an encoded byte in a host is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: a%4\r\n\r\n");
         yield 'letters beyond ASCII in a host are refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: \u{E9}.example\r\n\r\n");

@@ -42,6 +42,7 @@ final class Targets
         yield 'a name and password in an absolute target are refused' => Vector::refused(400, "GET http://b:c@a/ HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'a port that is no number is refused' => Vector::refused(400, "GET http://a:b/ HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'an open bracket in an absolute target is refused' => Vector::refused(400, "GET http://[::1/ HTTP/1.1\r\nHost: a\r\n\r\n");
+        yield 'an absolute target with an address of IPv6 of three groups is refused' => Vector::refused(400, "GET http://[1:2:3]/ HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'a backslash in the host of an absolute target is refused' => Vector::refused(400, "GET http://a\\b/ HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'a blank in a path is refused' => Vector::refused(400, "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n");
         yield 'a tab in a path is refused' => Vector::refused(400, "GET /a\tb HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -16,6 +16,7 @@ use Spindle\Http\MatchedRoute;
 final class FixedExchange implements Exchange
 {
     private readonly MatchedRoute $route;
+    private bool $trusted = false;
 
     public function __construct(private readonly Peer $peer)
     {
@@ -42,7 +43,15 @@ final class FixedExchange implements Exchange
         return $this->route;
     }
 
-    public function trustPeer(): void {}
+    public function trustPeer(): void
+    {
+        $this->trusted = true;
+    }
+
+    public function trustsPeer(): bool
+    {
+        return $this->trusted;
+    }
 
     public function cancellation(): Cancellation
     {

@@ -16,6 +16,10 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\MatchedRoute;
+use Spindle\Http\Middleware\ProxyHeaders;
+use Spindle\Http\Middleware\TrustedProxies;
+use Spindle\Http\MiddlewareStack;
+use Spindle\Http\Response;
 
 final class RequestTest extends TestCase
 {
@@ -30,14 +34,53 @@ final class RequestTest extends TestCase
         yield 'asterisk' => ['*', 'example.org', 'http://example.org'];
         yield 'two slashes' => ['//evil.org/x', 'example.org', 'http://example.org//evil.org/x'];
         yield 'a colon' => ['/:80', 'example.org', 'http://example.org/:80'];
-        yield 'no host' => ['//a', '', 'http:/a'];
+        yield 'no host' => ['//a', '', 'http://192.0.2.2:8080//a'];
+        yield 'asterisk without a host' => ['*', '', 'http://192.0.2.2:8080'];
         yield 'what a URI has no place for' => ['/a"b|c', 'example.org', 'http://example.org/a%22b%7Cc'];
     }
 
     #[DataProvider('uris')]
     public function testTheUriIsWhatTheClientMeant(string $target, string $host, string $uri): void
     {
-        self::assertSame($uri, (string) self::request(($target === '*' ? 'OPTIONS' : 'GET') . " {$target} HTTP/1.1\r\nHost: {$host}\r\n\r\n")->getUri());
+        self::assertSame($uri, (string) self::request(($target === '*' ? 'OPTIONS' : 'GET') . " {$target} HTTP/1.1\r\nHost: {$host}\r\n\r\n", Peer::of('192.0.2.1:1', '192.0.2.2:8080', false))->getUri());
+    }
+
+    /** @return iterable<string, array{Peer, string}> */
+    public static function addresses(): iterable
+    {
+        yield 'IPv4' => [Peer::of('192.0.2.1:1', '192.0.2.2:80', false), 'http://192.0.2.2/a?b'];
+        yield 'IPv6' => [Peer::of('[2001:db8::1]:1', '[2001:db8::2]:8080', false), 'http://[2001:db8::2]:8080/a?b'];
+        yield 'TLS' => [Peer::of('192.0.2.1:1', '192.0.2.2:8443', true), 'https://192.0.2.2:8443/a?b'];
+        yield 'a Unix socket' => [Peer::of('', '/run/app.sock', false), 'http://localhost/a?b'];
+    }
+
+    /** RFC 9112, 3.3. */
+    #[DataProvider('addresses')]
+    public function testWithoutAHostTheUriHasTheAddressThatTheClientConnectedTo(Peer $peer, string $uri): void
+    {
+        $request = self::request("GET /a?b HTTP/1.0\r\n\r\n", $peer);
+
+        self::assertSame([$uri, false, ['b' => '']], [(string) $request->getUri(), $request->hasHeader('Host'), $request->getQueryParams()]);
+    }
+
+    /** RFC 9110, 7.4. */
+    public function testAUriOfHttpsIsMisdirectedOnAConnectionWithoutTls(): void
+    {
+        $target = 'https://a/b';
+        $secure = self::request("GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('192.0.2.1:1', '192.0.2.2:443', true));
+        self::assertSame($target, (string) $secure->getUri());
+
+        $plain = self::request("GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        try {
+            $plain->getUri();
+            self::fail('The client can claim that it uses TLS');
+        } catch (HttpException $refusal) {
+            self::assertSame(421, $refusal->status);
+        }
+
+        $passOn = static fn(ServerRequestInterface $request): Response => Response::text((string) $request->getUri());
+        $stack = new MiddlewareStack($passOn, new TrustedProxies(['192.0.2.1'], ProxyHeaders::XForwarded));
+        self::assertSame($target, $stack->handle($plain)->getBody()->getContents(), 'a trusted proxy may have decrypted it');
     }
 
     public function testAnAbsoluteTargetNamesTheHost(): void
