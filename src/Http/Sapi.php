@@ -11,6 +11,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Failure;
+use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Sapi\Environment;
@@ -51,12 +52,25 @@ final class Sapi
         ob_start();
         try {
             $response = $application->handle(new Request($head, $exchange));
+            self::check($response);
         } catch (\Throwable $failure) {
             $response = Failure::answer($failure, $head, $application->logger);
         } finally {
             ob_end_clean();
         }
         self::send($response, $head, $exchange);
+    }
+
+    /**
+     * Checks what the server checks too, before anything is sent.
+     *
+     * @throws \UnexpectedValueException when the status is no final one
+     * @throws \InvalidArgumentException when a field could not be sent as it is
+     */
+    private static function check(ResponseInterface $response): void
+    {
+        ResponseWriter::checkStatus($response->getStatusCode());
+        Fields::of($response->getHeaders());
     }
 
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
@@ -71,20 +85,23 @@ final class Sapi
         $given = $response instanceof Response ? $response->body() : null;
         $whole = \is_string($given) ? \strlen($given) : null;
         $body = $response->getBody();
-        header("HTTP/1.1 {$response->getStatusCode()} {$response->getReasonPhrase()}", true, $response->getStatusCode());
+        $status = $response->getStatusCode();
+        $line = ResponseWriter::statusLine($status, $response->getReasonPhrase());
+        // PHP would cut off the blank before an empty reason, which RFC 9112, 4, demands.
+        str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
-            if (!isset(ResponseWriter::DECIDED[strtolower((string) $name)])) {
+            $key = strtolower((string) $name);
+            if (!isset(ResponseWriter::DECIDED[$key]) || $key === 'upgrade' && ResponseWriter::isSent($key, $status)) {
                 foreach ($values as $value) {
                     header("{$name}: {$value}", false);
                 }
             }
         }
         $length = $whole ?? ResponseWriter::length($response, $body);
-        $status = $response->getStatusCode();
         $hasBody = ResponseWriter::hasBody($status, $head);
         $line = match (true) {
             $hasBody => $length === null ? '' : "Content-Length: {$length}",
-            default => rtrim(ResponseWriter::lengthOfNone($status, $response->getHeaderLine('Content-Length'), $length)),
+            default => rtrim(ResponseWriter::lengthWithoutBody($status, $response->getHeaderLine('Content-Length'), $length)),
         };
         if ($line !== '') {
             header($line);

@@ -54,6 +54,17 @@ final class RequestParser
         $this->offset = 0;
     }
 
+    /** Returns the method of the head that is being read, also of one that was refused; '' before it has come. */
+    public function method(): string
+    {
+        $method = $this->reader?->method();
+        if ($method !== '') {
+            return $method ?? '';
+        }
+
+        return preg_match('@\G' . HeadReader::TOKEN . '(?= )@', $this->buffer, $match, 0, $this->offset) === 1 ? $match[0] : '';
+    }
+
     /** Bytes that were received and not taken yet. */
     public function buffered(): int
     {
@@ -194,9 +205,8 @@ final class RequestParser
 
                 return null;
             }
-            $line = substr($this->buffer, $this->offset, $end + 1 - $this->offset);
-            $this->offset = $end + 1;
-            $head = $this->reader->line($line);
+            $head = $this->reader->line(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
+            $this->offset = $end + 1; // a line that is refused stays for method()
         } while ($head === null);
         $this->reader = null;
 

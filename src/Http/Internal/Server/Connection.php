@@ -248,7 +248,7 @@ final class Connection
             $this->exchange = null; // what its handler answers later is dropped
             $now = (int) hrtime(true);
             $this->service->counters->answered(503, $now - $exchange->begun, $exchange->route?->getName());
-            $this->transport->send($this->out . $this->service->writer->refusal(503, 'The server is stopping', $now));
+            $this->transport->send($this->out . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now));
             $exchange->cancel(ClientLeftException::stopped());
             $this->discard();
         }
@@ -266,7 +266,8 @@ final class Connection
     public function abandon(): void
     {
         if ($this->exchange !== null && !$this->answering) {
-            $this->transport->send($this->out . $this->service->writer->refusal(500, 'Internal Server Error', hrtime(true)));
+            $method = $this->exchange->head->method;
+            $this->transport->send($this->out . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)));
         }
         if (!$this->closed) {
             $this->transport->end();
@@ -673,12 +674,12 @@ final class Connection
     private function refuse(int $status, string $message): void
     {
         $this->service->counters->refused($status);
-        $this->sayLast($status, $message);
+        $this->sayLast($status, $message, $this->parser->method());
     }
 
-    private function sayLast(int $status, string $message): void
+    private function sayLast(int $status, string $message, string $method): void
     {
-        $this->out .= $this->service->writer->refusal($status, $message, hrtime(true));
+        $this->out .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
         $this->linger();
     }
 
@@ -692,7 +693,7 @@ final class Connection
         $seconds = $this->service->options->handlerTimeout;
         $this->service->logger->warning("The handler of {method} {target} did not answer within {$seconds} s", ['method' => $exchange->head->method, 'target' => $exchange->head->target]);
         $this->service->counters->answered(503, (int) hrtime(true) - $exchange->begun, $exchange->route?->getName());
-        $this->sayLast(503, 'The request took too long');
+        $this->sayLast(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
     }
 

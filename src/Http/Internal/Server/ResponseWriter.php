@@ -65,7 +65,7 @@ final class ResponseWriter
         $head = $this->begin($response, $status, $keep, $request, $now, $given);
 
         return match (true) {
-            !self::hasBody($status, $request) => $head . self::lengthOfNone($status, $given, \strlen($body)) . "\r\n",
+            !self::hasBody($status, $request) => $head . self::lengthWithoutBody($status, $given, \strlen($body)) . "\r\n",
             default => "{$head}Content-Length: " . \strlen($body) . "\r\n\r\n{$body}",
         };
     }
@@ -81,7 +81,7 @@ final class ResponseWriter
         $head = $this->begin($response, $status, $keep, $request, $now, $given);
 
         return $head . match (true) {
-            !self::hasBody($status, $request) => self::lengthOfNone($status, $given, $length),
+            !self::hasBody($status, $request) => self::lengthWithoutBody($status, $given, $length),
             $length !== null => "Content-Length: {$length}\r\n",
             $request->version === '1.0' => '',
             default => "Transfer-Encoding: chunked\r\n",
@@ -181,27 +181,36 @@ final class ResponseWriter
         return $isDecided;
     }
 
-    /** An answer to what was no request. */
-    public function refusal(int $status, string $message, int $now): string
+    /**
+     * Returns a response of the server's own, the last one on its connection.
+     *
+     * @param string $method of the request, '' when it is unknown; HEAD gets no body
+     * @param int    $now    by hrtime()
+     */
+    public function refusal(int $status, string $message, string $method, int $now): string
     {
-        return $this->statusLine($status, Status::reason($status)) . ($now < $this->dateEnds ? $this->date : $this->date($now)) . "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: "
-            . (\strlen($message) + 1) . "\r\n\r\n{$message}\n";
+        $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+        $length = \strlen($message) + 1;
+
+        return self::statusLine($status, Status::reason($status)) . "\r\n{$date}Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: {$length}\r\n\r\n"
+            . ($method === 'HEAD' ? '' : "{$message}\n");
     }
 
     /**
-     * @param string|null $given gets the Content-Length of the handler
+     * Returns all lines of the head but Content-Length and Transfer-Encoding.
      *
-     * @throws \UnexpectedValueException when the status is none of an answer: after an interim one a client waits for another
+     * @param string|null $given set to the Content-Length that the handler gave
+     *
+     * @throws \UnexpectedValueException when the status is no final one: after an interim response the client waits for another
      */
     private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
     {
-        if ($status < 200 || $status > 599) {
-            throw new \UnexpectedValueException("An answer has a status from 200 to 599, not {$status}");
-        }
+        self::checkStatus($status);
         $reason = $response->getReasonPhrase();
-        $head = $this->statusLine($status, $reason);
+        $head = self::statusLine($status, $reason) . "\r\n";
         $given = null;
         $lines = '';
+        $options = [];
         $date = $now < $this->dateEnds ? $this->date : $this->date($now);
         foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
             if ($key === 'content-length') {
@@ -210,38 +219,60 @@ final class ResponseWriter
                 $date = "Date: {$values[0]}\r\n";
             } elseif ($key === 'connection') {
                 $keep = $keep && preg_match('/(?:^|[, \t])close(?:[, \t]|$)/i', implode(',', $values)) !== 1;
-            } elseif (!isset(self::OF_CONNECTION[$key])) {
+            } elseif (self::isSent($key, $status)) {
+                if ($key === 'upgrade') {
+                    $options[] = 'upgrade';
+                }
                 foreach ($values as $value) {
                     $lines .= "{$name}: {$value}\r\n";
                 }
             }
         }
         if (!$keep) {
-            $lines .= "Connection: close\r\n";
+            $options[] = 'close';
         } elseif ($request->version === '1.0') {
-            $lines .= "Connection: keep-alive\r\n";
+            $options[] = 'keep-alive';
         }
 
-        return $head . $date . $lines;
+        return $head . $date . $lines . ($options === [] ? '' : 'Connection: ' . implode(', ', $options) . "\r\n");
     }
 
-    /** The line of Content-Length, if any, of an answer without a body. RFC 9110, 8.6 and 15.3.6. */
-    public static function lengthOfNone(int $status, ?string $given, ?int $length): string
+    /** @throws \UnexpectedValueException when the status is no final one */
+    public static function checkStatus(int $status): void
+    {
+        if ($status < 200 || $status > 599) {
+            throw new \UnexpectedValueException("An answer has a status from 200 to 599, not {$status}");
+        }
+    }
+
+    /** Returns whether a field of the connection is sent: only 426 says which protocol is required. RFC 9110, 15.5.22. */
+    public static function isSent(string $key, int $status): bool
+    {
+        return !isset(self::OF_CONNECTION[$key]) || $key === 'upgrade' && $status === 426;
+    }
+
+    /**
+     * Returns the line of Content-Length, if any, of a response without a body. RFC 9110, 8.6 and 15.3.6.
+     *
+     * Without a length from the handler, an empty body of a response to HEAD says nothing: many frameworks empty it.
+     */
+    public static function lengthWithoutBody(int $status, ?string $given, ?int $length): string
     {
         $length = match (true) {
             $status === 204 => null,
             $status === 205 => 0,
             $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 => (int) $given,
-            $status === 304 => null,
+            $status === 304, $length === 0 => null,
             default => $length,
         };
 
         return $length === null ? '' : "Content-Length: {$length}\r\n";
     }
 
-    private function statusLine(int $status, string $reason): string
+    /** Returns the status line, without the reason where it has a control character. RFC 9112, 4. */
+    public static function statusLine(int $status, string $reason): string
     {
-        return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '') . "\r\n";
+        return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');
     }
 
     /** RFC 9110, 6.6.1. The same for a second at most. */

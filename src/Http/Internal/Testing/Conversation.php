@@ -75,7 +75,7 @@ final class Conversation
         $body = self::body($bytes, $fields['transfer-encoding'][1][0] ?? null, $fields['content-length'][1][0] ?? null, $method === 'HEAD' || \in_array($status, ['204', '304'], true));
         $headers = [];
         foreach ($fields as $key => [$name, $values]) {
-            if ($key === 'content-length' || $key === 'date' || !isset(ResponseWriter::DECIDED[$key])) {
+            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, (int) $status)) {
                 $headers[$name] = $values;
             }
         }

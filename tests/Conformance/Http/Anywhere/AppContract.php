@@ -48,6 +48,14 @@ abstract class AppContract extends TestCase
         yield 'a wrong length' => ['GET /wrong-length', '200 OK', 'longer', ['Content-Length' => '6']];
         yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
         yield 'a stream that has nothing at times' => ['GET /hesitant', '200 OK', 'one,two', []];
+        yield 'no length to HEAD where there is no body' => ['HEAD /empty', '200 OK', '', ['X-Kept' => 'yes']];
+        yield 'no length to HEAD where a stream has nothing' => ['HEAD /empty-stream', '200 OK', '', ['X-Kept' => 'yes']];
+        yield 'a length of nothing' => ['GET /empty', '200 OK', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
+        yield 'an upgrade that is required' => ['GET /upgrade', '426 Upgrade Required', 'needed', ['Upgrade' => 'HTTP/3.0', 'Content-Length' => '6']];
+        yield 'an interim status' => ['GET /interim', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
+        yield 'a line break in a field' => ['GET /injects', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
+        yield 'a line break in a reason' => ['GET /hostile-reason', '404 Not Found', 'body', ['Content-Length' => '4']];
+        yield 'no reason' => ['GET /no-reason', '404 Not Found', 'body', ['Content-Length' => '4']];
         yield 'no stream to HEAD' => ['HEAD /stream', '200 OK', '', ['Content-Type' => 'text/plain']];
         yield 'fibers' => ['GET /waits', '200 OK', '["a","b"]', ['Content-Type' => 'application/json', 'Content-Length' => '9']];
         yield 'an exception' => ['GET /throws', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];

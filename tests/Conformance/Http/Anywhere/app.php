@@ -7,6 +7,8 @@ declare(strict_types=1);
  */
 
 use Amp\Cancellation;
+use Nyholm\Psr7\Response as ForeignResponse;
+use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
@@ -94,6 +96,13 @@ $routes = [
     '/reset' => static fn(): ResponseInterface => new Response(205, ['X-Kept' => 'yes'], 'never sent'),
     '/reset-stream' => static fn(): ResponseInterface => Response::stream(['never sent'], 'text/plain', 205, ['Content-Length' => '10']),
     '/not-modified' => static fn(): ResponseInterface => new Response(304, ['ETag' => '"1"'], 'never sent'),
+    '/empty' => static fn(): ResponseInterface => new Response(200, ['X-Kept' => 'yes']),
+    '/empty-stream' => static fn(): ResponseInterface => new Response(200, ['X-Kept' => 'yes'], Stream::create('')),
+    '/upgrade' => static fn(): ResponseInterface => new Response(426, ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'], 'needed'),
+    '/interim' => static fn(): ResponseInterface => new ForeignResponse(101, ['Upgrade' => 'x'], 'body'),
+    '/injects' => static fn(): ResponseInterface => new ForeignResponse(200, ['X' => "a\n"], 'body'),
+    '/hostile-reason' => static fn(): ResponseInterface => new ForeignResponse(404, [], 'body', reason: "Gone\r\nX: y"),
+    '/no-reason' => static fn(): ResponseInterface => new ForeignResponse(404, [], 'body', reason: ''),
     '/no-type' => static fn(): ResponseInterface => new Response(200, [], 'bytes'),
     '/cookies' => static fn(): ResponseInterface => new Response(200, ['Set-Cookie' => ['a=1; Path=/', 'b=2']], 'two'),
     '/teapot' => static fn(): ResponseInterface => new Response(418, [], 'short and stout', "I'm a teapot"),

@@ -11,6 +11,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
+use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ReceivedResponse;
@@ -18,6 +19,8 @@ use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
+
+use function Amp\delay;
 
 /** Where an answer ends: whatever a handler says of that, the next one begins where the client expects it. */
 final class AnswerFramingTest extends TestCase
@@ -82,6 +85,57 @@ final class AnswerFramingTest extends TestCase
         self::assertSame('1234', $response->header('content-length'));
     }
 
+    /** @return iterable<string, array{ResponseInterface}> */
+    public static function emptied(): iterable
+    {
+        yield 'a string' => [new Response(200)];
+        yield 'a stream' => [new Response(200, [], Stream::create(''))];
+        yield 'a stream of another library' => [new ForeignResponse(200, [], Stream::create(''))];
+        yield 'no stream, of another library' => [new ForeignResponse(404)];
+    }
+
+    /** RFC 9110, 8.6: a Content-Length in the response to HEAD is the one of the response to GET, or there is none. */
+    #[DataProvider('emptied')]
+    public function testHeadGetsNoLengthWhereTheHandlerHasTakenTheBodyAway(ResponseInterface $response): void
+    {
+        self::assertNull($this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")->header('content-length'));
+        self::assertSame('0', $this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", given: '0')->header('content-length'));
+        self::assertSame('0', $this->answer($response)->header('content-length'), 'to GET it is the length of what is sent');
+    }
+
+    /** @return iterable<string, array{string, int}> */
+    public static function refusals(): iterable
+    {
+        yield 'a field' => ["HEAD / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n", 400];
+        yield 'a version' => ["HEAD / HTTP/2.0\r\n\r\n", 505];
+        yield 'an expectation' => ["HEAD / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", 417];
+        yield 'a coding' => ["HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n", 501];
+        yield 'a target' => ['HEAD /' . str_repeat('a', 10_000) . " HTTP/1.1\r\nHost: a\r\n\r\n", 414];
+        yield 'a target without its end' => ["\r\nHEAD /" . str_repeat('a', 10_000), 414];
+        yield 'fields' => ["HEAD / HTTP/1.1\r\nHost: a\r\n" . str_repeat("X: y\r\n", 101) . "\r\n", 431];
+        yield 'a head that takes too long' => ["HEAD / HTTP/1.1\r\nHost:", 408];
+        yield 'a request line that takes too long' => ['HEAD /', 408];
+        yield 'a handler that takes too long' => ["HEAD /slow HTTP/1.1\r\nHost: a\r\n\r\n", 503];
+    }
+
+    /** RFC 9110, 9.3.2: also where the request is refused. */
+    #[DataProvider('refusals')]
+    public function testARefusalOfHeadHasNoBody(string $request, int $status): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.5);
+
+            return Response::text('too late');
+        }, new HttpServerOptions(headTimeout: 0.05, handlerTimeout: 0.05));
+        $bytes = $this->client()->send($request)->rest();
+        $other = $this->client()->send(str_replace('HEAD /', 'GET /', $request))->rest();
+
+        self::assertStringStartsWith("HTTP/1.1 {$status} ", $bytes);
+        self::assertMatchesRegularExpression('/^Content-Length: [1-9]\d*\r$/m', $bytes);
+        self::assertStringEndsWith("\r\n\r\n", $bytes);
+        self::assertStringEndsNotWith("\r\n\r\n", $other, 'other methods get one');
+    }
+
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
     public function testAWrongLengthDesynchronisesNothing(\Closure $of): void
@@ -134,6 +188,22 @@ final class AnswerFramingTest extends TestCase
         self::assertSame('close', $this->answer(Response::stream(['bo', 'dy']), $request, isLast: true)->header('connection'));
         self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], status: 304), $request)->header('connection'));
         self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], headers: ['Content-Length' => '4']), $request)->header('connection'));
+    }
+
+    /**
+     * RFC 9110, 15.5.22: 426 says which protocol is required.
+     *
+     * @param \Closure(array<string, string>, int): ResponseInterface $of
+     */
+    #[DataProvider('bodies')]
+    public function testAnUpgradeThatIsRequiredIsNamed(\Closure $of): void
+    {
+        $fields = ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'];
+        $response = $this->answer($of($fields, 426));
+        self::assertSame(['HTTP/3.0', 'upgrade', 'body'], [$response->header('upgrade'), $response->header('connection'), $response->body]);
+
+        $last = $this->answer($of($fields, 426), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", isLast: true);
+        self::assertSame(['HTTP/3.0', 'upgrade, close'], [$last->header('upgrade'), $last->header('connection')]);
     }
 
     public function testABodyOfUnknownLengthComesInChunksAndPieceByPiece(): void
@@ -244,8 +314,9 @@ final class AnswerFramingTest extends TestCase
     }
 
     /** @param string $request to which it is the answer; another one follows, unless this is the last */
-    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false): ReceivedResponse
+    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false, ?string $given = null): ReceivedResponse
     {
+        $answer = $given === null ? $answer : $answer->withHeader('Content-Length', $given);
         $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer);
         $client = $this->client()->send($request)->get('/next');
         $response = $client->response(strstr($request, ' ', true) === 'HEAD' ? 'HEAD' : 'GET');
