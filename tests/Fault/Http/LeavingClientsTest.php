@@ -263,6 +263,81 @@ final class LeavingClientsTest extends TestCase
         }, 'it comes to its end');
     }
 
+    /** @return iterable<string, array{string, string, \Closure(RawClient): mixed}> what is not read yet, where the server listens, and how the client leaves */
+    public static function departuresUnread(): iterable
+    {
+        $requests = str_repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 4_000);
+        $body = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" . str_repeat('x', 100_000);
+        $close = static fn(RawClient $client) => $client->close();
+        foreach (['TCP' => '127.0.0.1:0', 'TLS' => 'tls://127.0.0.1:0'] as $name => $address) {
+            yield "an end behind requests, {$name}" => [$requests, $address, $close];
+            yield "an end of its side behind requests, {$name}" => [$requests, $address, static fn(RawClient $client) => $client->end()];
+            yield "a reset behind requests, {$name}" => [$requests, $address, static fn(RawClient $client) => $client->reset()];
+            yield "an end behind a body, {$name}" => [$body, $address, $close];
+        }
+        yield 'an end behind requests, Unix' => [$requests, 'unix://', $close];
+    }
+
+    /**
+     * The server reads 64 KiB ahead of a handler, and no more.
+     *
+     * @param \Closure(RawClient): mixed $leave
+     */
+    #[DataProvider('departuresUnread')]
+    #[RequiresPhpExtension('sockets')]
+    #[RequiresPhpExtension('openssl')]
+    public function testAClientThatLeavesBehindBytesThatAreNotReadIsNoticed(string $unread, string $address, \Closure $leave): void
+    {
+        [$certificate, $key] = str_starts_with($address, 'tls') ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
+        $cancelled = 0;
+        $this->serve(static function (ServerRequestInterface $request) use (&$cancelled): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            try {
+                delay(60, cancellation: $cancellation);
+            } finally {
+                $cancelled += $cancellation->isRequested() ? 1 : 0;
+            }
+
+            return Response::text('for nobody');
+        }, new HttpServerOptions(certificate: $certificate, key: $key), $address === 'unix://' ? "unix://{$this->path('socket')}" : $address);
+        $client = $this->clients[] = $certificate === null ? RawClient::connect($this->address) : RawClient::connectSecurely($this->address);
+        $client->send($unread);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
+        $leave($client);
+
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
+        self::assertSame([1, 0, []], [$cancelled, $this->server()->statistics()->inFlight, $this->log()->all]);
+    }
+
+    /** Handlers that do not heed their cancellation answer all requests that were sent. */
+    public function testAClientThatEndsItsSideBehindRequestsThatAreNotReadStillGetsAllItsAnswers(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $cancelled = false;
+        $this->serve(static function (ServerRequestInterface $request) use (&$cancelled, $gate): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            $cancellation->subscribe(static function () use (&$cancelled): void {
+                $cancelled = true;
+            });
+            $gate->getFuture()->await();
+
+            return Response::text($request->getRequestTarget());
+        });
+        $client = $this->client()->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 4_000))))->end();
+        Eventually::holds(static function () use (&$cancelled): bool {
+            return $cancelled;
+        }, 'the first request is cancelled');
+        $gate->complete();
+
+        foreach (range(1, 4_000) as $i) {
+            self::assertSame("/{$i}", $client->response()->body);
+        }
+        self::assertTrue($client->isEnded());
+    }
+
     /**
      * @param \Closure(): RawClient      $connect
      * @param \Closure(RawClient): mixed $begin

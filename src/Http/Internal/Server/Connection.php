@@ -77,8 +77,11 @@ final class Connection
     /** Whether no further request is taken. */
     private bool $last = false;
 
-    /** Whether the client has ended its side. */
+    /** Whether the client has ended its side, and all that it sent before was read. */
     private bool $peerEnded = false;
+
+    /** Whether the client has ended its side, perhaps behind bytes that are not read yet: its requests are cancelled. */
+    private bool $peerLeft = false;
 
     private bool $closed = false;
 
@@ -205,6 +208,26 @@ final class Connection
         $this->service->room->trust($this->peer);
     }
 
+    /**
+     * Notices that the client has left behind bytes that are not read for now. Those are read later: the client may have ended only
+     * its side, and waits for its responses.
+     *
+     * @return bool whether to call it again after a while
+     */
+    public function checkUnread(): bool
+    {
+        if ($this->closed || $this->peerLeft || !$this->transport->paused) {
+            return false;
+        }
+        if (!$this->transport->hasEndAhead()) {
+            return true;
+        }
+        $this->peerLeft = true;
+        $this->transport->isBroken() ? $this->close() : $this->exchange?->cancel(ClientLeftException::closed());
+
+        return false;
+    }
+
     /** The deadline has passed. */
     public function expire(): void
     {
@@ -327,6 +350,7 @@ final class Connection
             $this->wakeReader();
         } elseif ($this->parser->buffered() > self::AHEAD) {
             $this->transport->pause();
+            $this->service->unread->add($this);
         }
     }
 
@@ -336,7 +360,7 @@ final class Connection
      */
     private function ended(): void
     {
-        $this->peerEnded = true;
+        $this->peerEnded = $this->peerLeft = true;
         if (!$this->serving && !$this->transport->sending || $this->transport->isBroken()) {
             $this->close();
 
@@ -425,7 +449,7 @@ final class Connection
         if ($this->deadline < $service->nextLook) {
             $service->lookAt($this->deadline);
         }
-        if ($this->peerEnded) {
+        if ($this->peerLeft) {
             $exchange->cancel(ClientLeftException::closed());
         }
         $unwanted = false;

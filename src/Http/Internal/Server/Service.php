@@ -48,6 +48,7 @@ final class Service
     public readonly Room $room;
     public readonly LoopLag $lag;
     public readonly FormReader $forms;
+    public readonly UnreadConnections $unread;
 
     /** When the next connection may be late, by hrtime(). */
     public int $nextLook = \PHP_INT_MAX;
@@ -78,6 +79,7 @@ final class Service
         $this->room = new Room($options);
         $this->lag = new LoopLag();
         $this->forms = new FormReader($options->forms);
+        $this->unread = new UnreadConnections();
         $this->allowed = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,
             Phase::Idle->value => $options->idleTimeout,
@@ -147,6 +149,7 @@ final class Service
     public function ended(Connection $connection): void
     {
         unset($this->connections[spl_object_id($connection)]);
+        $this->unread->remove($connection);
         $this->room->ended($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();

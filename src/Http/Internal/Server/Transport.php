@@ -15,6 +15,10 @@ final class Transport
     /** Bytes given to the kernel at a time, so that a long string is not copied again for each part that it takes. */
     private const SEND = 262_144;
 
+    /** Linux: the option whose value begins with a byte for the state of the connection, and the state after the peer's FIN. */
+    private const TCP_INFO = 11;
+    private const TCP_CLOSE_WAIT = 8;
+
     /** What is to be sent, and how much of it was. */
     private string $out = '';
     private int $sent = 0;
@@ -33,6 +37,9 @@ final class Transport
     /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
 
+    /** The same connection for ext-sockets, made when it is needed; PHP refuses to make it of a stream that is encrypted. */
+    private ?\Socket $socket = null;
+
     /** PHP's word on the handshake. */
     private string $warning = '';
 
@@ -48,6 +55,9 @@ final class Transport
     public function __construct(private $stream, private readonly bool $secure, \Closure $readable, private \Closure $written)
     {
         $this->reading = EventLoop::onReadable($stream, $readable);
+        if ($secure) {
+            $this->socket = self::socketOf($stream);
+        }
     }
 
     public function isBroken(): bool
@@ -95,6 +105,40 @@ final class Transport
         $this->received += \strlen($bytes);
 
         return $bytes;
+    }
+
+    /**
+     * Returns whether the other side has ended or reset the connection, without receiving the bytes before the end.
+     *
+     * A reset is always seen, and so is the close of a Unix socket. The end of a TCP connection is seen on Linux with ext-sockets
+     * once the kernel has all bytes before it. For other ends, the caller has to receive.
+     */
+    public function hasEndAhead(): bool
+    {
+        // Sends nothing, and fails after a reset.
+        [$sent] = Warnings::of(fn() => stream_socket_sendto($this->stream, ''));
+        if ($sent !== 0) {
+            return $this->broken = true;
+        }
+        $this->socket ??= self::socketOf($this->stream);
+        $socket = $this->socket;
+        if ($socket === null || \PHP_OS_FAMILY !== 'Linux') {
+            return false;
+        }
+        [$state] = Warnings::of(static fn() => socket_get_option($socket, \SOL_TCP, self::TCP_INFO)); // not for Unix sockets
+
+        return \is_int($state) && ($state & 0xff) === self::TCP_CLOSE_WAIT;
+    }
+
+    /** @param resource $stream */
+    private static function socketOf($stream): ?\Socket
+    {
+        if (!\extension_loaded('sockets')) {
+            return null;
+        }
+        $socket = socket_import_stream($stream);
+
+        return $socket === false ? null : $socket;
     }
 
     /** @return bool whether all is sent; if not, the rest will be as the client takes it, unless the connection is broken */
@@ -161,6 +205,7 @@ final class Transport
         // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
         @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         Warnings::of(fn() => fclose($this->stream));
+        $this->socket = null;
     }
 
     /** Sends what can be sent of the rest; also where the loop has not said that something can. */

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Revolt\EventLoop;
+
+/**
+ * Connections that are not read for now, as enough is buffered: the event loop does not report that their clients leave. They are
+ * checked by a timer, which exists only while there are any.
+ */
+final class UnreadConnections
+{
+    /** Seconds between two checks, each of which takes about 3 µs for a connection. */
+    private const INTERVAL = 0.25;
+
+    /** @var array<int, Connection> */
+    private array $connections = [];
+
+    private ?string $timer = null;
+
+    /** Adds a connection, which is removed by itself once it is read again. */
+    public function add(Connection $connection): void
+    {
+        $this->connections[spl_object_id($connection)] = $connection;
+        $this->timer ??= EventLoop::unreference(EventLoop::repeat(self::INTERVAL, $this->check(...)));
+    }
+
+    public function remove(Connection $connection): void
+    {
+        unset($this->connections[spl_object_id($connection)]);
+        $this->stopIfEmpty();
+    }
+
+    private function check(): void
+    {
+        foreach ($this->connections as $key => $connection) {
+            if (!$connection->checkUnread()) {
+                unset($this->connections[$key]);
+            }
+        }
+        $this->stopIfEmpty();
+    }
+
+    private function stopIfEmpty(): void
+    {
+        if ($this->connections === [] && $this->timer !== null) {
+            EventLoop::cancel($this->timer);
+            $this->timer = null;
+        }
+    }
+}
