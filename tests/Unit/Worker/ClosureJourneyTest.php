@@ -83,6 +83,12 @@ final class ClosureJourneyTest extends TestCase
             'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine"; return fn() => [strlen("abc"), PHP_EOL];',
             [42, 'mine'],
         ];
+        yield 'a class, a function and a constant imported under one name' => [
+            'namespace L%1$s { class Count { const IS = "class"; } function count() { return "function"; } const COUNT = "constant"; }'
+            . ' namespace N%1$s { use L%1$s\Count; use function L%1$s\count; use const L%1$s\COUNT;'
+            . ' return fn() => [Count::IS, count(), COUNT]; }',
+            ['class', 'function', 'constant'],
+        ];
         yield 'an object with a destructor' => [
             'class %1$s { public static $ended = 0; function __destruct() { ++self::$ended; } } $o = new %1$s;'
             . ' return fn() => [$o::class, %1$s::$ended];',
