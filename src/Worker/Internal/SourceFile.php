@@ -300,10 +300,11 @@ final class SourceFile
             $isWithin = $classBegin < $at && $at < $classEnd; // not so the arguments of an anonymous class
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
             $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING)));
-            if (!$isWithin && $token->is(\T_DOUBLE_COLON) && $this->sign($at + 2) === '(') {
+            $mayBeCall = $token->is(\T_DOUBLE_COLON) && ($this->sign($at + 2) === '(' || $this->sign($at + 1) === '{');
+            if (!$isWithin && $mayBeCall) {
                 $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
             }
-            $isLate = $isLate || ClosureSource::isLate($token, $this->tokens[$at + 1] ?? $token);
+            $isLate = $isLate || LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token);
             if ($token->is([\T_STRING, \T_NAME_QUALIFIED, \T_CLASS_C])) {
                 $word = explode('\\', $token->text)[0];
                 $words[strtolower($word)] = $word;
