@@ -53,10 +53,28 @@ final class Portable
     public static function serialize(mixed $value, string $path): string
     {
         if (\is_scalar($value) || $value === null) {
-            return serialize($value);
+            return self::bytes($value);
         }
 
         return self::serializeAtDepth($value, $path, self::check($value, $path));
+    }
+
+    /**
+     * Serializes without a check, and with all digits of floats whatever php.ini says. An application may have set
+     * fewer, for json_encode() and var_export().
+     */
+    public static function bytes(mixed $value): string
+    {
+        $precision = (string) \ini_get('serialize_precision');
+        if ($precision === '-1' || $precision === '17') {
+            return serialize($value);
+        }
+        ini_set('serialize_precision', '-1');
+        try {
+            return serialize($value);
+        } finally {
+            ini_set('serialize_precision', $precision);
+        }
     }
 
     /**
@@ -263,7 +281,7 @@ final class Portable
     private static function serializeChecked(mixed $value, string $path): string
     {
         try {
-            return serialize($value);
+            return self::bytes($value);
         } catch (\Throwable $refused) {
             throw self::explain($value, $path, $refused);
         }
