@@ -80,8 +80,11 @@ final class ClosurePacker
         if ($object === null) {
             self::checkStatic($function, $source, $path);
         }
-        $scope = $function->getClosureScopeClass()?->getName();
-        $isScopeless = $object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0");
+        $class = $function->getClosureScopeClass();
+        $scope = $class?->getName();
+        // A closure outside of all classes that is bound to an object has the scope Closure, and gets it by itself.
+        $isScopeless = $class?->isInternal() === true
+            || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
         $sent = new SentClosure(
             $source->code,
             (string) $function->getFileName(),

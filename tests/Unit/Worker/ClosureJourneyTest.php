@@ -67,6 +67,11 @@ final class ClosureJourneyTest extends TestCase
             . ' return (new %1$s)->task();',
             [4, 4, 4],
         ];
+        yield 'one outside of all classes that is bound to an object' => [
+            'function f%1$s() { return function () { return $this->count(); }; }'
+            . ' return f%1$s()->bindTo(new \ArrayObject([1, 2]));',
+            2,
+        ];
         yield 'a magic method of an object' => [
             'class %1$s { function __call($n, $a) { return "object"; } static function __callStatic($n, $a) { return "class"; }'
             . ' function task() { return fn() => self::magic(); } } return (new %1$s)->task();',
