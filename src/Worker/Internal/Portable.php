@@ -247,12 +247,12 @@ final class Portable
     /** @return array<mixed> what serialize() will ask an object of PHP for, which has a method for that */
     private static function partsOf(object $value): array
     {
-        $class = (new \ReflectionMethod($value, '__serialize'))->class;
-        if (str_starts_with($class, 'Random\\')) {
+        $method = new \ReflectionMethod($value::class, '__serialize');
+        if (str_starts_with($method->class, 'Random\\')) {
             return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
         }
 
-        return (array) $value->__serialize();
+        return (array) $method->invoke($value);
     }
 
     /**
