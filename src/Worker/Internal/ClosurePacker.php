@@ -87,6 +87,7 @@ final class ClosurePacker
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
         $sent = new SentClosure(
             $source->code,
+            $source->start,
             (string) $function->getFileName(),
             $source->line,
             $object,

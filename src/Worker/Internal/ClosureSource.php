@@ -19,6 +19,7 @@ final class ClosureSource
 
     /**
      * @param string            $code          PHP without the opening tag, that returns the closure
+     * @param int               $start         where its statement begins, after declarations and imports
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names that it captures; null for an arrow function
      * @param bool              $usesThis      whether it says $this, or may see it in code that it loads
@@ -31,6 +32,7 @@ final class ClosureSource
         public readonly int $line,
         private readonly int $lastLine,
         public readonly string $code,
+        public readonly int $start,
         private readonly bool $isStatic,
         private readonly array $parameters,
         private readonly ?array $uses,

@@ -318,10 +318,13 @@ final class SourceFile
         $last = $this->tokens[$end];
         $code .= substr($this->text, $from, $last->pos + \strlen($last->text) - $from);
 
+        $preamble = $this->preamble($begin, $words);
+
         return new ClosureSource(
             $this->tokens[$begin]->line,
             $last->line,
-            $this->preamble($begin, $words) . "return {$code};",
+            "{$preamble}return {$code};",
+            \strlen($preamble),
             $isStatic,
             $parameters,
             $uses,

@@ -119,6 +119,19 @@ final class ClosureJourneyTest extends TestCase
         self::assertSame($result, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)(), 'once more');
     }
 
+    public function testMemoryDoesNotGrowWithTheNumberOfClosuresOfOneSource(): void
+    {
+        $make = static fn(int $i): \Closure => static fn(): int => (new class ($i) {
+            public function __construct(public int $of) {}
+        })->of;
+        for ($i = 0; $i < 1000; ++$i) {
+            $before = $i === 100 ? memory_get_usage() : $before ?? 0;
+            self::assertSame($i, TaskCode::decode(TaskCode::encode($make($i), self::KEY), self::KEY)());
+        }
+
+        self::assertLessThan(50_000, memory_get_usage() - $before);
+    }
+
     public function testTypesAreStrictWhateverElseIsDeclared(): void
     {
         $closure = $this->closure('declare(ticks=1, strict_types=1); return fn() => strtoupper(...[5]);');
