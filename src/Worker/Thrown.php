@@ -36,27 +36,67 @@ final class Thrown
     /** @param int $most exceptions in the chain */
     private static function upTo(int $most, \Throwable $throwable): self
     {
-        $trace = [];
-        foreach ($throwable->getTrace() as $frame) {
-            if (isset($frame['file'])) {
-                [$frame['file'], $frame['line']] = ClosureStream::place($frame['file'], $frame['line'] ?? 0);
-            }
-            $trace[] = array_intersect_key($frame, ['file' => 0, 'line' => 0, 'class' => 0, 'type' => 0, 'function' => 0]);
-        }
         [$file, $line] = ClosureStream::place($throwable->getFile(), $throwable->getLine());
         $previous = $throwable->getPrevious();
-        $code = $throwable->getCode(); // of PDOException it is a string
 
         return new self(
             $throwable::class,
             [$throwable::class, ...array_values(class_parents($throwable)), ...array_values(class_implements($throwable))],
-            $throwable->getMessage(),
-            $code,
+            self::message($throwable),
+            self::code($throwable->getCode()),
             $file,
             $line,
-            $trace,
+            array_map(self::frame(...), $throwable->getTrace()),
             $previous === null || $most < 2 ? null : self::upTo($most - 1, $previous),
         );
+    }
+
+    /**
+     * Returns a frame of a trace without its arguments and object, and without what is of a wrong type: an
+     * application can change a trace by reflection.
+     *
+     * @param array<string, mixed> $frame
+     *
+     * @return array{file?: string, line?: int, class?: string, type?: string, function?: string}
+     */
+    private static function frame(array $frame): array
+    {
+        $known = [];
+        if (\is_string($frame['file'] ?? null)) {
+            $line = \is_int($frame['line'] ?? null) ? $frame['line'] : 0;
+            [$known['file'], $known['line']] = ClosureStream::place($frame['file'], $line);
+        }
+        foreach (['function', 'class', 'type'] as $name) {
+            if (\is_string($frame[$name] ?? null)) {
+                $known[$name] = $frame[$name];
+            }
+        }
+
+        return $known;
+    }
+
+    /** A subclass may have put anything into its message. */
+    private static function message(\Throwable $throwable): string
+    {
+        set_error_handler(static fn(): bool => true); // an array becomes a string with a warning
+        try {
+            return $throwable->getMessage();
+        } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (an object may be in its place)
+            return '(its message is an object that does not become a string)';
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    /** The code of PDOException is a string. Other classes have put null, an enum or anything else into it. */
+    private static function code(mixed $code): int|string
+    {
+        return match (true) {
+            \is_int($code), \is_string($code) => $code,
+            $code instanceof \BackedEnum => $code->value,
+            $code instanceof \UnitEnum => $code->name,
+            default => \is_scalar($code) ? (string) $code : 0,
+        };
     }
 
     /** Whether it is of one of these classes or interfaces, as it was where it was thrown. */

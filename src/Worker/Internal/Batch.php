@@ -107,7 +107,7 @@ final class Batch
         }
         $packing = new Packing();
         foreach ($this->tasks as $task) {
-            $task instanceof Encoded ? $packing->add($task->kind, $task->bytes) : $packing->add(Protocol::SERIALIZED, serialize($task));
+            $task instanceof Encoded ? $packing->add($task->kind, $task->bytes) : $packing->addPlain([$task]);
         }
 
         return [$head . $packing->head(), $packing->bytes()];

@@ -77,13 +77,17 @@ final class ClosurePacker
         }
         $source = SourceFiles::closure($closure, $path);
         $object = $source->needsThis($function) ? $function->getClosureThis() : null;
-        if ($object === null && $source->isLate) {
-            self::checkStatic($function, $path);
+        if ($object === null) {
+            self::checkStatic($function, $source, $path);
         }
-        $scope = $function->getClosureScopeClass()?->getName();
-        $isScopeless = $object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0");
+        $class = $function->getClosureScopeClass();
+        $scope = $class?->getName();
+        // A closure outside of all classes that is bound to an object has the scope Closure, and gets it by itself.
+        $isScopeless = $class?->isInternal() === true
+            || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
         $sent = new SentClosure(
             $source->code,
+            $source->start,
             (string) $function->getFileName(),
             $source->line,
             $object,
@@ -182,20 +186,21 @@ final class ClosurePacker
     }
 
     /**
-     * A closure without an object can be bound to the class that it stands in only, not to the heir that made it.
+     * Refuses a closure in which static means a subclass of its class. In the worker it would mean the class itself,
+     * because a closure without an object can be bound to the class that it stands in only.
      *
      * @throws UnserializableException
      */
-    private static function checkStatic(\ReflectionFunction $function, string $path): void
+    private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {
         $scope = $function->getClosureScopeClass()?->getName();
         $called = $function->getClosureCalledClass()?->getName();
-        if ($called !== null && $called !== $scope) {
+        if ($called !== null && $called !== $scope && $source->needsCalledClass($function)) {
             throw UnserializableException::at(
                 $path,
                 "a closure of {$scope} whose static is {$called}",
                 null,
-                'let it capture static::class in a variable, and use that',
+                'let it capture static::class in a variable, and use that, also where it says self:: or parent::',
             );
         }
     }

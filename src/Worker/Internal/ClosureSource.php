@@ -7,9 +7,6 @@ namespace Spindle\Worker\Internal;
 /** The source of one closure, and what of it PHP knows of the closure in memory, too. */
 final class ClosureSource
 {
-    /** Functions that ask for the class that static means. */
-    private const LATE = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
-
     private static int $count = 0;
 
     public readonly int $id;
@@ -22,34 +19,29 @@ final class ClosureSource
 
     /**
      * @param string            $code          PHP without the opening tag, that returns the closure
+     * @param int               $start         where its statement begins, after declarations and imports
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names that it captures; null for an arrow function
      * @param bool              $usesThis      whether it says $this, or may see it in code that it loads
-     * @param list<array{string, string}> $calls  class and method of what looks like a call of a static method
-     * @param bool              $isLate        whether it depends on the class that was called
+     * @param list<array{string, string}> $calls  class and method of what looks like a call of a static method; `{` for
+     *                                         a method whose name is an expression
+     * @param bool              $isLate        whether it asks for the class that static means
      * @param bool              $usesItsClass  whether it says self, static, parent or __CLASS__
      */
     public function __construct(
         public readonly int $line,
         private readonly int $lastLine,
         public readonly string $code,
+        public readonly int $start,
         private readonly bool $isStatic,
         private readonly array $parameters,
         private readonly ?array $uses,
         private readonly bool $usesThis,
         private readonly array $calls,
-        public readonly bool $isLate,
+        private readonly bool $isLate,
         public readonly bool $usesItsClass,
     ) {
         $this->id = ++self::$count;
-    }
-
-    /** Whether a token says static and means a class by it, or asks for that class. */
-    public static function isLate(\PhpToken $token, \PhpToken $next): bool
-    {
-        return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
-            || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
-                && \in_array(strtolower(ltrim($token->text, '\\')), self::LATE, true));
     }
 
     /** Whether the closure means something else without its $this. */
@@ -66,6 +58,22 @@ final class ClosureSource
                 ? !$called->getMethod($method)->isStatic()
                 : $called?->hasMethod('__call') === true;
             if ($isOfObject) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** Returns whether the closure depends on the class that static means in it, also by a method that it calls. */
+    public function needsCalledClass(\ReflectionFunction $closure): bool
+    {
+        $scope = $closure->getClosureScopeClass();
+        if ($scope === null || $this->isLate) {
+            return $this->isLate;
+        }
+        foreach ($this->calls as [$class, $method]) {
+            if (LateBinding::isForwarded($scope, $class, $method)) {
                 return true;
             }
         }

@@ -7,16 +7,29 @@ namespace Spindle\Worker\Internal;
 /**
  * Compiles the source of a closure that was sent here, under a file name of its own. Traces tell by the name which
  * closure a line is of, and the source of a closure within is found again.
+ *
+ * What is compiled is a function that creates the closure, so each source is compiled once. PHP would keep some memory
+ * for each time.
  */
 final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
 
-    /** So many sources are kept. */
+    /** Sources that are kept. */
     private const KEPT = 1024;
+
+    /** Surrounds the statement that returns the closure. No line is added, so that lines count as in the source. */
+    private const BEFORE = 'return static function () { \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
+    private const AFTER = ' };';
 
     /** @var array<string, array{string, string, int}> source, and the file and line that it is from, by file name */
     private static array $sources = [];
+
+    /** @var array<string, \Closure> functions that create the closures, by file name */
+    private static array $makers = [];
+
+    /** @var string what PHP reads while a source is compiled */
+    private static string $compiled = '';
 
     private static bool $isRegistered = false;
 
@@ -30,21 +43,8 @@ final class ClosureStream
     public static function make(SentClosure $sent, array $captured): \Closure
     {
         $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
-        if (!isset(self::$sources[$name])) {
-            if (\count(self::$sources) >= self::KEPT) {
-                array_shift(self::$sources);
-            }
-            self::$sources[$name] = ["<?php {$sent->code}", $sent->file, $sent->line];
-        }
-        if (!self::$isRegistered) {
-            self::$isRegistered = stream_wrapper_register(self::PROTOCOL, self::class);
-        }
-        // @phpstan-ignore arguments.count (the closure could capture parameters)
-        $closure = (static function (): mixed {
-            extract((array) func_get_arg(1), \EXTR_OVERWRITE | \EXTR_REFS);
-
-            return include func_get_arg(0);
-        })($name, $captured);
+        $maker = self::$makers[$name] ??= self::compile($name, $sent);
+        $closure = $maker($captured);
         \assert($closure instanceof \Closure);
 
         return $closure;
@@ -70,9 +70,9 @@ final class ClosureStream
 
     public function stream_open(string $path): bool
     {
-        $this->text = self::$sources[$path][0] ?? '';
+        $this->text = self::$compiled;
 
-        return $this->text !== '';
+        return isset(self::$sources[$path]) && $this->text !== '';
     }
 
     public function stream_read(int $count): string
@@ -97,11 +97,33 @@ final class ClosureStream
     /** @return array<string, int>|false */
     public function url_stat(string $path): array|false
     {
-        return isset(self::$sources[$path]) ? ['size' => \strlen(self::$sources[$path][0])] : false;
+        return isset(self::$sources[$path]) ? ['size' => \strlen(self::$compiled)] : false;
     }
 
     public function stream_set_option(): bool
     {
         return false;
+    }
+
+    private static function compile(string $name, SentClosure $sent): \Closure
+    {
+        if (\count(self::$sources) >= self::KEPT) {
+            unset(self::$makers[array_key_first(self::$sources)]);
+            array_shift(self::$sources);
+        }
+        self::$sources[$name] = ["<?php {$sent->code}", $sent->file, $sent->line];
+        if (!self::$isRegistered) {
+            self::$isRegistered = stream_wrapper_register(self::PROTOCOL, self::class);
+        }
+        $preamble = substr($sent->code, 0, $sent->start);
+        self::$compiled = "<?php {$preamble}" . self::BEFORE . substr($sent->code, $sent->start) . self::AFTER;
+        try {
+            $maker = (static fn(string $file): mixed => include $file)($name);
+        } finally {
+            self::$compiled = '';
+        }
+        \assert($maker instanceof \Closure);
+
+        return $maker;
     }
 }

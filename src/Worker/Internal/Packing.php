@@ -28,7 +28,11 @@ final class Packing
     public function addPlain(array $values): void
     {
         foreach ($values as $value) {
-            \is_string($value) ? $this->add(Protocol::STRING, $value) : $this->add(Protocol::SERIALIZED, serialize($value));
+            if (\is_string($value)) {
+                $this->add(Protocol::STRING, $value);
+            } else {
+                $this->add(Protocol::SERIALIZED, \is_float($value) ? Portable::bytes($value) : serialize($value));
+            }
         }
     }
 
@@ -63,7 +67,7 @@ final class Packing
      */
     public static function list(array $values, bool $integers): string
     {
-        return $integers ? 'q' . pack('q*', ...$values) : serialize($values);
+        return $integers ? 'q' . pack('q*', ...$values) : Portable::bytes($values);
     }
 
     /** @return list<bool|int|float|string|null> what {@see list()} was given */

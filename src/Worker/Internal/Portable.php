@@ -32,14 +32,49 @@ final class Portable
     /** Classes that forbid clone here own processes, connections or servers. */
     private const OURS = 'Spindle\\';
 
+    /** Classes of PHP that serialize() makes empty objects of, without a word. */
+    private const EMPTIED = [
+        'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
+        'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
+    ];
+
+    // How serialize() sees the objects of a class.
+    private const PROPERTIES = 0;
+    private const OWN_METHOD = 1;
+    private const METHOD_OF_PHP = 2;
+    private const DATE = 3;
+    private const OF_THIS_PROCESS = 4;
+    private const EMPTY = 5;
+
+    /** @var array<string, int> one of these by class */
+    private static array $kinds = [];
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
         if (\is_scalar($value) || $value === null) {
-            return serialize($value);
+            return self::bytes($value);
         }
 
         return self::serializeAtDepth($value, $path, self::check($value, $path));
+    }
+
+    /**
+     * Serializes without a check, and with all digits of floats whatever php.ini says. An application may have set
+     * fewer, for json_encode() and var_export().
+     */
+    public static function bytes(mixed $value): string
+    {
+        $precision = (string) \ini_get('serialize_precision');
+        if ($precision === '-1' || $precision === '17') {
+            return serialize($value);
+        }
+        ini_set('serialize_precision', '-1');
+        try {
+            return serialize($value);
+        } finally {
+            ini_set('serialize_precision', $precision);
+        }
     }
 
     /**
@@ -159,13 +194,18 @@ final class Portable
         if (str_contains($class, "@anonymous\0")) {
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
-        if (str_starts_with($class, self::OURS) && !$value instanceof \Throwable && method_exists($value, '__clone')) {
+        $kind = self::$kinds[$class] ??= self::kind($value);
+        if ($kind === self::OF_THIS_PROCESS) {
             throw UnserializableException::at($path, "a {$class}, which belongs to this process");
         }
-        $parts = self::parts($value);
-        if ($parts === null) {
-            return $value instanceof \DateTimeInterface ? $depth : \PHP_INT_MAX;
+        if ($kind === self::EMPTY) {
+            $advice = 'send what is in it as an array';
+            throw UnserializableException::at($path, "of class {$class}, whose contents PHP does not serialize", null, $advice);
         }
+        if ($kind === self::OWN_METHOD || $kind === self::DATE) {
+            return $kind === self::DATE ? $depth : \PHP_INT_MAX;
+        }
+        $parts = $kind === self::METHOD_OF_PHP ? self::partsOf($value) : (array) $value;
         $deepest = $depth;
         foreach ($parts as $name => $item) {
             if (!\is_scalar($item) && $item !== null) {
@@ -177,21 +217,42 @@ final class Portable
         return $deepest;
     }
 
-    /**
-     * What serialize() will ask an object for; null where its class gives something of its own.
-     *
-     * @return array<mixed>|null
-     */
-    private static function parts(object $value): ?array
+    /** Asks the class by its name: some objects answer for another one, or refuse to be asked. */
+    private static function kind(object $value): int
     {
-        if (!method_exists($value, '__serialize')) {
-            $isOwn = method_exists($value, '__sleep') || $value instanceof \Serializable;
-
-            return $isOwn ? null : (array) $value;
+        $class = $value::class;
+        if (str_starts_with($class, self::OURS) && !$value instanceof \Throwable && method_exists($class, '__clone')) {
+            return self::OF_THIS_PROCESS;
         }
-        $isOfPhp = (new \ReflectionMethod($value, '__serialize'))->isInternal();
+        if ($value instanceof \DateTimeInterface) {
+            return self::DATE;
+        }
+        if (method_exists($class, '__serialize')) {
+            $isOfPhp = (new \ReflectionMethod($class, '__serialize'))->isInternal();
 
-        return $isOfPhp && !$value instanceof \DateTimeInterface ? (array) $value->__serialize() : null;
+            return $isOfPhp ? self::METHOD_OF_PHP : self::OWN_METHOD;
+        }
+        if (method_exists($class, '__sleep') || $value instanceof \Serializable) {
+            return self::OWN_METHOD;
+        }
+        foreach (self::EMPTIED as $emptied) {
+            if (is_a($value, $emptied)) {
+                return self::EMPTY;
+            }
+        }
+
+        return self::PROPERTIES;
+    }
+
+    /** @return array<mixed> what serialize() will ask an object of PHP for, which has a method for that */
+    private static function partsOf(object $value): array
+    {
+        $method = new \ReflectionMethod($value::class, '__serialize');
+        if (str_starts_with($method->class, 'Random\\')) {
+            return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
+        }
+
+        return (array) $method->invoke($value);
     }
 
     /**
@@ -220,7 +281,7 @@ final class Portable
     private static function serializeChecked(mixed $value, string $path): string
     {
         try {
-            return serialize($value);
+            return self::bytes($value);
         } catch (\Throwable $refused) {
             throw self::explain($value, $path, $refused);
         }

@@ -18,12 +18,14 @@ final class SentClosure
 
     /**
      * @param string      $code   PHP without the opening tag, that returns the closure
+     * @param int         $start  where its statement begins, after declarations and imports
      * @param string      $file   where it stands
      * @param object|null $object its $this, if it needs it
      * @param string|null $scope  class whose private parts it may use
      */
     public function __construct(
         public readonly string $code,
+        public readonly int $start,
         public readonly string $file,
         public readonly int $line,
         public readonly ?object $object,

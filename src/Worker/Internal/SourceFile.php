@@ -41,7 +41,11 @@ final class SourceFile
     /** Whether PHP runs each statement of the file. */
     private bool $isWholly = true;
 
-    /** @var list<array{int, int, string, string}> index, which namespace, alias in lower case, statement */
+    /**
+     * Index, number of the namespace, alias in lower case, kind ('', 'function ' or 'const '), statement.
+     *
+     * @var list<array{int, int, string, string, string}>
+     */
     private array $imports = [];
 
     /** @var list<array{int, int, int, string}> index of first and last token, kind, and name or '' */
@@ -184,7 +188,7 @@ final class SourceFile
         for (++$at; $at <= $end; ++$at) {
             $token = $this->tokens[$at];
             if ($token->is([\T_FUNCTION, \T_CONST])) {
-                $itemKind = "{$token->text} ";
+                $itemKind = strtolower($token->text) . ' ';
                 $kind = $prefix === '' ? $itemKind : $kind;
             } elseif ($token->is(\T_AS)) {
                 $alias = $this->tokens[++$at]->text;
@@ -196,7 +200,7 @@ final class SourceFile
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
                 // Without an alias, PHP warns of a global name.
                 $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
-                $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $statement];
+                $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $itemKind, $statement];
                 $name = $alias = '';
                 $itemKind = $kind;
             }
@@ -296,10 +300,11 @@ final class SourceFile
             $isWithin = $classBegin < $at && $at < $classEnd; // not so the arguments of an anonymous class
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
             $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING)));
-            if (!$isWithin && $token->is(\T_DOUBLE_COLON) && $this->sign($at + 2) === '(') {
+            $mayBeCall = $token->is(\T_DOUBLE_COLON) && ($this->sign($at + 2) === '(' || $this->sign($at + 1) === '{');
+            if (!$isWithin && $mayBeCall) {
                 $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
             }
-            $isLate = $isLate || ClosureSource::isLate($token, $this->tokens[$at + 1] ?? $token);
+            $isLate = $isLate || LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token);
             if ($token->is([\T_STRING, \T_NAME_QUALIFIED, \T_CLASS_C])) {
                 $word = explode('\\', $token->text)[0];
                 $words[strtolower($word)] = $word;
@@ -313,10 +318,13 @@ final class SourceFile
         $last = $this->tokens[$end];
         $code .= substr($this->text, $from, $last->pos + \strlen($last->text) - $from);
 
+        $preamble = $this->preamble($begin, $words);
+
         return new ClosureSource(
             $this->tokens[$begin]->line,
             $last->line,
-            $this->preamble($begin, $words) . "return {$code};",
+            "{$preamble}return {$code};",
+            \strlen($preamble),
             $isStatic,
             $parameters,
             $uses,
@@ -375,27 +383,32 @@ final class SourceFile
         $namespaces = \count(array_filter($this->namespaces, static fn(array $one): bool => $one[0] <= $begin));
         $code = $this->isStrict ? 'declare(strict_types=1);' : '';
         $code .= $namespace === '' ? '' : "namespace {$namespace};";
-        foreach ($this->imports as [$at, $within, $alias, $statement]) {
-            $isUsed = $at < $begin && $within === $namespaces && isset($words[$alias]);
-            $code .= $isUsed ? $statement : '';
-            unset($words[$isUsed ? $alias : '']);
+        $imported = [];
+        foreach ($this->imports as [$at, $within, $alias, $kind, $statement]) {
+            if ($at < $begin && $within === $namespaces && isset($words[$alias])) {
+                $code .= $statement;
+                $imported["{$kind}{$alias}"] = true;
+            }
         }
 
-        return $code . ($namespace === '' ? '' : self::ownNames($namespace, $words));
+        return $code . ($namespace === '' ? '' : self::ownNames($namespace, $words, $imported));
     }
 
     /**
      * Imports of the namespace's own functions and constants. Without them, PHP would silently take the global ones where
      * the worker does not have these.
      *
-     * @param array<string, string> $words as they are written, by themselves in lower case
+     * @param array<string, string> $words    as they are written, by themselves in lower case
+     * @param array<string, true>   $imported kinds and aliases of the imports that the file has
      */
-    private static function ownNames(string $namespace, array $words): string
+    private static function ownNames(string $namespace, array $words, array $imported): string
     {
         $code = '';
-        foreach ($words as $word) {
-            $code .= \function_exists("{$namespace}\\{$word}") ? "use function {$namespace}\\{$word};" : '';
-            $code .= \defined("{$namespace}\\{$word}") ? "use const {$namespace}\\{$word};" : '';
+        foreach ($words as $alias => $word) {
+            $isOwnFunction = !isset($imported["function {$alias}"]) && \function_exists("{$namespace}\\{$word}");
+            $isOwnConstant = !isset($imported["const {$alias}"]) && \defined("{$namespace}\\{$word}");
+            $code .= $isOwnFunction ? "use function {$namespace}\\{$word};" : '';
+            $code .= $isOwnConstant ? "use const {$namespace}\\{$word};" : '';
         }
 
         return $code;

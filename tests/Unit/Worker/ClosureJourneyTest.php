@@ -67,6 +67,11 @@ final class ClosureJourneyTest extends TestCase
             . ' return (new %1$s)->task();',
             [4, 4, 4],
         ];
+        yield 'one outside of all classes that is bound to an object' => [
+            'function f%1$s() { return function () { return $this->count(); }; }'
+            . ' return f%1$s()->bindTo(new \ArrayObject([1, 2]));',
+            2,
+        ];
         yield 'a magic method of an object' => [
             'class %1$s { function __call($n, $a) { return "object"; } static function __callStatic($n, $a) { return "class"; }'
             . ' function task() { return fn() => self::magic(); } } return (new %1$s)->task();',
@@ -82,6 +87,12 @@ final class ClosureJourneyTest extends TestCase
         yield 'a function of the namespace' => [
             'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine"; return fn() => [strlen("abc"), PHP_EOL];',
             [42, 'mine'],
+        ];
+        yield 'a class, a function and a constant imported under one name' => [
+            'namespace L%1$s { class Count { const IS = "class"; } function count() { return "function"; } const COUNT = "constant"; }'
+            . ' namespace N%1$s { use L%1$s\Count; use function L%1$s\count; use const L%1$s\COUNT;'
+            . ' return fn() => [Count::IS, count(), COUNT]; }',
+            ['class', 'function', 'constant'],
         ];
         yield 'an object with a destructor' => [
             'class %1$s { public static $ended = 0; function __destruct() { ++self::$ended; } } $o = new %1$s;'
@@ -106,6 +117,19 @@ final class ClosureJourneyTest extends TestCase
         self::assertSame($result, $sent());
         self::assertSame($result, $closure(), 'it still works here');
         self::assertSame($result, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)(), 'once more');
+    }
+
+    public function testMemoryDoesNotGrowWithTheNumberOfClosuresOfOneSource(): void
+    {
+        $make = static fn(int $i): \Closure => static fn(): int => (new class ($i) {
+            public function __construct(public int $of) {}
+        })->of;
+        for ($i = 0; $i < 1000; ++$i) {
+            $before = $i === 100 ? memory_get_usage() : $before ?? 0;
+            self::assertSame($i, TaskCode::decode(TaskCode::encode($make($i), self::KEY), self::KEY)());
+        }
+
+        self::assertLessThan(50_000, memory_get_usage() - $before);
     }
 
     public function testTypesAreStrictWhateverElseIsDeclared(): void

@@ -4,4 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-final class Filial extends Parental {}
+class Filial extends Parental
+{
+    public static function forwardingToParent(): \Closure
+    {
+        return static fn(): string => parent::called();
+    }
+}

@@ -34,6 +34,57 @@ class Parental
         return static fn(): string => \get_called_class();
     }
 
+    public static function plain(): string
+    {
+        return self::class . self::counted(2);
+    }
+
+    public static function forwarding(): \Closure
+    {
+        return static fn(): string => self::called();
+    }
+
+    public static function notForwarding(): \Closure
+    {
+        return static fn(): array => [self::plain(), Parental::called()];
+    }
+
+    public function forwardingFromMethod(): \Closure
+    {
+        return fn(): string => self::indirectly();
+    }
+
+    public static function indirectly(): string
+    {
+        return self::called();
+    }
+
+    /** Calls {@see pong()}, which calls it, and is late itself. */
+    public static function ping(int $number = 0): string
+    {
+        return $number > 0 ? self::pong($number) : static::class;
+    }
+
+    public static function pong(int $number = 1): string
+    {
+        return self::ping($number - 1);
+    }
+
+    public static function pinging(): \Closure
+    {
+        return static fn(): string => self::ping();
+    }
+
+    public static function ponging(): \Closure
+    {
+        return static fn(): string => self::pong();
+    }
+
+    private static function counted(int $number): int
+    {
+        return $number > 0 ? self::counted($number - 1) : 0;
+    }
+
     public function lately(): \Closure
     {
         return fn(): string => static::class;

@@ -20,6 +20,8 @@ final class PortableTest extends TestCase
         yield 'objects' => [[new Sample(3), new \DateTimeImmutable('2020-01-01'), new \ArrayObject([1])]];
         yield 'an enum' => [\Spindle\Command\Output::Capture];
         yield 'a circle' => [$circle];
+        yield 'random numbers' => [new \Random\Randomizer(new \Random\Engine\Mt19937(3))];
+        yield 'of a class that is not loaded' => [[unserialize('O:8:"NotThere":1:{s:1:"a";i:1;}')]];
     }
 
     public function testAnArrayMayHoldItself(): void
@@ -53,6 +55,17 @@ final class PortableTest extends TestCase
             yield 1;
         })()])], "\$value['deep']"];
         yield 'a private part' => [new \ArrayIterator([new \SplFileInfo(__FILE__)]), 'SplFileInfo'];
+        $heap = new \SplMinHeap();
+        $heap->insert(1);
+        $queue = new \SplPriorityQueue();
+        $queue->insert(1, 2);
+        yield 'a heap, which PHP would empty' => [[$heap], '$value[0] is of class SplMinHeap, whose contents PHP does not'];
+        yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
+        yield 'an iterator around another one' => [new \IteratorIterator(new \ArrayIterator([1])), 'of class IteratorIterator,'];
+        yield 'an iterator of its kind' => [new \LimitIterator(new \ArrayIterator([1, 2]), 1), 'of class LimitIterator,'];
+        if (\extension_loaded('ffi')) {
+            yield 'a library' => [['c' => \FFI::cdef('int abs(int);')], "\$value['c'] is of type FFI"];
+        }
         yield 'a key with a quote' => [["it's" => $file], "\$value['it\\'s'] is an open stream"];
     }
 

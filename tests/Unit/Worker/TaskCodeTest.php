@@ -99,6 +99,11 @@ final class TaskCodeTest extends TestCase
         yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
         yield 'one that asks for the called class' => [Filial::asking(), 'whose static is'];
         yield 'one of a method that says static, of an heir' => [(new Filial())->lately(), 'let it capture static::class in a variable'];
+        yield 'one that calls a late method by self, of an heir' => [Filial::forwarding(), 'whose static is'];
+        yield 'one of an object that calls it indirectly' => [(new Filial())->forwardingFromMethod(), 'self:: or parent::'];
+        yield 'one that calls it by parent' => [Grandchild::forwardingToParent(), 'a closure of ' . Filial::class];
+        yield 'one of two methods that call each other' => [Filial::pinging(), 'whose static is'];
+        yield 'the other of them' => [Filial::ponging(), 'whose static is'];
         yield 'another one of them' => [$one, 'put each on a line of its own'];
     }
 
@@ -206,6 +211,14 @@ final class TaskCodeTest extends TestCase
     public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
     {
         self::assertSame(Parental::class, TaskCode::decode(TaskCode::encode(Filial::own(), self::KEY), self::KEY)());
+    }
+
+    public function testAClosureOfAnHeirMayCallMethodsForWhichStaticDoesNotMatter(): void
+    {
+        $task = TaskCode::decode(TaskCode::encode(Filial::notForwarding(), self::KEY), self::KEY);
+
+        self::assertSame([Parental::class . '0', Parental::class], $task());
+        self::assertSame($task(), Filial::notForwarding()());
     }
 
     public function testWhatStaticMeansIsNotTakenFromAnotherClass(): void

@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Worker\Thrown;
+use Spindle\Worker\WorkerContext;
 
 final class ThrownTest extends TestCase
 {
@@ -46,6 +49,47 @@ final class ThrownTest extends TestCase
         };
 
         self::assertSame('42P01', Thrown::of($exception)->code);
+    }
+
+    /** @return iterable<string, array{mixed, int|string}> */
+    public static function codes(): iterable
+    {
+        yield 'none' => [null, 0];
+        yield 'a float' => [1.5, '1.5'];
+        yield 'an enum with a value' => [Suit::Hearts, 'h'];
+        yield 'an enum' => [WorkerContext::Fork, 'Fork'];
+        yield 'an array' => [[1], 0];
+        yield 'an object' => [new \stdClass(), 0];
+    }
+
+    #[DataProvider('codes')]
+    public function testACodeMayBeAnything(mixed $code, int|string $expected): void
+    {
+        $exception = new \RuntimeException('message');
+        (new \ReflectionProperty(\Exception::class, 'code'))->setValue($exception, $code);
+        $thrown = Thrown::of($exception);
+
+        self::assertSame([$expected, 'message'], [$thrown->code, $thrown->message]);
+    }
+
+    public function testAMessageMayBeAnything(): void
+    {
+        $message = new \ReflectionProperty(\Exception::class, 'message');
+        foreach ([[['a list'], 'Array'], [new \stdClass(), '(its message is an object']] as [$value, $expected]) {
+            $exception = new \RuntimeException();
+            $message->setValue($exception, $value);
+
+            self::assertStringStartsWith($expected, Thrown::of($exception)->message);
+        }
+    }
+
+    public function testATraceMayHaveBeenChanged(): void
+    {
+        $exception = new \RuntimeException();
+        $frames = [['file' => 3, 'line' => 'x', 'function' => new \stdClass()], ['file' => '/a.php', 'line' => 7, 'function' => 'f']];
+        (new \ReflectionProperty(\Exception::class, 'trace'))->setValue($exception, $frames);
+
+        self::assertStringContainsString('/a.php(7): f()', Thrown::of($exception)->traceAsString());
     }
 
     public function testItsTraceReadsAsPhpWritesOne(): void

@@ -95,6 +95,34 @@ trait CarriesValues
         }
     }
 
+    public function testFloatsKeepAllDigitsWhateverPhpIniSays(): void
+    {
+        $before = (string) ini_set('serialize_precision', '3');
+        $third = 1 / 3;
+        $task = static function (mixed $given) use ($third): array {
+            ini_set('serialize_precision', '3');
+
+            return [$given, $third];
+        };
+        $plain = static function (mixed $given): mixed {
+            ini_set('serialize_precision', '3');
+
+            return $given;
+        };
+        try {
+            $executor = $this->ownExecutor();
+            $results = iterator_to_array($executor->map([$third, [$third]], $task));
+            $floats = iterator_to_array($executor->map([$third, -$third], $plain));
+            $mixed = iterator_to_array($executor->map([$third, [1], 'text'], $plain));
+        } finally {
+            ini_set('serialize_precision', $before);
+        }
+
+        self::assertSame([[$third, $third], [[$third], $third]], $results);
+        self::assertSame([$third, -$third], $floats);
+        self::assertSame([$third, [1], 'text'], $mixed);
+    }
+
     public function testAResultIsACopy(): void
     {
         $number = new Number(1);

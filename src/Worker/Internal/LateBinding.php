@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Finds out whether code depends on the class that `static` means.
+ *
+ * `self::run()` and `parent::run()` call a static method for the class that was called, which may be a subclass. PHP has
+ * no way to create a closure in one class and have `static` mean another one, so the source of such a method is read.
+ */
+final class LateBinding
+{
+    /** Functions that ask for the class that static means. */
+    private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
+
+    /** Methods whose answer is kept. */
+    private const KEPT = 256;
+
+    /** @var array<string, bool> by class and method */
+    private static array $known = [];
+
+    /** Returns whether a token says static and means a class by it, or asks for that class. */
+    public static function isLate(\PhpToken $token, \PhpToken $next): bool
+    {
+        return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
+            || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
+                && \in_array(strtolower(ltrim($token->text, '\\')), self::FUNCTIONS, true));
+    }
+
+    /**
+     * Returns whether a call depends on the class that static means where it is made.
+     *
+     * @param \ReflectionClass<object> $scope  class that the call stands in
+     * @param string                   $class  as it stands in the source
+     * @param string                   $method as it stands in the source: a name, or `$` or `{` and more for any method
+     * @param array<string, true>      $read   methods that are being read, by class and name
+     */
+    public static function isForwarded(\ReflectionClass $scope, string $class, string $method, array $read = []): bool
+    {
+        $called = match (strtolower($class)) {
+            'self' => $scope,
+            'parent' => $scope->getParentClass(),
+            default => false, // another name does not forward the class, and static is late by itself
+        };
+        if ($called === false) {
+            return false;
+        }
+        if (!$called->hasMethod($method)) {
+            return \in_array($method[0], ['$', '{'], true) || $called->hasMethod('__callStatic');
+        }
+        $found = $called->getMethod($method);
+
+        return $found->isStatic() && self::dependsOnIt($found, $read);
+    }
+
+    /** @param array<string, true> $read */
+    private static function dependsOnIt(\ReflectionMethod $method, array $read): bool
+    {
+        $name = strtolower("{$method->class}::{$method->name}");
+        if (isset(self::$known[$name]) || isset($read[$name])) {
+            return self::$known[$name] ?? false; // a method that calls itself does not depend on it by that
+        }
+        $depends = $method->isInternal() || self::readsIt($method, $read + [$name => true]);
+        if ($read === []) { // within another method, the answer may leave that one out
+            self::$known = \count(self::$known) < self::KEPT ? self::$known : [];
+            self::$known[$name] = $depends;
+        }
+
+        return $depends;
+    }
+
+    /** @param array<string, true> $read */
+    private static function readsIt(\ReflectionMethod $method, array $read): bool
+    {
+        $tokens = self::body($method);
+        $scope = $method->getDeclaringClass();
+        foreach ($tokens as $at => $token) {
+            $next = $tokens[$at + 1] ?? $token;
+            if (self::isLate($token, $next)) {
+                return true;
+            }
+            $isCall = $token->is(\T_DOUBLE_COLON) && $at > 0
+                && ($next->text === '{' || ($tokens[$at + 2] ?? $token)->text === '(');
+            if ($isCall && self::isForwarded($scope, $tokens[$at - 1]->text, $next->text, $read)) {
+                return true;
+            }
+        }
+
+        return $tokens === [];
+    }
+
+    /** @return list<\PhpToken> of a method, from `function` on and without spaces and comments; none if it is not found */
+    private static function body(\ReflectionMethod $method): array
+    {
+        $lines = @file((string) $method->getFileName());
+        if ($lines === false) {
+            return [];
+        }
+        $first = (int) $method->getStartLine() - 1;
+        $source = implode('', \array_slice($lines, $first, (int) $method->getEndLine() - $first));
+        $tokens = array_values(array_filter(
+            \PhpToken::tokenize("<?php {$source}"),
+            static fn(\PhpToken $token): bool => !$token->isIgnorable(),
+        ));
+        foreach ($tokens as $at => $token) {
+            if ($token->is(\T_FUNCTION)) {
+                return \array_slice($tokens, $at);
+            }
+        }
+
+        return [];
+    }
+}
