@@ -119,7 +119,7 @@ abstract class AppContract extends TestCase
     {
         $parts = [
             'Content-Disposition: form-data; name="title"' => 'A title',
-            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"dir/a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
+            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"../dir\\a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
             'Content-Disposition: form-data; name="files[one][]"; filename=""' => '',
             "Content-Disposition: form-data; name=\"big\"; filename=\"b.bin\"\r\nContent-Type: application/octet-stream" => str_repeat('b', 100_000),
         ];
@@ -134,7 +134,7 @@ abstract class AppContract extends TestCase
             'fields' => ['title' => 'A title'],
             'files' => [
                 'files' => ['one' => [
-                    ['name' => 'dir/a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
+                    ['name' => 'a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
                     ['name' => null, 'type' => null, 'size' => 0, 'error' => 4, 'contents' => null],
                 ]],
                 'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],

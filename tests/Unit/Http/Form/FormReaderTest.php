@@ -91,7 +91,7 @@ final class FormReaderTest extends TestCase
 
         self::assertSame(['a' => '1'], $form->fields);
         self::assertSame([
-            'f' => [['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'], ['../two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large]],
+            'f' => [['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'], ['two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large]],
             'g_h' => ['x y' => ['é.bin', 'text/plain', 0, \UPLOAD_ERR_OK, '']],
             'none' => [null, null, 0, \UPLOAD_ERR_NO_FILE, ''],
             'a' => ['a', 'text/plain', 1, \UPLOAD_ERR_OK, 'A'],
