@@ -11,6 +11,7 @@ use Aircraft\Number;
 use Aircraft\Particulars;
 use Aircraft\ReportBy;
 use Nyholm\Psr7\ServerRequest;
+use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpException;
@@ -142,6 +143,16 @@ final class InputTest extends TestCase
     public function testItIsNoWholeNumberInRange(mixed $value): void
     {
         self::assertSame(['n' => 'must be a whole number from 1 to 10'], self::faults(static fn() => WholeNumber::of('n', $value, 1, 10)));
+    }
+
+    public function testJsonThatIsLongerThanAnyObjectIsRefusedBeforeItIsDecoded(): void
+    {
+        $json = static fn(int $bytes): string => str_pad('{"a":1}', $bytes);
+        $request = new ServerRequest('POST', '/', ['Content-Type' => 'application/json']);
+        self::assertSame(['a' => 1], JsonBody::of($request->withBody(Stream::create($json(65_536)))));
+
+        $this->expectExceptionObject(new HttpException(413, 'The JSON is longer than 65536 bytes'));
+        JsonBody::of($request->withBody(Stream::create($json(65_537))));
     }
 
     #[TestWith(['application/json'])]

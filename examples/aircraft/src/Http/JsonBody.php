@@ -5,27 +5,45 @@ declare(strict_types=1);
 namespace Aircraft\Http;
 
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Spindle\Http\HttpException;
 
 final class JsonBody
 {
     private const DEPTH = 8;
 
+    /** Many times what any object here has. Of 8 MB of keys that collide, PHP would decode for minutes. */
+    private const BYTES = 65_536;
+
     private function __construct() {}
 
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException when it is not there, or no JSON object
+     * @throws HttpException when it is not there, too long, or no JSON object
      */
     public static function of(ServerRequestInterface $request): array
     {
         ContentType::ensure($request, 'application/(?:[\w.-]+\+)?json', 'JSON', 'application/json');
         try {
-            $fields = json_decode((string) $request->getBody(), false, self::DEPTH, \JSON_THROW_ON_ERROR);
+            $fields = json_decode(self::text($request->getBody()), false, self::DEPTH, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $malformed) {
             throw new HttpException(400, "The body is no JSON: {$malformed->getMessage()}", previous: $malformed);
         }
         return $fields instanceof \stdClass ? (array) $fields : throw new HttpException(400, 'The body must be a JSON object');
+    }
+
+    private static function text(StreamInterface $body): string
+    {
+        $body->isSeekable() ? $body->rewind() : null;
+        $text = '';
+        while (!$body->eof()) {
+            $text .= $body->read(self::BYTES);
+            if (\strlen($text) > self::BYTES) {
+                throw new HttpException(413, 'The JSON is longer than ' . self::BYTES . ' bytes');
+            }
+        }
+
+        return $text;
     }
 }

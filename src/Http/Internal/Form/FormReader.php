@@ -12,12 +12,19 @@ use Spindle\Http\HttpException;
  * Parses a body by its Content-Type: a form, urlencoded or multipart, or JSON. Forms give what PHP makes of them
  * ({@see NameTree}), so that a handler meets the same under every server.
  *
- * The body is read to its end, and by no more than a piece ahead; reading may suspend the fiber. When that is cancelled, or
- * anything throws, nothing of the form remains, and the rest of the body is unread.
+ * The body is read to its end, and by no more than a piece ahead; reading may suspend the fiber. When that is
+ * cancelled, or anything throws, nothing of the form remains. JSON and urlencoded forms are parsed from the beginning of
+ * the body, and the position in it stays where it was. A multipart form is read once.
  */
 final readonly class FormReader
 {
     private const PIECE = 65_536;
+
+    /** Maximum bytes of a body that can be read again though it is never parsed. */
+    private const KEPT = 65_536;
+
+    private const URLENCODED = 'application/x-www-form-urlencoded';
+    private const MULTIPART = 'multipart/form-data';
 
     private string $directory;
 
@@ -30,19 +37,46 @@ final readonly class FormReader
     /**
      * A body of any other type is left unread.
      *
-     * @param string $contentType value of the header field
+     * @param string $contentType     value of the header field
+     * @param string $contentEncoding value of the header field
      *
-     * @throws HttpException 400 for what is malformed, 413 for what exceeds a limit, 507 when a file can't be kept
+     * @throws HttpException   400 for what is malformed, 413 for what exceeds a limit, 415 for a coding that is not decoded
+     *                         here, 507 when a file can't be kept
+     * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
-    public function read(string $contentType, StreamInterface $body): Form
+    public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
+    {
+        $type = self::type($contentType);
+        $parse = match (true) {
+            $type === self::URLENCODED => $this->urlencoded(...),
+            $type === self::MULTIPART => fn(StreamInterface $body): Form => $this->multipart($contentType, $body),
+            self::isJson($type) => $this->json(...),
+            default => null,
+        };
+        if ($parse === null) {
+            return new Form(null);
+        }
+        self::checkEncoding($contentEncoding);
+        if (!$body->isReadable()) {
+            throw self::tooLate('The body was closed before it was to be parsed');
+        }
+
+        return $parse($body);
+    }
+
+    /**
+     * Returns how many bytes a body of this type may have that can be read again.
+     *
+     * @param string $contentType value of the header field
+     */
+    public function kept(string $contentType): int
     {
         $type = self::type($contentType);
 
         return match (true) {
-            $type === 'application/x-www-form-urlencoded' => $this->urlencoded($body),
-            $type === 'multipart/form-data' => $this->multipart($contentType, $body),
-            $type === 'application/json', preg_match('@^[^/\s]++/[^/\s]+\+json$@D', $type) === 1 => $this->json($body),
-            default => new Form(null),
+            $type === self::MULTIPART => 0, // files may be larger than memory, and are read once under PHP-FPM as well
+            $type === self::URLENCODED, self::isJson($type) => max($this->limits->text, self::KEPT),
+            default => self::KEPT,
         };
     }
 
@@ -50,6 +84,24 @@ final readonly class FormReader
     public static function type(string $contentType): string
     {
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
+    }
+
+    /**
+     * @param string $contentEncoding value of the header field
+     *
+     * @throws HttpException 415 unless the body is what it seems to be. RFC 9110, 15.5.16
+     */
+    public static function checkEncoding(string $contentEncoding): void
+    {
+        if (!\in_array(strtolower(trim($contentEncoding, " \t")), ['', 'identity'], true)) {
+            $message = 'A body with a Content-Encoding is not parsed here: send it without one';
+            throw new HttpException(415, $message, ['Accept-Encoding' => 'identity']);
+        }
+    }
+
+    private static function isJson(string $type): bool
+    {
+        return $type === 'application/json' || preg_match('@^[^/\s]++/[^/\s]+\+json$@D', $type) === 1;
     }
 
     /** @throws HttpException */
@@ -71,6 +123,9 @@ final readonly class FormReader
     /** @throws HttpException */
     private function multipart(string $contentType, StreamInterface $body): Form
     {
+        if ($body->tell() > 0) {
+            self::rewind($body);
+        }
         $form = new FormCollector($this->limits, $this->directory);
         $parser = new MultipartParser(HeaderValue::parse($contentType)?->parameters['boundary'] ?? '', $form);
         try {
@@ -97,6 +152,10 @@ final readonly class FormReader
         if ($text === '') {
             return new Form(null);
         }
+        $members = $this->limits->members;
+        if (JsonMembers::exceed($text, $members)) {
+            throw Refusal::tooMuch("The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each');
+        }
         try {
             $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR); // which counts a scalar as a level
         } catch (\JsonException $exception) {
@@ -111,14 +170,43 @@ final readonly class FormReader
     /** @throws HttpException */
     private function text(StreamInterface $body): string
     {
+        $limit = $this->limits->text;
+        $position = $body->tell();
+        if (max($body->getSize(), $position) > $limit) {
+            throw self::tooLong($limit);
+        }
+        if ($position > 0) {
+            self::rewind($body);
+        }
         $text = '';
         while (!$body->eof()) {
             $text .= $body->read(self::PIECE);
-            if (\strlen($text) > $this->limits->text) {
-                throw Refusal::tooMuch("The body is longer than the {$this->limits->text} bytes that may be parsed");
+            if (\strlen($text) > $limit) {
+                throw self::tooLong($limit);
             }
+        }
+        if ($body->isSeekable()) {
+            $body->seek($position);
         }
 
         return $text;
+    }
+
+    private static function tooLong(int $limit): HttpException
+    {
+        return Refusal::tooMuch("The body is longer than the {$limit} bytes that may be parsed");
+    }
+
+    private static function rewind(StreamInterface $body): void
+    {
+        if (!$body->isSeekable()) {
+            throw self::tooLate('The body was read before it was to be parsed, and can be read only once');
+        }
+        $body->rewind();
+    }
+
+    private static function tooLate(string $why): \LogicException
+    {
+        return new \LogicException("{$why}: call getParsedBody() or getUploadedFiles() before getBody()");
     }
 }

@@ -17,12 +17,15 @@ use Spindle\Http\Internal\Message\HeadReader;
  */
 final readonly class HeaderValue
 {
-    private const PARAMETER = '@\G[ \t]*+;[ \t]*+(' . HeadReader::TOKEN . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|([^\s",;\\\\\'][^\s",;\\\\]*+))@';
+    /** Clients send three at most. Names can be chosen so that PHP compares each one with all before it. */
+    private const MAX_PARAMETERS = 20;
+
+    private const PARAMETER = '@\G[ \t]*+;[ \t]*+(' . HeadReader::TOKEN . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|((?:[^\s",;\\\\\'][^\s",;\\\\]*+)?+))@';
 
     /** @param array<string, string> $parameters by name in small letters */
     private function __construct(public string $value, public array $parameters) {}
 
-    /** @return self|null null when it is malformed, or has a parameter twice */
+    /** @return self|null null when it is malformed, has a parameter twice, or has too many */
     public static function parse(string $line): ?self
     {
         if (preg_match('@^' . HeadReader::TOKEN . '(?:/' . HeadReader::TOKEN . ')?+@', $line, $match) !== 1) {
@@ -33,7 +36,7 @@ final readonly class HeaderValue
         $at = \strlen($value);
         while (preg_match(self::PARAMETER, $line, $match, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
             $name = strtolower($match[1]);
-            if (isset($parameters[$name])) {
+            if (isset($parameters[$name]) || \count($parameters) === self::MAX_PARAMETERS) {
                 return null;
             }
             $parameters[$name] = $match[3] ?? strtr((string) $match[2], ['\\\\' => '\\', '\\"' => '"']);

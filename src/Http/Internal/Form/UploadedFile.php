@@ -12,10 +12,10 @@ use Spindle\Internal\Warnings;
 use function Amp\delay;
 
 /**
- * A file that came with a form. It has no name in any file system: what is not moved is gone with this object and its stream.
+ * A file that came with a form. It has no name in any file system: unless it is moved, it is gone with this object and its stream.
  *
- * The name and the media type are the client's claims. The name may be "../../etc/passwd", or hold any byte but control
- * characters: never make a path of it.
+ * The name and the media type are the client's claims. The name has no slash or backslash, but may be "..", or hold any other
+ * byte but control characters: do not make a path of it.
  */
 final class UploadedFile implements UploadedFileInterface
 {
@@ -86,13 +86,16 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** As it was sent, path and all; null when none was. */
+    /** Returns the name behind the last slash or backslash, as $_FILES has it; null when there is none. */
     public function getClientFilename(): ?string
     {
-        return $this->clientFilename;
+        $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));
+        $name = $parts[\count($parts) - 1];
+
+        return $name === '' ? null : $name;
     }
 
-    /** As it was sent, without parameters; null when none was. */
+    /** Returns the type as it was sent, without parameters; null when none was. */
     public function getClientMediaType(): ?string
     {
         return $this->clientMediaType;

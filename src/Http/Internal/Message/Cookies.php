@@ -4,26 +4,35 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
+use Spindle\Http\HttpException;
+
 /** @see https://www.rfc-editor.org/rfc/rfc6265#section-5.4 */
 final class Cookies
 {
     private function __construct() {}
 
     /**
-     * Names and values as PHP's $_COOKIE has them: the first of a name counts, values are percent-decoded, names are taken literally.
+     * Returns names and values as PHP's $_COOKIE has them: the first of a name counts, values are percent-decoded, names are
+     * taken literally.
      *
      * @param list<string> $headers
      *
      * @return array<array-key, string>
+     *
+     * @throws HttpException 400 when there are more than max_input_vars; PHP would warn and leave some out
      */
     public static function parse(array $headers): array
     {
+        $limit = (int) \ini_get('max_input_vars');
         $cookies = [];
         foreach (explode(';', implode(';', $headers)) as $pair) {
             $parts = explode('=', $pair, 2);
             $name = trim($parts[0], " \t");
             if ($name !== '' && isset($parts[1])) {
                 $cookies[$name] ??= urldecode(trim($parts[1], " \t"));
+                if (\count($cookies) > $limit) {
+                    throw new HttpException(400, "The request has more than {$limit} cookies");
+                }
             }
         }
 

@@ -33,14 +33,13 @@ final class Head
     /** Whether the client waits for "100 Continue" before it sends the body. */
     public bool $expectsContinue = false;
 
-    public function hasBody(): bool
-    {
-        return $this->length !== 0;
-    }
-
-    /** The values of a field, joined; '' without one. */
+    /** Returns the values of a field, joined; '' without one. */
     public function field(string $name): string
     {
+        if (stripos($this->fields, $name) === false) {
+            return '';
+        }
+
         return implode(', ', Fields::parse($this->fields)[strtolower($name)][1] ?? []);
     }
 }

@@ -165,7 +165,11 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** @return array<array-key, mixed> */
+    /**
+     * @return array<array-key, mixed>
+     *
+     * @throws HttpException 400 when there are more than PHP takes (max_input_vars)
+     */
     public function getCookieParams(): array
     {
         return $this->cookies ??= Cookies::parse($this->getHeader('Cookie'));
@@ -180,7 +184,11 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** Its reads suspend until bytes have come, and throw a {@see HttpException} when they are too many, too slow or wrong. */
+    /**
+     * Returns the body. Its reads suspend until bytes have arrived, and throw a {@see HttpException} when the body is too large,
+     * too slow or malformed. JSON, urlencoded forms and short bodies of other types can be read again, also after
+     * {@see getParsedBody()}; the body of a multipart form is empty then.
+     */
     public function getBody(): StreamInterface
     {
         return $this->body ??= $this->exchange->body();
@@ -195,11 +203,13 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * A form's fields, or what JSON holds, as an array; null for other types. Reads the body to its end when it is asked for the first time.
+     * Returns a form's fields, or what JSON holds, as an array; null for other types. The first call reads the body to its end,
+     * and leaves the position in it where it was, except in that of a multipart form. A body that was closed, or was read
+     * before and can be read only once, is a LogicException.
      *
      * @return array<array-key, mixed>|object|null
      *
-     * @throws HttpException 400 when it is malformed, 413 when it is too much
+     * @throws HttpException 400 when the body is malformed, 413 when it is too much, 415 when it has a Content-Encoding
      */
     public function getParsedBody(): array|object|null
     {

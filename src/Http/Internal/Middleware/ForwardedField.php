@@ -18,6 +18,9 @@ final class ForwardedField
     /** Bytes of an element with commas in it, while its beginning is sought. */
     private const LONGEST = 1024;
 
+    /** Proxies send four pairs. Names can be chosen so that PHP compares each one with all before it. */
+    private const MAX_PAIRS = 20;
+
     private function __construct() {}
 
     /**
@@ -53,7 +56,7 @@ final class ForwardedField
         $values = [];
         foreach ($pairs as [, $name, $value]) {
             $name = strtolower($name);
-            if (isset($values[$name])) {
+            if (isset($values[$name]) || \count($values) === self::MAX_PAIRS) {
                 return null;
             }
             $values[$name] = (string) preg_replace('/\\\\(.)/s', '$1', $value);

@@ -5,13 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 /**
- * What a client would rather have: the members of an Accept or Accept-Encoding field with their weights. A member that is
- * malformed counts as if it were not there.
+ * The preferences of a client: the members of an Accept or Accept-Encoding field with their weights. Malformed members are
+ * ignored, and so are further names after the hundredth.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2
  */
 final readonly class Preferences
 {
+    /** Clients send ten at most. Names can be chosen so that PHP compares each one with all before it. */
+    private const MAX_NAMES = 100;
+
     private const MEMBER = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
     private const WEIGHT = '@;[ \t]*+q=([^;]*+)@i';
     private const NUMBER = '@^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$@D';
@@ -24,7 +27,7 @@ final readonly class Preferences
         $weights = [];
         foreach (explode(',', $field) as $member) {
             $weight = preg_match(self::MEMBER, $member, $part) === 1 ? self::weight($part[2] ?? '') : null;
-            if ($weight !== null) {
+            if ($weight !== null && \count($weights) < self::MAX_NAMES) {
                 $weights[strtolower($part[1])] ??= $weight;
             }
         }

@@ -10,7 +10,11 @@ use Spindle\Http\Internal\Form\HeaderValue;
 use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 
-/** A multipart form as PHP has parsed it. Where PHP is known to have left something out, the form is refused. */
+/**
+ * A multipart form as PHP has parsed it. Where PHP is known to have left something out, the form is refused.
+ *
+ * PHP does not tell a malformed form, in which it has found nothing, from one whose parts all have an empty name. Both are refused.
+ */
 final class ParsedForm
 {
     /** PHP's warnings when it stops at one of its limits. */

@@ -95,18 +95,19 @@ final class SapiExchange implements Exchange
             throw $this->failure;
         }
         try {
-            return $this->form = $this->parse($this->head->field('Content-Type'));
+            return $this->form = $this->parse($this->head->field('Content-Type'), $this->head->field('Content-Encoding'));
         } catch (\Throwable $failure) {
             throw $this->failure = $failure;
         }
     }
 
     /** @throws HttpException */
-    private function parse(string $type): Form
+    private function parse(string $type, string $encoding): Form
     {
         if (FormReader::type($type) !== 'multipart/form-data') {
-            return $this->forms->read($type, $this->body());
+            return $this->forms->read($type, $this->body(), $encoding);
         }
+        FormReader::checkEncoding($encoding);
         $limit = ini_parse_quantity((string) \ini_get('post_max_size'));
         if ($limit > 0 && $this->head->length > $limit) {
             throw Refusal::tooMuch("The form is longer than {$limit} bytes");
@@ -115,7 +116,7 @@ final class SapiExchange implements Exchange
         // PHP parses such a form before the script begins, and leaves nothing of it in the body; but only if it is sent by POST.
         return fread(self::input(), 1) === ''
             ? ParsedForm::of($_POST, $_FILES, $this->head, $this->warning)
-            : $this->forms->read($type, $this->body());
+            : $this->forms->read($type, $this->body(), $encoding);
     }
 
     /** @return resource */

@@ -9,21 +9,48 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Internal\Warnings;
 
-/** The body of a request as it comes: what nobody reads stays with the client. */
+/**
+ * The body of a request as it arrives. Bytes that the handler does not read stay with the client.
+ *
+ * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
+ * {@see \Spindle\Http\Internal\Form\FormReader::kept()}. A longer body is read once, from its beginning to its end.
+ */
 final class BodyStream implements StreamInterface, BodyLimited
 {
     use ForwardOnly;
 
-    private string $rest = '';
-    private int $received = 0;
+    /** Bytes that are kept whatever the media type is: to look at that takes longer. */
+    private const SHORT = 65_536;
+
+    private const PIECE = 65_536;
+
+    /** Received bytes: all of them while they are kept, else those of the last piece. */
+    private string $bytes = '';
+
+    /** Read offset into these bytes. */
+    private int $offset = 0;
+
+    /** Bytes received before these, which were dropped. */
+    private int $dropped = 0;
+
     private bool $ended = false;
+    private bool $closed = false;
+
+    /** Maximum bytes of the body; null for the server's option. */
     private ?int $limit = null;
 
-    public function __construct(
-        private readonly Connection $connection,
-        private readonly ServerExchange $exchange,
-    ) {}
+    /** Thrown by each further read once a body without a length has exceeded the limit. */
+    private ?HttpException $refusal = null;
+
+    /**
+     * One is made for each request whose handler asks for the body: checking the types would take longer than the rest.
+     *
+     * @param Connection     $connection
+     * @param ServerExchange $exchange
+     */
+    public function __construct(private $connection, private $exchange) {}
 
     public function limit(int $bytes): void
     {
@@ -33,6 +60,16 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function getSize(): ?int
     {
         return $this->exchange->head->length;
+    }
+
+    /** Returns the whole body where it can be read again, otherwise the rest of it. */
+    public function __toString(): string
+    {
+        if ($this->offset > 0 && $this->isSeekable()) {
+            $this->offset = 0;
+        }
+
+        return $this->getContents();
     }
 
     public function getContents(): string
@@ -47,28 +84,83 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     public function read(int $length): string
     {
-        if ($this->rest === '' && !$this->ended) {
+        if ($this->closed || !$this->ended && $this->offset === \strlen($this->bytes) && $this->dropped + $this->offset !== $this->exchange->head->length) {
             $this->receive();
         }
-        $bytes = substr($this->rest, 0, $length);
-        $this->rest = \strlen($this->rest) <= $length ? '' : substr($this->rest, $length);
+        $piece = substr($this->bytes, $this->offset, $length);
+        $this->offset += \strlen($piece);
 
-        return $bytes;
+        return $piece;
     }
 
     public function eof(): bool
     {
-        return $this->rest === '' && ($this->ended || $this->received === $this->exchange->head->length);
+        return $this->offset === \strlen($this->bytes)
+            && ($this->dropped + $this->offset === $this->exchange->head->length || $this->ended || $this->closed);
     }
 
     public function tell(): int
     {
-        return $this->received - \strlen($this->rest);
+        return $this->dropped + $this->offset;
+    }
+
+    /** A body without a length can be read again until it has become too long for that. */
+    public function isSeekable(): bool
+    {
+        if ($this->dropped > 0 || $this->closed) {
+            return false;
+        }
+
+        return ($this->exchange->head->length ?? \strlen($this->bytes)) <= $this->kept();
+    }
+
+    /** Suspends until the bytes before that position have arrived. */
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        $this->isSeekable() || throw new \RuntimeException('This body is read once, from its beginning to its end');
+        $position = $offset + match ($whence) {
+            \SEEK_SET => 0,
+            \SEEK_CUR => $this->tell(),
+            \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The length of this body is not known'),
+            default => throw new \RuntimeException("A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to {$whence}"),
+        };
+        $this->offset = max(0, min($position, \strlen($this->bytes)));
+        while ($this->tell() < $position && !$this->eof()) {
+            $this->read($position - $this->tell());
+        }
+        $this->tell() === $position || throw new \RuntimeException("The body has no position {$position}");
+    }
+
+    public function isReadable(): bool
+    {
+        return !$this->closed;
     }
 
     public function close(): void
     {
-        [$this->rest, $this->ended] = ['', true];
+        $this->dropped = $this->tell();
+        [$this->bytes, $this->offset, $this->closed] = ['', 0, true];
+    }
+
+    /** Returns a temporary file with the body: the whole where it can be read again, otherwise the rest. */
+    public function detach()
+    {
+        if ($this->closed) {
+            return null;
+        }
+        $position = $this->isSeekable() ? $this->offset : 0;
+        $this->offset -= $position;
+        $file = fopen('php://temp', 'w+');
+        $file !== false || throw new \RuntimeException('PHP could not open a temporary file for the body');
+        while (!$this->eof()) {
+            $piece = $this->read(self::PIECE);
+            [$written, $warning] = Warnings::of(static fn() => fwrite($file, $piece));
+            $written === \strlen($piece) || throw new \RuntimeException("The body could not be written to a temporary file: {$warning}");
+        }
+        $this->close();
+        fseek($file, $position);
+
+        return $file;
     }
 
     /** "trailers" are the fields after the last chunk, once the body was read to its end: values by name. */
@@ -82,20 +174,45 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $key === null ? $metadata : $metadata[$key] ?? null;
     }
 
-    /** @throws HttpException when it is too much */
+    /**
+     * Suspends until a further piece has arrived, or the end of the body.
+     *
+     * @throws HttpException     when the body is too large, malformed or too slow
+     * @throws \RuntimeException when the stream was closed
+     */
     private function receive(): void
     {
+        $this->closed && throw new \RuntimeException('The body was closed');
+        if ($this->refusal !== null) {
+            throw $this->refusal;
+        }
         $limit = $this->limit ?? $this->connection->maxBody();
-        if (($this->exchange->head->length ?? 0) > $limit) {
+        $length = $this->exchange->head->length;
+        if ($length > $limit) {
             throw self::tooLarge($limit);
         }
-        $this->rest = $this->connection->receiveBody($this->exchange);
-        $this->received += \strlen($this->rest);
-        $this->ended = $this->rest === '';
-        if ($this->received > $limit) {
-            $this->close();
-            throw self::tooLarge($limit);
+        $piece = $this->connection->receiveBody($this->exchange);
+        if ($piece === '') {
+            $this->ended = true;
+
+            return;
         }
+        $received = $this->dropped + \strlen($this->bytes) + \strlen($piece);
+        if ($received > $limit) {
+            throw $this->refusal = self::tooLarge($limit);
+        }
+        if ($this->dropped === 0 && ($received <= self::SHORT || ($length ?? $received) <= $this->kept())) {
+            $this->bytes .= $piece;
+        } else {
+            $this->dropped += \strlen($this->bytes);
+            [$this->bytes, $this->offset] = [$piece, 0];
+        }
+    }
+
+    /** Maximum bytes of a body that can be read again. */
+    private function kept(): int
+    {
+        return $this->connection->forms()->kept($this->exchange->head->field('content-type'));
     }
 
     private static function tooLarge(int $limit): HttpException

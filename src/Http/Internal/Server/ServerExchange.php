@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Server;
 
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
-use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
@@ -26,7 +25,7 @@ final class ServerExchange implements Exchange
 
     private ?Form $form = null;
 
-    /** Why there is no form: a part of the body is gone by then, and what is left would be taken for a whole one. */
+    /** Why there is no form. It is thrown each time: what is left of the body would be taken for a whole one. */
     private ?\Throwable $failure = null;
 
     /** Null while nobody has asked for it. */
@@ -50,7 +49,12 @@ final class ServerExchange implements Exchange
 
     public function body(): StreamInterface
     {
-        return $this->body ??= $this->head->hasBody() ? new BodyStream($this->connection, $this) : Stream::create('');
+        if ($this->body !== null) {
+            return $this->body;
+        }
+        $body = new BodyStream($this->connection, $this);
+
+        return $this->head->length === 0 ? $body : $this->body = $body; // end() is not called where there is no body
     }
 
     public function form(): Form
@@ -116,7 +120,11 @@ final class ServerExchange implements Exchange
             throw $this->failure;
         }
         try {
-            return $this->form = $this->connection->forms()->read($this->head->field('content-type'), $this->body());
+            return $this->form = $this->connection->forms()->read(
+                $this->head->field('content-type'),
+                $this->body(),
+                $this->head->length === 0 ? '' : $this->head->field('content-encoding'),
+            );
         } catch (\Throwable $failure) {
             throw $this->failure = $failure;
         }

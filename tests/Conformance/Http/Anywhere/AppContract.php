@@ -113,6 +113,53 @@ abstract class AppContract extends TestCase
         self::assertSame(md5($body), md5((string) $answer->getBody()));
     }
 
+    /** @return iterable<string, array{string, string, array<string, string>}> type, body, fields */
+    public static function texts(): iterable
+    {
+        yield 'JSON' => ['application/json', '{"a": "ü"}', ['a' => 'ü']];
+        yield 'urlencoded' => ['application/x-www-form-urlencoded', 'a=%C3%BC', ['a' => 'ü']];
+    }
+
+    /** @param array<string, string> $fields */
+    #[DataProvider('texts')]
+    public function testAParsedBodyCanBeReadAgain(string $type, string $body, array $fields): void
+    {
+        foreach (['POST', 'PUT'] as $method) {
+            $again = $this->ask($method, '/again', ['Content-Type' => $type], $body);
+            self::assertSame([$fields, $body, $body, $body, ''], json_decode((string) $again->getBody(), true));
+            $late = $this->ask($method, '/parsed-late', ['Content-Type' => $type], $body);
+            self::assertSame([$body, $fields, $body], json_decode((string) $late->getBody(), true));
+            $resource = $this->ask($method, '/resource', ['Content-Type' => $type], $body);
+            self::assertSame([$fields, $body], json_decode((string) $resource->getBody(), true));
+        }
+    }
+
+    public function testABodyThatIsNotParsedCanBeReadAgain(): void
+    {
+        $answer = $this->ask('POST', '/again', ['Content-Type' => 'text/xml'], '<a/>');
+
+        self::assertSame([null, '<a/>', '<a/>', '<a/>', ''], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testThereIsNothingInTheBodyOfAFormInParts(): void
+    {
+        $form = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--B--\r\n";
+        $answer = $this->ask('POST', '/again', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
+
+        self::assertSame([['a' => '1'], '', '', '', ''], json_decode((string) $answer->getBody(), true));
+    }
+
+    public function testABodyWithAContentEncodingIsNotParsed(): void
+    {
+        $body = (string) gzencode('{"a":1}');
+        foreach (['application/json', 'application/x-www-form-urlencoded'] as $type) {
+            $answer = $this->ask('POST', '/encoded', ['Content-Type' => $type, 'Content-Encoding' => 'gzip'], $body);
+            self::assertSame([415, base64_encode($body)], json_decode((string) $answer->getBody(), true));
+        }
+        $form = $this->ask('POST', '/fields', ['Content-Type' => 'multipart/form-data; boundary=B', 'Content-Encoding' => 'gzip'], $body);
+        self::assertSame([415, 'identity'], [$form->getStatusCode(), $form->getHeaderLine('Accept-Encoding')]);
+    }
+
     public function testAFormHasNestedFields(): void
     {
         $answer = $this->ask('POST', '/form', ['Content-Type' => 'application/x-www-form-urlencoded'], 'a=1&b[x][]=2&b[x][]=3&c.d=%C3%BC');
@@ -127,7 +174,7 @@ abstract class AppContract extends TestCase
     {
         $parts = [
             'Content-Disposition: form-data; name="title"' => 'A title',
-            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"dir/a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
+            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"../dir\\a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
             'Content-Disposition: form-data; name="files[one][]"; filename=""' => '',
             "Content-Disposition: form-data; name=\"big\"; filename=\"b.bin\"\r\nContent-Type: application/octet-stream" => str_repeat('b', 100_000),
         ];
@@ -142,7 +189,7 @@ abstract class AppContract extends TestCase
             'fields' => ['title' => 'A title'],
             'files' => [
                 'files' => ['one' => [
-                    ['name' => 'dir/a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
+                    ['name' => 'a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
                     ['name' => null, 'type' => null, 'size' => 0, 'error' => 4, 'contents' => null],
                 ]],
                 'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],
@@ -156,6 +203,9 @@ abstract class AppContract extends TestCase
         $field = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n";
         $file = "--B\r\nContent-Disposition: form-data; name=a[]; filename=b\r\n\r\nfile\r\n";
         yield 'a field' => ['multipart/form-data; boundary=B', "{$field}--B--\r\n", 200, '{"a":"1"}'];
+        $nameless = static fn(string $name): string => "--B\r\nContent-Disposition: form-data; name={$name}\r\n\r\n2\r\n";
+        yield 'a field with an empty name' => ['multipart/form-data; boundary=B', "{$nameless('""')}{$field}{$nameless('')}--B--\r\n", 200, '{"a":"1"}'];
+        yield 'a file with an empty name' => ['multipart/form-data; boundary=B', "{$nameless('""; filename=b')}{$field}{$nameless('; filename=b')}--B--\r\n", 200, '{"a":"1"}'];
         yield 'no field' => ['multipart/form-data; boundary=B', "--B--\r\n", 200, '[]'];
         yield 'no body' => ['multipart/form-data; boundary=B', '', 400, ''];
         yield 'other parts' => ['multipart/mixed; boundary=B', "{$field}--B--\r\n", 200, 'null'];
@@ -198,8 +248,10 @@ abstract class AppContract extends TestCase
     {
         $json = $this->ask('POST', '/form', ['Content-Type' => 'application/json'], '{');
         $large = $this->ask('POST', '/small', [], 'more than ten bytes');
+        $members = implode(',', array_map(static fn(int $i): string => '"' . $i * 65_536 . '":0', range(1, 2_001)));
+        $colliding = $this->ask('POST', '/form', ['Content-Type' => 'application/json'], "{{$members}}");
 
-        self::assertSame([400, 413], [$json->getStatusCode(), $large->getStatusCode()]);
+        self::assertSame([400, 413, 413], [$json->getStatusCode(), $large->getStatusCode(), $colliding->getStatusCode()]);
     }
 
     /** @param array<string, string|list<string>> $headers */

@@ -85,6 +85,16 @@ $refusedTwice = static function (ServerRequestInterface $request): ResponseInter
     return Response::json($statuses);
 };
 
+$statusOf = static function (Closure $ask): int {
+    try {
+        $ask();
+
+        return 200;
+    } catch (HttpException $refusal) {
+        return $refusal->status;
+    }
+};
+
 /** @var array<string, Closure(ServerRequestInterface): ResponseInterface> $routes */
 $routes = [
     '/text' => static fn(): ResponseInterface => Response::text("Grüße\n"),
@@ -154,6 +164,18 @@ $routes = [
     '/echo' => static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()),
     '/form' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json(['fields' => $request->getParsedBody(), 'files' => $files($request->getUploadedFiles())]),
     '/fields' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json($request->getParsedBody()),
+    '/again' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([
+        $request->getParsedBody(), $request->getBody()->getContents(), (string) $request->getBody(),
+        (string) $request->withAttribute('a', 1)->getBody(), $request->getBody()->getContents(),
+    ]),
+    '/parsed-late' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([(string) $request->getBody(), $request->getParsedBody(), (string) $request->getBody()]),
+    '/resource' => static function (ServerRequestInterface $request): ResponseInterface {
+        $parsed = $request->getParsedBody();
+        $body = $request->getBody()->detach();
+
+        return Response::json([$parsed, is_resource($body) ? stream_get_contents($body, null, 0) : null]);
+    },
+    '/encoded' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([$statusOf($request->getParsedBody(...)), base64_encode((string) $request->getBody())]),
     '/small' => (new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()), new BodyLimit(10)))->handle(...),
 ];
 

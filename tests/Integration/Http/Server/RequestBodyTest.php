@@ -10,6 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\ClientLeftException;
+use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\BodyLimited;
@@ -17,6 +18,7 @@ use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 
@@ -270,7 +272,7 @@ final class RequestBodyTest extends TestCase
             return Response::json([$told, $read]);
         });
 
-        self::assertSame([[6, 0, false, false, true], ['ab', 2, false, 'cdef', 6, true, '']], $this->client()->request('POST', '/', '', 'abcdef')->response()->json());
+        self::assertSame([[6, 0, true, false, true], ['ab', 2, false, 'cdef', 6, true, '']], $this->client()->request('POST', '/', '', 'abcdef')->response()->json());
     }
 
     public function testARequestWithoutABodyHasAnEmptyOne(): void
@@ -453,6 +455,259 @@ final class RequestBodyTest extends TestCase
         $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
 
         self::assertSame([['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content)], $client->response()->json());
+    }
+
+    /** @return iterable<string, array{string, string}> type and body */
+    public static function texts(): iterable
+    {
+        yield 'JSON' => ['application/json', '{"a": "1"}'];
+        yield 'JSON of a media type of its own' => ['Application/Problem+JSON; charset=utf-8', '{"a": "1"}'];
+        yield 'urlencoded' => ['application/x-www-form-urlencoded', 'a=1'];
+        yield 'long JSON' => ['application/json', '{"a": "1"}' . str_repeat(' ', 900_000)];
+        yield 'as long as may be' => ['application/x-www-form-urlencoded', 'a=1' . str_repeat('&', self::MIB - 3)];
+    }
+
+    #[DataProvider('texts')]
+    public function testAParsedBodyCanBeReadAgain(string $type, string $body): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $copy = $request->withAttribute('a', 1)->withHeader('X', 'y');
+            $parsed = $request->getParsedBody();
+            $read = [$request->getBody()->getContents(), (string) $request->getBody(), (string) $copy->getBody(), $copy->getBody()->getContents()];
+            $copy->getBody()->rewind();
+            $read[] = $request->getBody()->getContents();
+
+            return Response::json([$parsed, $copy->getParsedBody(), array_map(md5(...), $read)]);
+        });
+        $md5 = md5($body);
+
+        foreach ($this->ask($type, $body) as $response) {
+            self::assertSame([['a' => '1'], ['a' => '1'], [$md5, $md5, $md5, md5(''), $md5]], $response->json());
+        }
+    }
+
+    #[DataProvider('texts')]
+    public function testABodyThatWasReadCanBeParsed(string $type, string $body): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $begin = $request->getBody()->read(2);
+            $parsed = $request->getParsedBody();
+            $rest = $request->getBody()->getContents();
+
+            return Response::json([$parsed, md5($begin . $rest), md5((string) $request->getBody()), $request->getBody()->tell()]);
+        });
+
+        foreach ($this->ask($type, $body) as $response) {
+            self::assertSame([['a' => '1'], md5($body), md5($body), \strlen($body)], $response->json());
+        }
+    }
+
+    /** What symfony/psr-http-message-bridge asks of a request, in its order, and HttpFoundation of what it has got. */
+    #[DataProvider('texts')]
+    public function testSymfonysBridgeHasTheFieldsAndTheBody(string $type, string $body): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $fields = $request->getParsedBody();
+            $files = $request->getUploadedFiles();
+            $content = $request->getBody()->__toString();
+            $stream = $request->getBody()->detach();
+            self::assertIsResource($stream);
+            rewind($stream);
+            $streamed = stream_get_contents($stream);
+
+            return Response::json([$fields, $files, md5($content), md5((string) $streamed), $request->getBody()->detach()]);
+        });
+
+        foreach ($this->ask($type, $body) as $response) {
+            self::assertSame([['a' => '1'], [], md5($body), md5($body), null], $response->json());
+        }
+    }
+
+    /** @return iterable<string, array{string, int, bool}> type, size, whether it can be read again */
+    public static function sizes(): iterable
+    {
+        yield 'nothing' => ['text/xml', 0, true];
+        yield 'another type' => ['text/xml', 65_536, true];
+        yield 'a longer one of another type' => ['text/xml', 65_537, false];
+        yield 'no type' => ['', 65_536, true];
+        yield 'JSON' => ['application/json', 1_000, true];
+        yield 'JSON that is longer than is parsed' => ['application/json', 1_001, false];
+        yield 'multipart' => ['multipart/form-data; boundary=b', 100, false];
+    }
+
+    #[DataProvider('sizes')]
+    public function testHowMuchCanBeReadAgainDependsOnTheType(string $type, int $size, bool $again): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $body = $request->getBody();
+            $before = $body->getSize() === null || $body->isSeekable();
+            $first = $body->getContents();
+            try {
+                $body->rewind();
+                $second = $body->getContents();
+            } catch (\RuntimeException) {
+                $second = null;
+            }
+
+            return Response::json([$before, $body->isSeekable(), md5($first), $second === null ? null : md5($second), md5((string) $body)]);
+        }, new HttpServerOptions(forms: new FormLimits(text: 1_000)));
+        $bytes = str_repeat('x', $size);
+        if (str_contains($type, 'json')) {
+            $bytes = str_pad('', 64_536) . $bytes; // fewer than 64 KiB are kept whatever the type is
+        }
+        $md5 = md5($bytes);
+
+        [$framed, $chunked] = $this->ask($type, $bytes);
+        self::assertSame([$again, $again, $md5, $again ? $md5 : null, $again ? $md5 : md5('')], $framed->json());
+        self::assertSame([true, $again, $md5, $again ? $md5 : null, $again ? $md5 : md5('')], $chunked->json());
+    }
+
+    public function testThePositionInABodyCanBeSet(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $body = $request->getBody();
+            $body->seek(4);
+            $read = [$body->tell(), $body->read(2)];
+            $body->seek(-3, \SEEK_CUR);
+            array_push($read, $body->tell(), $body->getContents());
+            $body->seek(-1, \SEEK_END);
+            $read[] = $body->getContents();
+            foreach ([[-1, \SEEK_SET], [11, \SEEK_SET], [1, \SEEK_END], [0, 9]] as [$offset, $whence]) {
+                try {
+                    $body->seek($offset, $whence);
+                } catch (\RuntimeException $refusal) {
+                    $read[] = $refusal->getMessage();
+                }
+            }
+
+            return Response::json($read);
+        });
+        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01");
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
+        $client->send('23456789');
+
+        self::assertSame([
+            4, '45', 3, '3456789', '9', 'The body has no position -1', 'The body has no position 11', 'The body has no position 11',
+            'A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to 9',
+        ], $client->response()->json());
+    }
+
+    public function testALongBodyIsDetachedWithWhatIsLeftOfIt(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $begin = $request->getBody()->read(2);
+            $file = $request->getBody()->detach();
+            self::assertIsResource($file);
+
+            return Response::json([$begin, md5((string) stream_get_contents($file))]);
+        });
+        $body = 'ab' . random_bytes(300_000);
+
+        foreach ($this->ask('text/xml', $body) as $response) {
+            self::assertSame(['ab', md5(substr($body, 2))], $response->json());
+        }
+    }
+
+    public function testAClosedBodyIsNeitherReadNorParsed(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $request->getBody()->close();
+            $told = [$request->getBody()->eof(), $request->getBody()->isSeekable(), $request->getBody()->isReadable()];
+            $uses = [
+                static fn(): string => $request->getBody()->read(1),
+                static fn(): string => (string) $request->getBody(),
+                $request->getBody()->rewind(...),
+                $request->getParsedBody(...),
+            ];
+            foreach ($uses as $use) {
+                try {
+                    $use();
+                } catch (\RuntimeException|\LogicException $refusal) {
+                    $told[] = $refusal->getMessage();
+                }
+            }
+
+            return Response::json($told);
+        });
+
+        foreach ($this->ask('application/json', '{}') as $response) {
+            self::assertSame([
+                true, false, false, 'The body was closed', 'The body was closed', 'This body is read once, from its beginning to its end',
+                'The body was closed before it was to be parsed: call getParsedBody() or getUploadedFiles() before getBody()',
+            ], $response->json());
+        }
+    }
+
+    public function testAFormInPartsIsReadOnce(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            if ($request->getHeaderLine('X-First') === 'body') {
+                $request->getBody()->read(1);
+            }
+
+            return Response::json([$request->getParsedBody(), (string) $request->getBody(), $request->getBody()->isSeekable()]);
+        });
+        $form = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b--\r\n";
+
+        foreach ($this->ask('multipart/form-data; boundary=b', $form) as $response) {
+            self::assertSame([['a' => '1'], '', false], $response->json());
+        }
+        foreach ($this->ask("multipart/form-data; boundary=b\r\nX-First: body", $form) as $response) {
+            self::assertSame(500, $response->status);
+        }
+        self::assertStringContainsString('call getParsedBody() or getUploadedFiles() before getBody()', $this->log()->failures()[0]->getMessage());
+    }
+
+    public function testACompressedBodyIsNotParsedAndCanBeRead(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            try {
+                return Response::json($request->getParsedBody());
+            } catch (HttpException $refusal) {
+                return Response::json([$refusal->status, $refusal->headers, gzdecode((string) $request->getBody())]);
+            }
+        });
+
+        foreach ($this->ask("application/json\r\nContent-Encoding: gzip", (string) gzencode('{"a":1}')) as $response) {
+            self::assertSame([415, ['Accept-Encoding' => 'identity'], '{"a":1}'], $response->json());
+        }
+    }
+
+    public function testABodyThatIsTooLargeIsRefusedByEachRead(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $statuses = [];
+            foreach ([1, 2, 3] as $_) {
+                try {
+                    $statuses[] = \strlen($request->getBody()->getContents());
+                } catch (HttpException $refusal) {
+                    $statuses[] = $refusal->status;
+                }
+            }
+
+            return Response::json($statuses);
+        }, new HttpServerOptions(maxBody: 10));
+
+        foreach ($this->ask('text/plain', 'more than ten bytes') as $response) {
+            self::assertSame([413, 413, 413], $response->json());
+        }
+    }
+
+    /**
+     * Sends the body with a length and in chunks, each time on a connection of its own.
+     *
+     * @return list<ReceivedResponse>
+     */
+    private function ask(string $type, string $body): array
+    {
+        $responses = [];
+        foreach (self::framings() as [$request]) {
+            $client = $this->client();
+            $client->sendAside(str_replace("Host: a\r\n", "Host: a\r\n" . ($type === '' ? '' : "Content-Type: {$type}\r\n"), $request($body)));
+            $responses[] = $client->response();
+        }
+
+        return $responses;
     }
 
     private static function echo(ServerRequestInterface $request): Response

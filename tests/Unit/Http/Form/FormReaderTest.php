@@ -15,6 +15,7 @@ use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\ProcessorTime;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
@@ -91,7 +92,7 @@ final class FormReaderTest extends TestCase
 
         self::assertSame(['a' => '1'], $form->fields);
         self::assertSame([
-            'f' => [['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'], ['../two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large]],
+            'f' => [['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'], ['two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large]],
             'g_h' => ['x y' => ['é.bin', 'text/plain', 0, \UPLOAD_ERR_OK, '']],
             'none' => [null, null, 0, \UPLOAD_ERR_NO_FILE, ''],
             'a' => ['a', 'text/plain', 1, \UPLOAD_ERR_OK, 'A'],
@@ -216,6 +217,12 @@ final class FormReaderTest extends TestCase
             'has more than 2 brackets',
         ];
         yield 'depth of JSON' => [new FormLimits(depth: 3), 'application/json', '[{"a":[1]}]', '[{"a":[{}]}]', 'The JSON is nested deeper than 3 levels'];
+        $object = static fn(int $members): string => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
+        yield 'members of JSON' => [
+            new FormLimits(members: 150), 'application/json', $object(150), $object(151),
+            'The JSON has more than 150 members in objects of more than 100 each',
+        ];
+        yield 'members of JSON, as the default has them' => [new FormLimits(), 'application/merge-patch+json', $object(2000), $object(2001), 'more than 2000 members'];
         yield 'text of a urlencoded form' => [new FormLimits(text: 10), self::URLENCODED, 'a=12345678', 'a=123456789', 'longer than the 10 bytes'];
         yield 'text of JSON' => [new FormLimits(text: 10), 'application/json', '["123456"]', '["1234567"]', 'longer than the 10 bytes'];
         yield 'text of a field' => [
@@ -240,12 +247,111 @@ final class FormReaderTest extends TestCase
     #[TestWith([0, 0, 0, 0, 'The limit depth must be from 1 to 10000, not 0'])]
     #[TestWith([0, 0, 10_001, 0, 'The limit depth must be from 1 to 10000, not 10001'])]
     #[TestWith([0, 0, 1, -1, 'The limit text must be 0 or more, not -1'])]
-    public function testALimitOutOfItsRangeIsRefused(int $fields, int $files, int $depth, int $text, string $why): void
+    #[TestWith([0, 0, 1, 0, 'The limit members must be 0 or more, not -1', -1])]
+    public function testALimitOutOfItsRangeIsRefused(int $fields, int $files, int $depth, int $text, string $why, int $members = 0): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($why);
 
-        new FormLimits($fields, $files, $depth, $text);
+        new FormLimits($fields, $files, $depth, $text, $members);
+    }
+
+    public function testALongListOfSmallObjectsHasNoLimitOfMembers(): void
+    {
+        $row = ['id' => 12, 'name' => 'A "name": {}', 'at' => '2026-01-01T00:00:00Z', 'tags' => ['a:b', 'c']];
+        $rows = array_fill(0, 8_000, $row);
+
+        self::assertSame($rows, self::read('application/json', json_encode($rows, \JSON_THROW_ON_ERROR))->fields);
+    }
+
+    /** Without a limit it takes four seconds of processor time. */
+    public function testKeysThatCollideAreRefusedBeforeTheyAreDecoded(): void
+    {
+        $members = array_map(static fn(int $i): string => '"' . $i * 65_536 . '":0', range(1, 65_000));
+        $json = '{' . implode(',', $members) . '}';
+
+        self::assertLessThan(0.5, ProcessorTime::of(static fn() => self::assertRefused(413, 'more than 2000 members', 'application/json', $json)));
+    }
+
+    public function testAPartWithManyParametersIsRefused(): void
+    {
+        $parameters = static fn(int $count): string => implode('', array_map(static fn(int $i): string => ";{$i}=a", range(1, $count)));
+        $body = static fn(int $count): string => "--b\r\nContent-Disposition: form-data; name=a{$parameters($count)}\r\n\r\n1\r\n--b--\r\n";
+
+        self::assertSame(['a' => '1'], self::read(self::MULTIPART, $body(19))->fields);
+        self::assertRefused(400, 'no well-formed Content-Disposition', self::MULTIPART, $body(20));
+        self::assertRefused(400, 'no well-formed boundary', self::MULTIPART . $parameters(20), $body(1));
+    }
+
+    #[TestWith([self::URLENCODED, 'gzip'])]
+    #[TestWith(['application/json', ' GZIP '])]
+    #[TestWith(['application/problem+json', 'identity, br'])]
+    #[TestWith([self::MULTIPART, 'deflate'])]
+    public function testABodyWithAContentEncodingIsRefusedAndLeftUnread(string $type, string $encoding): void
+    {
+        $body = new Body(['{"a":1}']);
+        try {
+            (new FormReader())->read($type, $body, $encoding);
+            self::fail('It was parsed');
+        } catch (HttpException $refusal) {
+            self::assertSame([415, ['Accept-Encoding' => 'identity'], 0], [$refusal->status, $refusal->headers, $body->read]);
+        }
+    }
+
+    public function testAContentEncodingThatChangesNothingAndThatOfAnotherTypeAreOfNoAccount(): void
+    {
+        self::assertSame(['a' => 1], (new FormReader())->read('application/json', new Body(['{"a":1}']), 'Identity')->fields);
+        self::assertNull((new FormReader())->read('text/plain', new Body(['{"a":1}']), 'gzip')->fields);
+    }
+
+    #[TestWith([self::URLENCODED, 'a=1', 0])]
+    #[TestWith([self::URLENCODED, 'a=1', 2])]
+    #[TestWith(['application/json', '{"a":"1"}', 4])]
+    #[TestWith(['application/json', '{"a":"1"}', 9])]
+    public function testTheWholeBodyIsParsedAndThePositionInItStays(string $type, string $text, int $position): void
+    {
+        $body = Stream::create($text);
+        $body->seek($position);
+
+        self::assertSame(['a' => '1'], (new FormReader())->read($type, $body)->fields);
+        self::assertSame([$position, substr($text, $position)], [$body->tell(), $body->getContents()]);
+    }
+
+    public function testThePositionStaysWhereTheBodyIsMalformed(): void
+    {
+        $body = Stream::create('{');
+        $body->rewind();
+        try {
+            (new FormReader())->read('application/json', $body);
+            self::fail('It was parsed');
+        } catch (HttpException) {
+            self::assertSame('{', $body->getContents());
+        }
+    }
+
+    #[TestWith([self::URLENCODED])]
+    #[TestWith(['application/json'])]
+    #[TestWith([self::MULTIPART])]
+    public function testTheRestOfABodyIsNotTakenForTheWhole(string $type): void
+    {
+        $body = new Body(['{"a":', '1}']);
+        $body->read(5);
+
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('call getParsedBody() or getUploadedFiles() before getBody()');
+        (new FormReader())->read($type, $body);
+    }
+
+    public function testABodyThatIsTooLongByItsSizeIsNotRead(): void
+    {
+        $body = Stream::create(str_repeat('x', 11));
+        $body->rewind();
+        try {
+            (new FormReader(new FormLimits(text: 10)))->read('application/json', $body);
+            self::fail('It was parsed');
+        } catch (HttpException $refusal) {
+            self::assertSame([413, 0], [$refusal->status, $body->tell()]);
+        }
     }
 
     /** @return iterable<string, array{string, string}> */

@@ -73,6 +73,8 @@ final class MultipartParserTest extends TestCase
         yield 'even alone' => ['name="a"; filename*=UTF-8\'\'evil.php', 'a', null];
         yield 'other order, other parameters' => ['FileName=""; size=3; NAME=""', '', ''];
         yield 'a semicolon at the end' => ['name="a" ; ', 'a', null];
+        yield 'empty names without quotes' => ['name=; filename=', '', ''];
+        yield 'an empty name at the end' => ['filename=a; name= ', '', 'a'];
         yield 'up and out' => ['name="a"; filename="../../etc/passwd"', 'a', '../../etc/passwd'];
     }
 
@@ -107,7 +109,7 @@ final class MultipartParserTest extends TestCase
             'no name' => 'form-data', 'no name, but a file' => 'form-data; filename="a"', 'other than form-data' => 'attachment; name="a"',
             'two names' => 'form-data; name="a"; name="b"', 'an open quote' => 'form-data; name="a', 'a closing quote too few' => 'form-data; name="a\\"',
             'a backslash before the last quote' => 'form-data; name="a\\\\"; filename="b"', 'single quotes' => 'form-data; name=\'a\'',
-            'blanks around =' => 'form-data; name = "a"', 'more behind a quote' => 'form-data; name="a"b', 'a comma' => 'form-data, name="a"',
+            'blanks around =' => 'form-data; name = "a"', 'a blank behind =' => 'form-data; name= "a"', 'more behind a quote' => 'form-data; name="a"b', 'a comma' => 'form-data, name="a"',
         ] as $what => $disposition) {
             yield $what => ["--b\r\nContent-Disposition: {$disposition}\r\n\r\n1\r\n--b--", 'no well-formed Content-Disposition'];
         }

@@ -23,9 +23,24 @@ final class UploadedFileTest extends TestCase
 
     public function testItTellsWhatWasSent(): void
     {
-        $file = new UploadedFile(self::content('12345'), 5, \UPLOAD_ERR_OK, '../x.png', 'image/png');
+        $file = new UploadedFile(self::content('12345'), 5, \UPLOAD_ERR_OK, 'x.png', 'image/png');
 
-        self::assertSame([5, \UPLOAD_ERR_OK, '../x.png', 'image/png'], [$file->getSize(), $file->getError(), $file->getClientFilename(), $file->getClientMediaType()]);
+        self::assertSame([5, \UPLOAD_ERR_OK, 'x.png', 'image/png'], [$file->getSize(), $file->getError(), $file->getClientFilename(), $file->getClientMediaType()]);
+    }
+
+    #[TestWith(['../../etc/passwd', 'passwd'])]
+    #[TestWith(['/etc/passwd', 'passwd'])]
+    #[TestWith(['C:\\dir\\x.png', 'x.png'])]
+    #[TestWith(['..\\x/y\\z.png', 'z.png'])]
+    #[TestWith(['a\\b/c', 'c'])]
+    #[TestWith(['../..', '..'])]
+    #[TestWith(['dir/', null])]
+    #[TestWith(['0', '0'])]
+    #[TestWith(['', null])]
+    #[TestWith([null, null])]
+    public function testItsNameIsWhatStandsBehindTheLastSeparator(?string $sent, ?string $name): void
+    {
+        self::assertSame($name, (new UploadedFile(self::content(''), 0, \UPLOAD_ERR_OK, $sent))->getClientFilename());
     }
 
     public function testItsStreamIsTheSameEachTimeAndAtItsBeginning(): void

@@ -147,6 +147,16 @@ final class RequestTest extends TestCase
         self::assertSame($cookies, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$field}\r\n\r\n")->getCookieParams());
     }
 
+    public function testMoreCookiesThanPhpTakesAreABadRequest(): void
+    {
+        $limit = (int) \ini_get('max_input_vars');
+        $fields = static fn(int $count): string => 'Cookie: ' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, $count)));
+        self::assertCount($limit, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit)};1=b\r\n\r\n")->getCookieParams());
+
+        $this->expectExceptionObject(new HttpException(400, "The request has more than {$limit} cookies"));
+        self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit + 1)}\r\n\r\n")->getCookieParams();
+    }
+
     public function testAllVariablesOfAQueryAreThere(): void
     {
         $query = implode('&', array_fill(0, 1000, 'a[]=1'));

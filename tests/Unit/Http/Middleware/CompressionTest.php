@@ -32,6 +32,15 @@ final class CompressionTest extends TestCase
         self::assertSame('Accept-Encoding', $response->getHeaderLine('Vary'));
     }
 
+    public function testNamesBehindTheHundredthOfAFieldAreIgnored(): void
+    {
+        $others = static fn(int $count): string => implode(',', range(1, $count));
+        $response = Response::text(str_repeat('x', 2000));
+
+        self::assertSame(['gzip'], self::answer($response, accept: "{$others(99)},gzip")->getHeader('Content-Encoding'));
+        self::assertSame([], self::answer($response, accept: "{$others(100)},gzip")->getHeader('Content-Encoding'));
+    }
+
     public function testResponsesOfOthersAreCompressedToo(): void
     {
         $text = random_bytes(2000) . str_repeat('x', 2000);

@@ -70,6 +70,7 @@ final class TrustedProxiesTest extends TestCase
         yield 'an open quote' => ['for="203.0.113.9', self::PEER];
         yield 'no separator' => ['for=203.0.113.9 proto=https', self::PEER];
         yield 'something malformed, before a proxy that is trusted' => ['for=203.0.113.9, for=, for=10.2.3.4', '10.2.3.4'];
+        yield 'an element of many pairs' => ['for=203.0.113.9;' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, 300))), self::PEER];
         yield 'nothing but quotes' => [str_repeat('",', 15_000), self::PEER];
         yield 'nothing but commas' => [str_repeat(',', 30_000), self::PEER];
         yield 'nothing but escapes' => ['for="' . str_repeat('\"', 15_000), self::PEER];

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+/**
+ * Counts the members of the objects in a JSON text without decoding it.
+ *
+ * PHP's hash tables use no secret, so that a client can choose keys which all have the same place. To decode an object with N
+ * such members takes N² / 2 comparisons.
+ */
+final class JsonMembers
+{
+    /** Members up to which an object costs little, whatever its keys are. */
+    public const FEW = 100;
+
+    /** All but braces and colons, in one match. A string without an end goes to the end of the text. */
+    private const OTHERS = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
+
+    /** Nesting at which the count ends: no text is decoded as deep as that. */
+    private const DEPTH = 10_001;
+
+    private function __construct() {}
+
+    /**
+     * Returns whether the objects with more than {@see FEW} members have more than $limit in all. What is not JSON gives either
+     * answer. Takes a few milliseconds for a megabyte, and ends as soon as the limit is exceeded.
+     */
+    public static function exceed(string $json, int $limit): bool
+    {
+        if (substr_count($json, ':') <= $limit) {
+            return false;
+        }
+        $structure = preg_replace(self::OTHERS, '', $json);
+        if ($structure === null) {
+            return true; // PCRE has reached one of its own limits
+        }
+        $structure = str_replace(['{}', '{:}'], '', $structure); // most objects of some texts, and of no account
+        $length = \strlen($structure);
+        $members = $counted = 0;
+        $around = [];
+        for ($at = 0; $at < $length; ++$at) {
+            if ($structure[$at] === ':') {
+                if (++$members > self::FEW) {
+                    $counted += $members === self::FEW + 1 ? $members : 1;
+                    if ($counted > $limit) {
+                        return true;
+                    }
+                }
+            } elseif ($structure[$at] === '{') {
+                $around[] = $members;
+                $members = 0;
+                if (\count($around) > self::DEPTH) {
+                    return false;
+                }
+            } else {
+                $members = array_pop($around) ?? 0;
+            }
+        }
+
+        return false;
+    }
+}

@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Form;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Form\JsonMembers;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\ProcessorTime;
+use Spindle\Tests\Scale;
+
+final class JsonMembersTest extends TestCase
+{
+    use EndsInTime;
+
+    private const MIB = 1_048_576;
+
+    /** Sizes of objects in random values. */
+    private const SIZES = [0, 1, 1, 2, 3, JsonMembers::FEW - 1, JsonMembers::FEW, JsonMembers::FEW + 1, JsonMembers::FEW + 50];
+
+    /** Parts of keys and strings that look like structure. */
+    private const ATOMS = ['a', '{', '}', ':', '"', '\\', '":', '\\"', '/', 'é', "\n", '":{', '0'];
+
+    /** @return iterable<string, array{string, int}> a text, and the members in it that count */
+    public static function texts(): iterable
+    {
+        $hundred = self::members(JsonMembers::FEW);
+        yield 'no object' => ['[' . str_repeat('"a:b",', 500) . '0]', 0];
+        yield 'objects with few members' => ['[' . str_repeat("{{$hundred}},", 10) . '{}]', 0];
+        yield 'one member more' => ['{' . $hundred . ',"x":0}', 101];
+        yield 'two such objects' => ['[{' . $hundred . ',"x":0},{' . $hundred . ',"x":0}]', 202];
+        yield 'objects in an object' => ['{' . $hundred . ',"x":{' . $hundred . '}}', 101];
+        yield 'a large object in a small one' => ['{"a":{' . $hundred . ',"x":0},"b":1}', 101];
+        yield 'members on both sides of an object' => ['{' . self::members(60) . ',"x":{"y":1},' . self::members(60) . '}', 121];
+        yield 'objects in a list' => ['[{"a":1},[{' . $hundred . ',"x":[{},{}]}]]', 101];
+        yield 'blanks around colons' => ['{' . str_replace(':', " \n:\t", $hundred) . ', "x" : 0}', 101];
+        yield 'an end of an object in its keys' => ['{' . str_replace('"k', '"}{', $hundred) . ',"}":0}', 101];
+        yield 'colons in strings' => ['[' . str_repeat('{"at":"00:00:00:00"},', 100) . '0]', 0];
+        yield 'quotes in strings' => ['[' . str_repeat('"\\":{",', 200) . '{"\\\\":0}]', 0];
+        yield 'keys that end in backslashes' => ['{' . str_replace('":', '\\\\":', $hundred) . ',"\\\\":0}', 101];
+    }
+
+    #[DataProvider('texts')]
+    public function testMembersOfLargeObjectsAreCounted(string $json, int $count): void
+    {
+        self::assertNotNull(json_decode($json));
+        self::assertFalse(JsonMembers::exceed($json, $count));
+        if ($count > 0) {
+            self::assertTrue(JsonMembers::exceed($json, $count - 1));
+        }
+    }
+
+    public function testTheCountIsThatOfTheDecodedText(): void
+    {
+        mt_srand(Scale::seed());
+        foreach (Scale::rounds(0.3, 100) as $_) {
+            $value = self::value(3);
+            $json = json_encode($value, \JSON_THROW_ON_ERROR | (mt_rand(0, 1) === 0 ? 0 : \JSON_PRETTY_PRINT | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES));
+            $count = self::counted($value);
+
+            self::assertFalse(JsonMembers::exceed($json, $count), $json);
+            self::assertSame($count > 0, JsonMembers::exceed($json, max(0, $count - 1)), $json);
+        }
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function costly(): iterable
+    {
+        $colons = str_repeat(':', 3000);
+        yield 'a string without an end' => [$colons . '"' . str_repeat('\\"', intdiv(self::MIB, 2))];
+        yield 'a string of escapes' => [$colons . '"' . str_repeat('\\n', intdiv(self::MIB, 2)) . '"'];
+        yield 'a backslash at the end' => [$colons . '"' . str_repeat('x', self::MIB) . '\\'];
+        yield 'strings' => [str_repeat('"":', intdiv(self::MIB, 3))];
+        yield 'opened objects' => [str_repeat('{', self::MIB) . $colons];
+        yield 'closed objects' => [str_repeat('}', self::MIB) . $colons];
+        yield 'objects in objects' => [str_repeat(str_repeat('{"":', 60) . '0' . str_repeat('}', 60) . ',', 3400)];
+        yield 'small objects' => [str_repeat('{"":0},', 140_000)];
+        yield 'colons' => [str_repeat(':', self::MIB)];
+        yield 'a colon after each number' => [str_repeat('1:', intdiv(self::MIB, 2))];
+    }
+
+    /** Something quadratic would take minutes. */
+    #[DataProvider('costly')]
+    public function testNoTextTakesLong(string $json): void
+    {
+        self::assertLessThan(0.5, ProcessorTime::of(static fn() => JsonMembers::exceed($json, 2000)));
+    }
+
+    private static function members(int $count): string
+    {
+        return implode(',', array_map(static fn(int $i): string => "\"k{$i}\":{$i}", range(1, $count)));
+    }
+
+    /** @return array<mixed>|\stdClass|string|int */
+    private static function value(int $depth): array|\stdClass|string|int
+    {
+        $kind = mt_rand(0, 3);
+        if ($depth === 0 || $kind === 0) {
+            return mt_rand(0, 1) === 0 ? mt_rand(0, 9) : self::text();
+        }
+        $size = self::SIZES[mt_rand(0, \count(self::SIZES) - 1)];
+        $values = [];
+        for ($i = 0; $i < $size; ++$i) {
+            $value = mt_rand(0, 30) === 0 ? self::value($depth - 1) : $i;
+            $kind === 1 ? $values[] = $value : $values[self::text() . "#{$i}"] = $value;
+        }
+
+        return $kind === 1 ? $values : (object) $values;
+    }
+
+    private static function text(): string
+    {
+        $text = '';
+        for ($length = mt_rand(0, 4); $length > 0; --$length) {
+            $text .= self::ATOMS[mt_rand(0, \count(self::ATOMS) - 1)];
+        }
+
+        return $text;
+    }
+
+    private static function counted(mixed $value): int
+    {
+        $members = $value instanceof \stdClass ? \count((array) $value) : 0;
+        $count = $members > JsonMembers::FEW ? $members : 0;
+        foreach (\is_array($value) || $value instanceof \stdClass ? (array) $value : [] as $each) {
+            $count += self::counted($each);
+        }
+
+        return $count;
+    }
+}
