@@ -124,8 +124,9 @@ final class ClosureJourneyTest extends TestCase
         $make = static fn(int $i): \Closure => static fn(): int => (new class ($i) {
             public function __construct(public int $of) {}
         })->of;
+        $before = 0;
         for ($i = 0; $i < 1000; ++$i) {
-            $before = $i === 100 ? memory_get_usage() : $before ?? 0;
+            $before = $i === 100 ? memory_get_usage() : $before;
             self::assertSame($i, TaskCode::decode(TaskCode::encode($make($i), self::KEY), self::KEY)());
         }
 
