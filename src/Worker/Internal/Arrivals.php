@@ -84,7 +84,7 @@ final class Arrivals
     {
         $worker = $type === Protocol::HELLO ? $this->expected[$id] ?? null : null;
         if ($worker === null) {
-            if (!$this->context->connected($link, $type)) {
+            if (!$this->context->connected($link, $type, $greeting)) {
                 $link->close();
             }
 
@@ -92,12 +92,15 @@ final class Arrivals
         }
         unset($this->expected[$id]);
         $worker->link = $link;
-        $worker->mark = $greeting === "\1" ? Mark::take($worker->markKey) : null;
+        /** @var array{pid: int, mark: int} $words */
+        $words = unpack('Vpid/Cmark', $greeting);
+        $worker->pid = $words['pid'];
+        $worker->mark = $words['mark'] === 1 ? Mark::take($worker->markKey) : null;
         $heard = $this->heard;
         $disconnected = $this->disconnected;
         $hear = static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
-            $greeting === "\1" && $worker->mark === null ? self::refusingToServe($hear, $link, $worker, $disconnected) : $hear,
+            $words['mark'] === 1 && $worker->mark === null ? self::refusingToServe($hear, $link, $worker, $disconnected) : $hear,
             static fn(?string $wrong) => $disconnected($worker, $wrong),
             $this->settings->maxResult + Protocol::BESIDE_RESULT,
             Protocol::MAGIC,

@@ -26,11 +26,13 @@ interface Context
     public function disconnected(int $id): void;
 
     /**
-     * Somebody who knows the secret has come to the {@see Reception} and is no worker.
+     * Takes a connection of a process that knows the secret and is no worker.
+     *
+     * @param string $words that came with its greeting
      *
      * @return bool whether it was expected
      */
-    public function connected(Link $link, int $type): bool;
+    public function connected(Link $link, int $type, string $words): bool;
 
     /** Ends everything, and returns when it has. */
     public function close(): void;

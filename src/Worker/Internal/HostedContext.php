@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
@@ -19,8 +20,14 @@ final class HostedContext implements Context, ContextEvents
     private const TERM = 15;
     private const KILL = 9;
 
+    /** Seconds between two looks at whether the host has been stopped and therefore ends no worker. */
+    private const LOOK_INTERVAL = 1.0;
+
     private readonly ProcessContext $processes;
     private ?Link $link = null;
+
+    /** The host's process, which it tells when it comes. */
+    private int $pid = 0;
     private bool $started = false;
     private bool $ready = false;
 
@@ -97,7 +104,22 @@ final class HostedContext implements Context, ContextEvents
             $this->processes->end(self::HOST); // a thread that blocks ends with its process only
         } else {
             $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
+            $this->lookAfter($id);
         }
+    }
+
+    /** Ends a host that was stopped (SIGSTOP): it does not hear that it has to end a worker. All its workers go with it. */
+    private function lookAfter(int $id): void
+    {
+        $look = static function (self $context) use ($id): void {
+            unset($context->timers[$id]);
+            if (\in_array(ProcessTree::state($context->pid), ['T', 't'], true)) {
+                $context->processes->end(self::HOST);
+            } elseif (isset($context->workers[$id])) {
+                $context->lookAfter($id);
+            }
+        };
+        $this->timers[$id] = WeakTimer::after(self::LOOK_INTERVAL, $this, $look);
     }
 
     public function disconnected(int $id): void
@@ -105,7 +127,7 @@ final class HostedContext implements Context, ContextEvents
         $this->link?->send(Protocol::frame(Protocol::REAP, $id));
     }
 
-    public function connected(Link $link, int $type): bool
+    public function connected(Link $link, int $type, string $words): bool
     {
         if ($type !== Protocol::HOST || $this->link !== null) {
             return false;
@@ -113,6 +135,9 @@ final class HostedContext implements Context, ContextEvents
         // The process that started the host reports its end.
         $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, Protocol::MAGIC);
         $this->link = $link;
+        /** @var array{1: int} $pid */
+        $pid = unpack('V', $words);
+        $this->pid = $pid[1];
 
         return true;
     }

@@ -5,12 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Looks after workers whose tasks take long: others that wait behind one are taken back, and one that is past its time limit
- * is ended with its worker.
+ * Looks after workers whose tasks take long: tasks that wait behind a long one are taken back, and a task that is past its
+ * time limit is ended with its worker. A worker that was stopped before it began its tasks is replaced.
  */
 final class Overdue
 {
@@ -20,7 +21,13 @@ final class Overdue
     /** Seconds until another look at a worker that is between two tasks, or sends the result of one. */
     private const BETWEEN = 0.1;
 
+    /** A worker that has not begun a batch after this time, in seconds, may have been stopped (SIGSTOP). */
+    private const BEGIN_TIMEOUT = 3.0;
+
     private ?string $looking = null;
+
+    /** Timer of the next look at workers that have not begun their batches. */
+    private ?string $watching = null;
 
     /**
      * @param float|null       $timeout of each task, in seconds
@@ -35,16 +42,21 @@ final class Overdue
 
     public function close(): void
     {
-        if ($this->looking !== null) {
-            EventLoop::cancel($this->looking);
-            $this->looking = null;
+        foreach ([$this->looking, $this->watching] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
         }
+        $this->looking = $this->watching = null;
     }
 
     /** The worker works on this batch now, or is about to. */
     public function isFirst(WorkerHandle $worker, Batch $batch): void
     {
         $batch->since = hrtime(true);
+        if ($this->watching === null) {
+            $this->watch(self::BEGIN_TIMEOUT);
+        }
         if ($this->timeout !== null && !$worker->timed) {
             $this->limitTime($worker, $this->timeout);
         }
@@ -101,6 +113,45 @@ final class Overdue
                 $this->backlog->add($rest);
             }
         }
+    }
+
+    /** Sets a single timer for all workers. One for each batch would cost more than a tiny task. */
+    private function watch(float $seconds): void
+    {
+        $this->watching = WeakTimer::after($seconds, $this, static function (self $overdue): void {
+            $overdue->watching = null;
+            $overdue->replaceStopped();
+        });
+    }
+
+    private function replaceStopped(): void
+    {
+        $next = null;
+        foreach ($this->workers->all() as $worker) {
+            $first = $worker->first();
+            if ($first === null || $worker->mark === null || $worker->ending !== null || $worker->started($first) > 0) {
+                continue;
+            }
+            $left = self::BEGIN_TIMEOUT - (hrtime(true) - $first->since) / 1e9;
+            $isStopped = $left <= 0 && \in_array(ProcessTree::state($worker->pid), ['T', 't'], true);
+            $next = min($next ?? self::BEGIN_TIMEOUT, $left > 0 ? $left : self::BEGIN_TIMEOUT);
+            if ($isStopped) {
+                $this->replace($worker);
+            }
+        }
+        if ($next !== null && $this->watching === null) {
+            $this->watch($next);
+        }
+    }
+
+    /** Gives the tasks of a worker that was stopped to others, and ends that worker. */
+    private function replace(WorkerHandle $worker): void
+    {
+        $this->takeBack($worker);
+        if ($worker->running() === null) { // or it was continued in this moment
+            $this->workers->end($worker, static fn(): \Throwable => new \LogicException('No task of it ran'));
+        }
+        ($this->freed)();
     }
 
     /** Whether the worker has tasks that it has probably not started. */

@@ -65,7 +65,7 @@ final class ProcessContext implements Context
 
     public function disconnected(int $id): void {}
 
-    public function connected(Link $link, int $type): bool
+    public function connected(Link $link, int $type, string $words): bool
     {
         return false;
     }

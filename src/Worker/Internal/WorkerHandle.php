@@ -13,6 +13,9 @@ final class WorkerHandle
     public const STDERR_TAIL = 8192;
 
     public ?Link $link = null;
+
+    /** Its process, which it tells when it comes; 0 before. */
+    public int $pid = 0;
     public ?Mark $mark = null;
 
     /** It may be given tasks. */

@@ -79,6 +79,8 @@ trait SharesPool
         if ($this->status()->isSuccess() && !$this->isPoolAsBefore()) {
             self::killSharedPool();
             $this->before = self::$beforePool;
+        } else {
+            $this->before['watchers'] = $this->surroundings()['watchers']; // those of the pool may be others
         }
         parent::findNothingLeft();
     }
@@ -89,8 +91,10 @@ trait SharesPool
         gc_collect_cycles();
         $now = $this->surroundings();
         foreach ($now as $kind => $things) {
-            // An idle pool has a timer, which is another one after each task.
-            $isMore = $kind === 'watchers' ? \count($things) > \count($this->before[$kind]) : array_diff($things, $this->before[$kind]) !== [];
+            // An idle pool has a timer, and another one for 3 s after a task.
+            $isMore = $kind === 'watchers'
+                ? \count($things) > \count($this->before[$kind]) + 1
+                : array_diff($things, $this->before[$kind]) !== [];
             if ($isMore) {
                 return false;
             }

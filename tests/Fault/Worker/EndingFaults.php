@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\TaskTimeoutException;
@@ -26,6 +27,30 @@ trait EndingFaults
         self::assertFalse(Processes::isAlive($pid));
         self::assertSame(16, self::outcome($other));
         self::assertUsable($pool);
+    }
+
+    public function testAWorkerThatIsStoppedBeforeItBeginsIsReplaced(): void
+    {
+        $this->needsAProcessForEachWorker('all of them are stopped with their process');
+        $pool = $this->pool(1, grace: 0.2);
+        $pid = $this->stopIdle($pool);
+        $futures = [$pool->submit(new Call('square', 4)), $pool->submit(new Call('square', 5))];
+
+        self::assertSame([16, 25], self::outcomes($futures));
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertUsable($pool);
+    }
+
+    public function testAStoppedWorkerDoesNotKeepAClosingPoolWaiting(): void
+    {
+        $this->needsAProcessForEachWorker('all of them are stopped with their process');
+        $pool = $this->pool(1, grace: 0.2);
+        $this->stopIdle($pool);
+        $future = $pool->submit(new Call('square', 4));
+        $closing = Async::run($pool->close(...));
+
+        self::assertNull(self::outcome($closing));
+        self::assertSame(16, self::outcome($future));
     }
 
     public function testATaskThatHandlesTermItselfIsKilledAfterTheGrace(): void
@@ -68,5 +93,16 @@ trait EndingFaults
         self::assertSame(range(0, 1039), iterator_to_array($pool->map(range(0, 1039), $task)));
         self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
         self::assertUsable($pool);
+    }
+
+    /** @return int the process id of the only worker */
+    private function stopIdle(WorkerPool $pool): int
+    {
+        $pid = self::outcome($pool->submit('getmypid'));
+        self::assertIsInt($pid);
+        posix_kill($pid, \SIGSTOP);
+        Eventually::holds(static fn(): bool => Processes::state($pid) === 'T', 'it has stopped');
+
+        return $pid;
     }
 }

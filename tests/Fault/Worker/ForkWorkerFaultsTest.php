@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
 
 /** Faults that depend on how forks start, report and end. */
@@ -14,6 +17,19 @@ final class ForkWorkerFaultsTest extends WorkerPoolFaults
     use TaskFaults;
     use UnrulyTasks;
     use WorkerDeaths;
+
+    public function testAHostThatIsStoppedDoesNotKeepTasksFromBeingEnded(): void
+    {
+        $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
+        $host = self::outcome($pool->submit('posix_getppid'));
+        self::assertIsInt($host);
+        posix_kill($host, \SIGSTOP);
+        Eventually::holds(static fn(): bool => Processes::state($host) === 'T', 'it has stopped');
+
+        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
+        self::assertFalse(Processes::isAlive($host));
+        self::assertUsable($pool);
+    }
 
     protected function context(): WorkerContext
     {

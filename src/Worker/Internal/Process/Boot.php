@@ -54,7 +54,8 @@ final class Boot
         $files = $settings['files'];
         $boot->files = $kind === 'thread' ? [] : $files; // each thread loads them for itself
         $boot->wire = self::connect($settings);
-        $boot->wire->greet(Protocol::HOST, 0, \is_string($settings['token']) ? $settings['token'] : '');
+        $token = \is_string($settings['token']) ? $settings['token'] : '';
+        $boot->wire->greet(Protocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
     /**
@@ -212,7 +213,8 @@ final class Boot
             $isThread,
         );
         $this->worker->attach();
-        $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], \chr($this->worker->hasMark() ? 1 : 0));
+        $words = pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0);
+        $wire->greet(Protocol::HELLO, $settings['id'], $settings['token'], $words);
     }
 
     /** @param array<string, mixed> $settings */
