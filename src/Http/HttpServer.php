@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\Service;
+use Spindle\Http\Internal\Server\UnderWay;
 use Spindle\Statistics;
 
 /**
@@ -200,6 +201,7 @@ final class HttpServer
     /** @param array<string, resource> $sockets */
     private function accept(array $sockets, bool $shared): void
     {
+        ignore_user_abort(true); // or PHP ends the process at what a handler prints, once nobody reads standard output
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // the connections are not those of a process that a handler forks
         register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
@@ -245,6 +247,24 @@ final class HttpServer
     public function isFull(): bool
     {
         return $this->service->room->isFull();
+    }
+
+    /**
+     * Has output buffers counted after each handler, in a process that has one of its own around everything.
+     *
+     * @internal
+     *
+     * @param \Closure(): void $tidy called when there is another number of them
+     */
+    public function tidyOutput(\Closure $tidy): void
+    {
+        $this->service->tidyOutput = $tidy;
+    }
+
+    /** @internal */
+    public function underWay(): UnderWay
+    {
+        return new UnderWay($this->service);
     }
 
     /** @internal Requests that were under way when there was no more time to answer them. */
