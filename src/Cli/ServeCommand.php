@@ -77,6 +77,7 @@ final class ServeCommand extends Command
             ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")
             ->addOption('max-requests', null, $value, "Replace a process after so many requests,\nor up to a tenth less")
             ->addOption('max-memory', null, $value, "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)")
+            ->addOption('memory-limit', null, $value, "PHP's memory_limit of each process, such as\n256M, or =-1 for none [default: PHP's own, or\na share of the memory, at least 128M]")
             ->addOption('start-timeout', null, $value, "Seconds in which a process has to load the\napplication [default: 30]")
             ->addOption('stall-timeout', null, $value, "Kill a process whose event loop stands\nstill for so many seconds [default: 30]")
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
@@ -86,9 +87,13 @@ final class ServeCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         $options = ServeOptions::of($input);
+        $problem = Supervisor::restartPhp();
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
         $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
         PhpMessages::logTo($log);
+        if ($problem !== null) {
+            $log->warning("What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: {$problem}");
+        }
 
         return match ((new Supervisor($options->app, $options->addresses, $options->supervisor, $log))->run()) {
             0 => ExitStatus::OK,

@@ -13,8 +13,11 @@ use Spindle\Http\Internal\Process\FileWatch;
 use Spindle\Http\Internal\Process\Fleet;
 use Spindle\Http\Internal\Process\Lifespan;
 use Spindle\Http\Internal\Process\Link;
+use Spindle\Http\Internal\Process\MemoryLimit;
+use Spindle\Http\Internal\Process\PhpRestart;
 use Spindle\Http\Internal\Process\Release;
 use Spindle\Http\Internal\Process\ServersElsewhere;
+use Spindle\Http\Internal\Process\StrayOutput;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\CpuCount;
@@ -54,6 +57,19 @@ final readonly class Supervisor
 
     /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
+
+    /**
+     * Replaces this process by the same command in a PHP that leaves header(), setcookie(), session_start() and the like to
+     * the workers, in which they throw an {@see UnsupportedFunctionException}. Returns at once in such a PHP.
+     *
+     * @internal
+     *
+     * @return string|null why that is not possible
+     */
+    public static function restartPhp(): ?string
+    {
+        return PhpRestart::withoutRequestFunctions();
+    }
 
     /**
      * Serves until it is told to stop. Without ext-pcntl this is the one process.
@@ -127,7 +143,8 @@ final readonly class Supervisor
 
             return $this->server($app, $link);
         };
-        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve), range(1, $processes));
+        $limit = MemoryLimit::of($this->options, $processes);
+        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve, memoryLimit: $limit), range(1, $processes));
         if ($admin !== []) {
             $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
         }
@@ -155,7 +172,12 @@ final readonly class Supervisor
      */
     private function serveHere(array $sockets, array $admin, string $ready): int
     {
+        $limit = MemoryLimit::of($this->options, 1);
+        $limit === null ? null : ini_set('memory_limit', $limit);
+        $output = new StrayOutput($this->logger);
+        $output->capture();
         $server = $this->server($this->app, null);
+        $server->tidyOutput($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {
             $this->adminServer(Admin::of($server))->serve($admin);

@@ -21,6 +21,9 @@ final class Channel
     /** What the other side has not taken yet. */
     private string $unsent = '';
 
+    /** Whether {@see flush()} runs, which a signal may interrupt by another call. */
+    private bool $flushing = false;
+
     /** @var list<array{Message, int, string}> */
     private array $received = [];
 
@@ -64,9 +67,11 @@ final class Channel
     /** Sends as much of what is left as the other side takes. When that is gone, nothing is left. */
     public function flush(): void
     {
-        if ($this->unsent !== '') {
+        if ($this->unsent !== '' && !$this->flushing) {
+            $this->flushing = true;
             [$sent] = Warnings::of(fn() => fwrite($this->stream, $this->unsent));
             $this->unsent = $sent === false ? '' : substr($this->unsent, $sent);
+            $this->flushing = false;
         }
     }
 
