@@ -80,12 +80,12 @@ final class ServeOutputTest extends TestCase
 
     public function testWhatAHandlerPrintsIsLoggedWithItsRequest(): void
     {
-        $server = $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
+        $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
         $worker = $this->get('/pid')->body;
         foreach (self::prints() as [$target, $entry]) {
             self::assertSame('answered', $this->get($target)->body);
             $this->awaitLogged("[{$worker}] warning The handler of GET {$target} ");
-            self::assertStringContainsString($entry, $server->getErrorOutput());
+            $this->awaitLogged($entry);
         }
         self::assertSame('piece', $this->get('/stream')->body);
         $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are no part of an answer: streaming');
@@ -154,6 +154,16 @@ final class ServeOutputTest extends TestCase
 
         self::assertSame('1', $this->get('/contents')->body);
         $this->awaitLogged('The handler of GET /leave called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+    }
+
+    public function testABufferThatTheApplicationHasLeftOpenAsItWasLoadedIsClosed(): void
+    {
+        $this->serve("ob_start();\n" . self::PRINTING, ['--processes', '1']);
+        $this->awaitLogged('Code that runs for no single request called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+
+        self::assertSame('1', $this->get('/contents')->body);
+        self::assertSame('answered', $this->get('/echo')->body);
+        $this->awaitLogged('The handler of GET /echo printed 6 bytes');
     }
 
     public function testAHandlerThatClosesAllBuffersDoesNotEndTheLogging(): void

@@ -15,7 +15,8 @@ final readonly class FiberOutputDriver implements Driver
     public function __construct(private Driver $driver) {}
 
     /**
-     * Throws before whoever wants to wait has noted that it waits.
+     * Throws before the caller has noted that it waits. As a rule a suspension is asked for just before it is used, so one that
+     * is asked for without a buffer is that of the other loop: to look again would cost each wait a quarter more.
      *
      * @return Suspension<mixed>
      *
@@ -23,6 +24,9 @@ final readonly class FiberOutputDriver implements Driver
      */
     public function getSuspension(): Suspension
     {
+        if (OutputBuffers::$shared === null || ob_get_level() <= OutputBuffers::$shared) {
+            return $this->driver->getSuspension();
+        }
         OutputBuffers::check();
 
         return new FiberOutputSuspension($this->driver->getSuspension());

@@ -119,6 +119,7 @@ final class Worker
             }));
         }
         if ($this->duty->runsApplication) {
+            $this->output->tidy(); // what the application has left open as it was loaded
             $server->tidyOutput($this->output->tidy(...));
         }
         $server->serve($this->duty->sockets);
