@@ -35,6 +35,10 @@ final class ServeCommand extends Command
           PSR-11 container that has a request handler, or a closure without
           parameters that returns one of these. Each process loads it by itself.
 
+          header(), setcookie(), http_response_code() and session_start() throw in
+          it, as they could not know which request is meant. What it prints gets
+          into the log.
+
         <comment>Signals</comment>
           HUP        reload: one after the other, each process is replaced by one that
                      has loaded the code anew. No request is lost. When the new code

@@ -24,6 +24,12 @@ use Spindle\Statistics;
 /**
  * An HTTP/1.1 server in this process, on the event loop: handlers are written in a straight line, and while one is
  * suspended the others go on.
+ *
+ * PHP keeps headers, sessions and output once for a process. So header(), setcookie() and http_response_code() have no
+ * effect in a handler, without a message; session_start() would open one session that all clients share; and a handler
+ * must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve` these functions throw, and output
+ * buffers are kept apart. What a handler prints goes to standard output here; once nobody reads that, it is lost, as the
+ * server calls ignore_user_abort(true).
  */
 final class HttpServer
 {

@@ -30,6 +30,9 @@ use Spindle\Internal\CpuCount;
  * SIGTERM end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that it was
  * started at; a second one ends it at once. When it is killed, so are its processes.
  *
+ * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. So does one that calls header(), setcookie()
+ * or http_response_code(), if PHP was started without these functions (disable_functions), as `spindle serve` does it.
+ *
  * It does not load the application itself. What it has loaded stays as it is: Spindle, and the "files" of Composer's
  * autoloader. Where a symbolic link in the application's path leads to another release by then, the working directory goes
  * with it; but libraries of the release that was left, once they were loaded here, let a reload fail.
