@@ -81,7 +81,7 @@ final class ServeCommand extends Command
             ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")
             ->addOption('max-requests', null, $value, "Replace a process after so many requests,\nor up to a tenth less")
             ->addOption('max-memory', null, $value, "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)")
-            ->addOption('memory-limit', null, $value, "PHP's memory_limit of each process, such as\n256M, or =-1 for none [default: PHP's own, or\na share of the memory, at least 128M]")
+            ->addOption('memory-limit', null, $value, "PHP's memory_limit of a process, such as\n256M; =-1 for none [default: PHP's own, or\na share of the memory, 128M at least]")
             ->addOption('start-timeout', null, $value, "Seconds in which a process has to load the\napplication [default: 30]")
             ->addOption('stall-timeout', null, $value, "Kill a process whose event loop stands\nstill for so many seconds [default: 30]")
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")

@@ -34,7 +34,11 @@ final class ServerExchange implements Exchange
 
     private bool $peerTrusted = false;
 
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null that runs the handler and sends the answer */
+    /**
+     * The fiber that runs the handler and sends the answer. A handler that nothing else refers to is kept until its deadline.
+     *
+     * @var \Fiber<mixed, mixed, mixed, mixed>|null
+     */
     public $fiber = null;
 
     /**
