@@ -16,6 +16,7 @@ use Spindle\Http\Internal\Process\Link;
 use Spindle\Http\Internal\Process\MemoryLimit;
 use Spindle\Http\Internal\Process\PhpRestart;
 use Spindle\Http\Internal\Process\Release;
+use Spindle\Http\Internal\Process\RequestFunctions;
 use Spindle\Http\Internal\Process\ServersElsewhere;
 use Spindle\Http\Internal\Process\StrayOutput;
 use Spindle\Http\Internal\Server\Listeners;
@@ -179,7 +180,9 @@ final readonly class Supervisor
         $limit === null ? null : ini_set('memory_limit', $limit);
         $output = new StrayOutput($this->logger);
         $output->capture();
+        RequestFunctions::define();
         $server = $this->server($this->app, null);
+        $output->tidy(); // what the application has left open as it was loaded
         $server->tidyOutput($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {
@@ -187,6 +190,7 @@ final readonly class Supervisor
         }
         $this->logger->info($ready);
         EventLoop::run();
+        $output->close();
 
         return 0;
     }

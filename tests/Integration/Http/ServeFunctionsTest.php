@@ -214,6 +214,17 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame('1', $this->get('/?1')->body);
     }
 
+    public function testWithoutForksTheyThrowInTheOneProcess(): void
+    {
+        $this->serve(self::EVALUATED, [], ['-d', 'disable_functions=pcntl_fork']);
+
+        self::assertSame(500, $this->get('/?' . rawurlencode("header('X-A: b')"))->status);
+        self::assertSame(500, $this->get('/?session_start()')->status);
+        self::assertSame(200, $this->get('/?' . rawurlencode("print('printed')"))->status);
+        $this->awaitLogged('failed: header() has no effect in spindle serve');
+        $this->awaitLogged('printed 7 bytes, which are no part of an answer: printed');
+    }
+
     public function testATimeLimitThatAHandlerSetsIsForgottenAndEndsNobody(): void
     {
         $this->serve(self::EVALUATED, ['--processes', '1', '--stall-timeout', '0.4']);

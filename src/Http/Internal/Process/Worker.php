@@ -155,7 +155,7 @@ final class Worker
         if (getmypid() !== $this->pid) {
             return;
         }
-        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
             if (isset($frame['file'], $frame['line'])) {
                 $this->tell(Message::Where, "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''));
                 break;

@@ -29,7 +29,7 @@ if (!function_exists('http_response_code')) {
     }
 }
 
-if (!function_exists('session_start')) {
+if (extension_loaded('session') && !function_exists('session_start')) {
     /** @param array<string, mixed> $options */
     function session_start(array $options = []): bool
     {

@@ -16,6 +16,9 @@ final readonly class UnderWay
     /** Bytes of a target that a name has at most. */
     private const MAX_TARGET = 200;
 
+    /** Calls that are looked through, so that an endless recursion does not take all memory here. */
+    private const MAX_FRAMES = 500;
+
     /** Requests that are named where the one that is meant is not known. */
     private const MAX_NAMED = 3;
 
@@ -24,7 +27,7 @@ final readonly class UnderWay
     /** Returns the name of the request for which the caller runs; '' when the caller runs for none, or in another fiber. */
     public static function current(): string
     {
-        foreach (debug_backtrace(0) as $frame) {
+        foreach (debug_backtrace(0, self::MAX_FRAMES) as $frame) {
             $isHandling = ($frame['class'] ?? '') === Connection::class && $frame['function'] === 'handle';
             if ($isHandling && ($frame['args'][0] ?? null) instanceof Head) {
                 return self::name($frame['args'][0]);
