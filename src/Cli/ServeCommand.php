@@ -35,6 +35,10 @@ final class ServeCommand extends Command
           PSR-11 container that has a request handler, or a closure without
           parameters that returns one of these. Each process loads it by itself.
 
+          header(), setcookie(), http_response_code() and session_start() throw in
+          it, as they could not know which request is meant. What it prints gets
+          into the log.
+
         <comment>Signals</comment>
           HUP        reload: one after the other, each process is replaced by one that
                      has loaded the code anew. No request is lost. When the new code
@@ -77,6 +81,7 @@ final class ServeCommand extends Command
             ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")
             ->addOption('max-requests', null, $value, "Replace a process after so many requests,\nor up to a tenth less")
             ->addOption('max-memory', null, $value, "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)")
+            ->addOption('memory-limit', null, $value, "PHP's memory_limit of a process, such as\n256M; =-1 for none [default: PHP's own, or\na share of the memory, 128M at least]")
             ->addOption('start-timeout', null, $value, "Seconds in which a process has to load the\napplication [default: 30]")
             ->addOption('stall-timeout', null, $value, "Kill a process whose event loop stands\nstill for so many seconds [default: 30]")
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
@@ -86,9 +91,13 @@ final class ServeCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         $options = ServeOptions::of($input);
+        $problem = Supervisor::restartPhp();
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
         $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
         PhpMessages::logTo($log);
+        if ($problem !== null) {
+            $log->warning("What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: {$problem}");
+        }
 
         return match ((new Supervisor($options->app, $options->addresses, $options->supervisor, $log))->run()) {
             0 => ExitStatus::OK,

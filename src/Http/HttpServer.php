@@ -18,11 +18,18 @@ use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\Service;
+use Spindle\Http\Internal\Server\UnderWay;
 use Spindle\Statistics;
 
 /**
  * An HTTP/1.1 server in this process, on the event loop: handlers are written in a straight line, and while one is
  * suspended the others go on.
+ *
+ * PHP keeps headers, sessions and output once for a process. So header(), setcookie() and http_response_code() have no
+ * effect in a handler, without a message; session_start() would open one session that all clients share; and a handler
+ * must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve` these functions throw, and output
+ * buffers are kept apart. What a handler prints goes to standard output here; once nobody reads that, it is lost, as the
+ * server calls ignore_user_abort(true).
  */
 final class HttpServer
 {
@@ -200,6 +207,7 @@ final class HttpServer
     /** @param array<string, resource> $sockets */
     private function accept(array $sockets, bool $shared): void
     {
+        ignore_user_abort(true); // or PHP ends the process at what a handler prints, once nobody reads standard output
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // the connections are not those of a process that a handler forks
         register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
@@ -245,6 +253,24 @@ final class HttpServer
     public function isFull(): bool
     {
         return $this->service->room->isFull();
+    }
+
+    /**
+     * Has output buffers counted after each handler, in a process that has one of its own around everything.
+     *
+     * @internal
+     *
+     * @param \Closure(): void $tidy called when there is another number of them
+     */
+    public function tidyOutput(\Closure $tidy): void
+    {
+        $this->service->tidyOutput = $tidy;
+    }
+
+    /** @internal */
+    public function underWay(): UnderWay
+    {
+        return new UnderWay($this->service);
     }
 
     /** @internal Requests that were under way when there was no more time to answer them. */

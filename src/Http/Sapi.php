@@ -8,6 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\NullLogger;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Failure;
@@ -47,7 +48,8 @@ final class Sapi
         $application = AppLoader::of($app);
         $environment = new Environment($_SERVER);
         $head = $environment->head();
-        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning);
+        $logger = $application->logger instanceof NullLogger ? null : $application->logger;
+        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning, $logger);
         // What a handler prints is no part of its answer: in the server it would get into the terminal.
         ob_start();
         try {

@@ -13,8 +13,12 @@ use Spindle\Http\Internal\Process\FileWatch;
 use Spindle\Http\Internal\Process\Fleet;
 use Spindle\Http\Internal\Process\Lifespan;
 use Spindle\Http\Internal\Process\Link;
+use Spindle\Http\Internal\Process\MemoryLimit;
+use Spindle\Http\Internal\Process\PhpRestart;
 use Spindle\Http\Internal\Process\Release;
+use Spindle\Http\Internal\Process\RequestFunctions;
 use Spindle\Http\Internal\Process\ServersElsewhere;
+use Spindle\Http\Internal\Process\StrayOutput;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\CpuCount;
@@ -26,6 +30,9 @@ use Spindle\Internal\CpuCount;
  * application anew: no request is lost, and where the new code does not come up, what was not replaced goes on. SIGINT and
  * SIGTERM end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that it was
  * started at; a second one ends it at once. When it is killed, so are its processes.
+ *
+ * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. So does one that calls header(), setcookie()
+ * or http_response_code(), if PHP was started without these functions (disable_functions), as `spindle serve` does it.
  *
  * It does not load the application itself. What it has loaded stays as it is: Spindle, and the "files" of Composer's
  * autoloader. Where a symbolic link in the application's path leads to another release by then, the working directory goes
@@ -54,6 +61,19 @@ final readonly class Supervisor
 
     /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
+
+    /**
+     * Replaces this process by the same command in a PHP that leaves header(), setcookie(), session_start() and the like to
+     * the workers, in which they throw an {@see UnsupportedFunctionException}. Returns at once in such a PHP.
+     *
+     * @internal
+     *
+     * @return string|null why that is not possible
+     */
+    public static function restartPhp(): ?string
+    {
+        return PhpRestart::withoutRequestFunctions();
+    }
 
     /**
      * Serves until it is told to stop. Without ext-pcntl this is the one process.
@@ -127,7 +147,8 @@ final readonly class Supervisor
 
             return $this->server($app, $link);
         };
-        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve), range(1, $processes));
+        $limit = MemoryLimit::of($this->options, $processes);
+        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve, memoryLimit: $limit), range(1, $processes));
         if ($admin !== []) {
             $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
         }
@@ -155,13 +176,21 @@ final readonly class Supervisor
      */
     private function serveHere(array $sockets, array $admin, string $ready): int
     {
+        $limit = MemoryLimit::of($this->options, 1);
+        $limit === null ? null : ini_set('memory_limit', $limit);
+        $output = new StrayOutput($this->logger);
+        $output->capture();
+        RequestFunctions::define();
         $server = $this->server($this->app, null);
+        $output->tidy(); // what the application has left open as it was loaded
+        $server->tidyOutput($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {
             $this->adminServer(Admin::of($server))->serve($admin);
         }
         $this->logger->info($ready);
         EventLoop::run();
+        $output->close();
 
         return 0;
     }

@@ -19,6 +19,9 @@ final readonly class SupervisorOptions
      * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for never
      * @param float       $startTimeout seconds in which a process has to load the application, from 0.1 on
      * @param float       $stallTimeout seconds for which a process's event loop may stand still, from 0.1 on; then the process is killed. INF for any time
+     * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for the one that PHP was
+     *                                  given; without that, an equal share of three quarters of the memory of the machine or the container,
+     *                                  but at least 128 MB, and twice $maxMemory
      * @param list<string> $adminHosts  names by which the admin address may be asked, beside its own, IP addresses and localhost; "*" for any: {@see Admin::withHosts()}
      *
      * @throws \ValueError when a number is out of its range
@@ -36,6 +39,7 @@ final readonly class SupervisorOptions
         public float $startTimeout = 30.0,
         public float $stallTimeout = 30.0,
         public array $adminHosts = [],
+        public ?string $memoryLimit = null,
     ) {
         foreach (['processes' => $processes, 'maxRequests' => $maxRequests, 'maxMemory' => $maxMemory] as $name => $number) {
             if ($number !== null && $number < 1) {
@@ -47,5 +51,14 @@ final readonly class SupervisorOptions
                 throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");
             }
         }
+        if ($memoryLimit !== null && !self::isLimit($memoryLimit)) {
+            throw new \ValueError("The option memoryLimit must be a number of bytes from 32M on, with K, M or G after it if wanted, or -1, not {$memoryLimit}");
+        }
+    }
+
+    /** Less than that, and PHP could not load the application. */
+    private static function isLimit(string $limit): bool
+    {
+        return $limit === '-1' || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;
     }
 }

@@ -13,7 +13,7 @@ use Symfony\Component\Process\Process;
  *
  *     SPINDLE_BIN=build/spindle ./test tests/Cli
  *
- * bin/spindle runs in a fork of a PHP that has loaded it already, where PHP can fork.
+ * bin/spindle runs in a fork of a PHP that has loaded it already, where PHP can fork; but for `serve`, which starts PHP anew.
  */
 final class Program
 {
@@ -34,7 +34,8 @@ final class Program
         array $environment = [],
         string $input = '',
     ): ProgramResult {
-        if (!self::isGiven() && ForkServer::isAvailable()) {
+        $restarts = $arguments[0] === 'serve'; // which a fork can't
+        if (!$restarts && !self::isGiven() && ForkServer::isAvailable()) {
             return ForkServer::run(self::path(), $arguments, $directory, $environment, $input);
         }
         $options = ['-d', 'error_reporting=-1', '-d', 'display_errors=stderr'];

@@ -99,7 +99,21 @@ final class ServeOptions
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
             adminHosts: AdminHosts::of($input),
+            memoryLimit: self::memoryLimit($given),
         );
+    }
+
+    /** @throws UsageException */
+    private static function memoryLimit(GivenOptions $given): ?string
+    {
+        $limit = $given->text('memory-limit');
+        try {
+            new SupervisorOptions(memoryLimit: $limit);
+
+            return $limit;
+        } catch (\ValueError) {
+            throw UsageException::option('--memory-limit', (string) $limit, 'a number of bytes from 32M on, with K, M or G after it if wanted, or -1 for no limit');
+        }
     }
 
     /** @throws UsageException */

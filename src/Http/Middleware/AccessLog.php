@@ -11,7 +11,9 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\AccessLine;
+use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Middleware\Departure;
+use Spindle\Http\Internal\Server\Recurrences;
 use Spindle\Internal\LineFile;
 
 /**
@@ -23,7 +25,8 @@ use Spindle\Internal\LineFile;
  * late, too many requests at once. A handler that answers after its deadline is logged with its own answer, though the client
  * was given 503 before; of that the server's log tells.
  *
- * A log that can't be written harms no request: lines are lost, they are counted, and PHP's error log is told once.
+ * A log that can't be written harms no request. The lines are lost and counted. The server's log, or else PHP's error log,
+ * gets a warning when that begins, and anew when it begins again after a quiet minute.
  *
  * It knows the client and the id by what {@see TrustedProxies} and {@see RequestId} have found, when these stand before it.
  */
@@ -31,7 +34,12 @@ final class AccessLog implements MiddlewareInterface
 {
     private int $lost = 0;
 
-    private function __construct(private readonly LoggerInterface|LineFile $log) {}
+    private readonly Recurrences $warnings;
+
+    private function __construct(private readonly LoggerInterface|LineFile $log)
+    {
+        $this->warnings = new Recurrences();
+    }
 
     /** At info level; in the context: method, target, status, bytes, duration (seconds), client_ip, request_id, user_agent, referer. */
     public static function toLogger(LoggerInterface $logger): self
@@ -68,11 +76,11 @@ final class AccessLog implements MiddlewareInterface
             $response = $handler->handle($request);
         } catch (\Throwable $failure) {
             if (!Departure::caused($failure)) {
-                $this->log(AccessLine::of($request, $failure instanceof HttpException ? $failure->status : 500, null, (hrtime(true) - $begun) / 1e9));
+                $this->log($request, AccessLine::of($request, $failure instanceof HttpException ? $failure->status : 500, null, (hrtime(true) - $begun) / 1e9));
             }
             throw $failure;
         }
-        $this->log(AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9));
+        $this->log($request, AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9));
 
         return $response;
     }
@@ -83,15 +91,22 @@ final class AccessLog implements MiddlewareInterface
         return $this->lost;
     }
 
-    private function log(AccessLine $line): void
+    private function log(ServerRequestInterface $request, AccessLine $line): void
     {
         try {
             $why = $this->write($line);
         } catch (\Throwable $failure) {
             $why = $failure->getMessage();
         }
-        if ($why !== null && ++$this->lost === 1) {
-            error_log("Spindle: the access log can't be written, so that requests are missing in it: {$why}");
+        if ($why === null) {
+            return;
+        }
+        ++$this->lost;
+        if ($this->warnings->begins('')) {
+            $exchange = $request->getAttribute(Exchange::class);
+            $logger = $exchange instanceof Exchange ? $exchange->logger() : null;
+            $warning = "The access log can't be written, so that requests are missing in it: {$why}";
+            $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         }
     }
 

@@ -10,6 +10,7 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Middleware\Departure;
 use Spindle\Http\Internal\Middleware\ErrorPage;
 
@@ -18,13 +19,15 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  * 500 that tells the client nothing. The log is told of the latter, and of the exception before a HttpException with a status
  * of 500 or more. The client gets JSON (RFC 9457), HTML or plain text, as it would rather have it.
  *
+ * Failures go to the given logger, else to that of the server, else to PHP's error log.
+ *
  * What was thrown because the client has left is no error and goes through.
  */
 final class Errors implements MiddlewareInterface
 {
     private bool $traces = false;
 
-    /** @param LoggerInterface|null $logger gets failures at error level, the exception in the context; without one PHP's error log gets a line of each */
+    /** @param LoggerInterface|null $logger gets failures at error level, the exception in the context; null for the server's */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
     /** For development: shows failures with their traces to whoever asks. Arguments of calls are in none. */
@@ -66,12 +69,14 @@ final class Errors implements MiddlewareInterface
 
     private function log(ServerRequestInterface $request, \Throwable $failure, int $status): void
     {
-        if ($this->logger === null) {
+        $exchange = $request->getAttribute(Exchange::class);
+        $logger = $this->logger ?? ($exchange instanceof Exchange ? $exchange->logger() : null);
+        if ($logger === null) {
             error_log('Spindle: ' . json_encode("{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure), ErrorPage::JSON));
 
             return;
         }
-        $this->logger->error("{method} {target} was answered with {$status}, as its handler failed", [
+        $logger->error("{method} {target} was answered with {$status}, as its handler failed", [
             'exception' => $failure,
             'method' => $request->getMethod(),
             'target' => $request->getRequestTarget(),

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\OutputBuffers;
 
 /**
  * Suspends one caller at a time. A trait, for another object would be another for each statement.
@@ -28,11 +29,30 @@ trait OneWaiter
             $this->main = EventLoop::getSuspension();
         }
         try {
-            $this->main === null ? \Fiber::suspend() : $this->main->suspend();
+            $this->main === null ? self::suspendFiber() : $this->main->suspend();
         } finally {
             // Not resumed where the loop was left by an exception, or the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
+    }
+
+    /** Suspends the caller's fiber, and keeps its output buffers to it. */
+    private static function suspendFiber(): void
+    {
+        $buffers = OutputBuffers::$shared === null ? [] : OutputBuffers::setAside();
+        if ($buffers === []) {
+            \Fiber::suspend();
+
+            return;
+        }
+        // Without finally, which would run too when the fiber is destroyed, on the stack of whatever runs then.
+        try {
+            \Fiber::suspend();
+        } catch (\Throwable $failure) {
+            OutputBuffers::restore($buffers);
+            throw $failure;
+        }
+        OutputBuffers::restore($buffers);
     }
 
     /** Whoever waits runs at once, up to where it suspends again. Not for a destructor, in which no fiber can be resumed. */

@@ -288,9 +288,11 @@ final class LimitsTest extends TestCase
         }, new HttpServerOptions(handlerTimeout: 0.2));
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'it has begun');
-        gc_collect_cycles(); // which destroys its fiber
+        gc_collect_cycles(); // which destroys no fiber whose client waits
+        self::assertSame(1, $this->server()->statistics()->inFlight);
 
         self::assertSame(503, $client->response()->status);
+        gc_collect_cycles();
         self::assertSame(0, $this->server()->statistics()->inFlight);
     }
 

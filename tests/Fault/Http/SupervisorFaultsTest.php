@@ -124,7 +124,7 @@ final class SupervisorFaultsTest extends TestCase
         $server = $this->serve(self::UNRULY, ['--processes', '1']);
         foreach (range(1, 7) as $time) {
             $this->client()->get('/exit')->rest();
-            $this->awaitLogged(' called exit(); another takes its place', $time);
+            $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place', $time);
             self::assertSame(200, $this->get()->status);
         }
 
@@ -209,7 +209,7 @@ final class SupervisorFaultsTest extends TestCase
         [$worker] = $this->workers();
         $this->client()->get('/loop');
 
-        $this->awaitLogged("worker 1 (pid {$worker}) was killed, as its event loop had not turned for 0.4 s: a handler blocks it, or never returns; another takes its place");
+        $this->awaitLogged("worker 1 (pid {$worker}) was killed, as its event loop had not turned for 0.4 s: a handler blocks it, or never returns ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place");
         self::assertSame(200, $this->get()->status);
     }
 
@@ -353,7 +353,7 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => \count(Text::lines($this->path('ended'))) === 3, 'orphans have ended');
         Eventually::holds(static fn(): bool => \count(Processes::childrenOf($supervisor)) === 1, 'only the one that serves is there');
         $this->client("unix://{$this->path('socket')}")->get('/exit')->rest();
-        $this->awaitLogged(' called exit(); another takes its place');
+        $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place');
         posix_kill($supervisor, \SIGTERM);
 
         self::assertSame(0, $server->wait(), $server->getErrorOutput());

@@ -57,6 +57,19 @@ final class SupervisorHealthTest extends TestCase
         self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
     }
 
+    public function testASupervisorThatWasStoppedIsNotWaitedForEither(): void
+    {
+        $server = $this->serve(self::STUCK, ['--processes', '1', '--admin', '127.0.0.1:0']);
+        $server->signal(\SIGSTOP);
+        try {
+            self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
+            self::assertSame(503, $this->get('/metrics', $this->adminAddress)->status);
+        } finally {
+            $server->signal(\SIGCONT);
+        }
+        Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200, 'it is healthy again');
+    }
+
     /** Has one more process loop, until there are so many. */
     private function loop(int $looping): void
     {

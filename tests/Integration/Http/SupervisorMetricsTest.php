@@ -137,7 +137,7 @@ final class SupervisorMetricsTest extends TestCase
             $this->get();
         }
         $this->client()->get('/exit')->rest();
-        $this->awaitLogged(' called exit(); another takes its place');
+        $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place');
         $this->get();
 
         self::assertSame([11, 12], \array_slice($this->scrape(), 0, 2));

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Amp\Cancellation;
 use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\MatchedRoute;
@@ -34,6 +35,9 @@ interface Exchange
 
     /** Returns whether the application has said that it trusts the peer. */
     public function trustsPeer(): bool;
+
+    /** The server's log; null where it has none. */
+    public function logger(): ?LoggerInterface;
 
     /** Unix time at which the head had come. */
     public function time(): float;

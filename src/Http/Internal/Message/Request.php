@@ -64,6 +64,22 @@ final class Request implements ServerRequestInterface
         }
     }
 
+    /**
+     * What print_r() and var_dump() show: the object as a whole leads to the server, and to the requests of all other clients.
+     *
+     * @return array<string, mixed>
+     */
+    public function __debugInfo(): array
+    {
+        return [
+            'method' => $this->getMethod(),
+            'target' => $this->getRequestTarget(),
+            'protocol' => $this->getProtocolVersion(),
+            'headers' => $this->getHeaders(),
+            'attributes' => array_filter($this->attributes, static fn(string|int $name): bool => !str_starts_with((string) $name, "\0"), \ARRAY_FILTER_USE_KEY),
+        ];
+    }
+
     public function getMethod(): string
     {
         return $this->method ?? $this->head->method;

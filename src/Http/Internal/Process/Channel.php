@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Internal\Clock;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
-/** One end of what connects the supervisor with a process. Nothing here blocks but {@see finish()}. */
+/** One end of what connects the supervisor with a process. Nothing here blocks but {@see finish()}, for some seconds at most. */
 final class Channel
 {
     /** Bytes that are received at once at most, so that one process does not keep the supervisor from the others. */
@@ -18,8 +19,14 @@ final class Channel
     /** Bytes of a message. What claims to be longer is none. */
     private const LONGEST = 1 << 26;
 
+    /** Seconds for the last messages. */
+    private const FINISH_TIMEOUT = 5.0;
+
     /** What the other side has not taken yet. */
     private string $unsent = '';
+
+    /** Whether {@see flush()} runs, which a signal may interrupt by another call. */
+    private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
     private array $received = [];
@@ -64,9 +71,11 @@ final class Channel
     /** Sends as much of what is left as the other side takes. When that is gone, nothing is left. */
     public function flush(): void
     {
-        if ($this->unsent !== '') {
+        if ($this->unsent !== '' && !$this->flushing) {
+            $this->flushing = true;
             [$sent] = Warnings::of(fn() => fwrite($this->stream, $this->unsent));
             $this->unsent = $sent === false ? '' : substr($this->unsent, $sent);
+            $this->flushing = false;
         }
     }
 
@@ -96,14 +105,22 @@ final class Channel
         return $received;
     }
 
-    /** Sends what is left; waits until the other side has taken it, or is gone. */
-    public function finish(): void
+    /**
+     * Sends what is left, and waits until the other side has taken it or is gone.
+     *
+     * @param float $timeout seconds after which what is left is dropped: the other side may have been stopped
+     */
+    public function finish(float $timeout = self::FINISH_TIMEOUT): void
     {
-        stream_set_blocking($this->stream, true);
-        while ($this->unsent !== '') {
+        $until = Clock::now() + $timeout;
+        while ($this->unsent !== '' && ($left = $until - Clock::now()) > 0) {
+            [$none, $writes] = [null, [$this->stream]];
+            if (@stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6)) === false) {
+                usleep(1_000); // a signal came, or the descriptor is above those that it can wait for
+            }
             $this->flush();
         }
-        stream_set_blocking($this->stream, false);
+        $this->unsent = '';
     }
 
     public function close(): void

@@ -23,6 +23,12 @@ final class Child
     /** When it is killed unless it has ended by then, by hrtime(). */
     public int $endUntil = \PHP_INT_MAX;
 
+    /** When it is killed, by hrtime(), after the signal to say where it is and to end; null before that. */
+    public ?int $killAt = null;
+
+    /** Where it was then: file, line and request; '' when it did not say so. */
+    public string $place = '';
+
     /** Why it is to be replaced when it can be. */
     public string $spent = '';
 
@@ -49,6 +55,16 @@ final class Child
     public function __toString(): string
     {
         return "{$this->slot->duty->name} (pid {$this->pid})";
+    }
+
+    /** Where it was when it had to end at once, in brackets; '' when it ended otherwise. */
+    public function lastPlace(): string
+    {
+        return match (true) {
+            $this->killAt === null => '',
+            $this->place === '' => ' (it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process)',
+            default => " ({$this->place})",
+        };
     }
 
     /** How it ended. */

@@ -109,6 +109,7 @@ final class Children implements \IteratorAggregate
             if ($child->end === '' && !($child->ending && $status === 0)) {
                 $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);
             }
+            $child->end .= $child->lastPlace();
             $child->channel->close();
             unset($this->children[$pid]);
             $ended[] = $child;

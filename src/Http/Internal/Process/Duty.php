@@ -14,6 +14,13 @@ final readonly class Duty
      * @param array<string, resource>    $sockets that it serves, by address
      * @param \Closure(Link): HttpServer $server  makes what serves them; called in the process
      * @param bool                       $runsApplication whether new code concerns it, and surveys do. What does not is there before and after those that do
+     * @param string|null                $memoryLimit     for PHP's memory_limit of the process; null to leave it as it is
      */
-    public function __construct(public string $name, public array $sockets, public \Closure $server, public bool $runsApplication = true) {}
+    public function __construct(
+        public string $name,
+        public array $sockets,
+        public \Closure $server,
+        public bool $runsApplication = true,
+        public ?string $memoryLimit = null,
+    ) {}
 }

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\AppException;
 use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\Recurrences;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Launcher\Process\Signals;
@@ -24,6 +25,9 @@ final class Fleet
 
     /** One that does not answer so many pings is killed. */
     private const PINGS = 4;
+
+    /** Nanoseconds for a process that has to end at once to say where it is. */
+    private const LAST_WORDS = 250_000_000;
 
     /** Seconds after its own timeout in which a process that was told to end still may end by itself; then it is killed. */
     private const GRACE = 1.0;
@@ -46,8 +50,8 @@ final class Fleet
 
     private bool $stopping = false;
 
-    /** Whether it was said that the limit of memory is too low. */
-    private bool $warned = false;
+    /** Warnings that the limit of memory is too low. */
+    private readonly Recurrences $warnings;
 
     /** The second signal to stop, which ends all at once. */
     private int $killedBy = 0;
@@ -72,6 +76,7 @@ final class Fleet
     ) {
         $this->slots = array_map(static fn(Duty $duty): Slot => new Slot($duty), $duties);
         $this->children = new Children($logger, $this->heard(...), array_merge(...array_map(static fn(Duty $duty): array => $duty->sockets, $duties)));
+        $this->warnings = new Recurrences();
         $this->terminal = new Terminal();
         $this->succession = new Succession($this->applicationSlots());
         $this->past = new Past();
@@ -188,11 +193,15 @@ final class Fleet
         foreach ($this->children as $child) {
             if ($child->startUntil <= $now) {
                 $child->startUntil = \PHP_INT_MAX;
-                $this->children->kill($child, "did not come up within {$this->options->startTimeout} s");
+                $this->ask($child, "did not come up within {$this->options->startTimeout} s");
             }
             if ($child->endUntil <= $now) {
                 $child->endUntil = \PHP_INT_MAX;
-                $this->children->kill($child, 'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped');
+                $this->ask($child, 'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped');
+            }
+            if ($child->killAt !== null && $child->killAt <= $now) {
+                $child->killAt = \PHP_INT_MAX;
+                $this->children->kill($child, '');
             }
         }
         if ($this->pingAt <= $now) {
@@ -220,7 +229,22 @@ final class Fleet
         if ($child->unanswered++ < self::PINGS) {
             $child->channel->send(Message::Ping);
         } else {
-            $this->children->kill($child, "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns");
+            $this->ask($child, "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns");
+        }
+    }
+
+    /**
+     * Has a process say where it is, and end at once; it is killed when it does not. Without the answer nobody would know
+     * which request it had: it can't be asked earlier, as the signal would disturb a handler that might have gone on.
+     *
+     * @param string $why it is killed
+     */
+    private function ask(Child $child, string $why): void
+    {
+        if ($child->killAt === null) {
+            $child->end = $child->end === '' ? $why : $child->end;
+            $child->killAt = (int) hrtime(true) + self::LAST_WORDS;
+            Signals::send($child->pid, Worker::END_AT_ONCE);
         }
     }
 
@@ -276,7 +300,7 @@ final class Fleet
     {
         $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
         foreach ($this->children as $child) {
-            $due = min($due, $child->startUntil, $child->endUntil);
+            $due = min($due, $child->startUntil, $child->endUntil, $child->killAt ?? \PHP_INT_MAX);
         }
         foreach ($this->slots as $slot) {
             $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
@@ -297,6 +321,7 @@ final class Fleet
             Message::Interim, Message::Answer => $this->surveys->answered($child, $number, $payload, $message === Message::Interim),
             Message::Drained => $child->drained = true,
             Message::Counted => $child->counted = $payload,
+            Message::Where => $child->place = $payload,
             default => throw new \ValueError("{$child} said {$message->name}"),
         };
     }
@@ -334,8 +359,7 @@ final class Fleet
 
     private function spent(Child $child, string $why, bool $tooSoon): void
     {
-        if ($tooSoon && !$this->warned) {
-            $this->warned = true;
+        if ($tooSoon && $this->warnings->begins('maxMemory')) {
             $this->logger->warning("{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself");
         }
         $child->spent = $why;

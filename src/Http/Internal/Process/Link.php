@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Amp\CancelledException;
 use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
@@ -47,16 +49,24 @@ final class Link
     /**
      * Asks all processes that serve the application; suspends until they have answered, or had the time to.
      *
-     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null} of one that did not answer in time what it had counted when it was last asked, if it was; what those had counted that are no more
+     * @param float $timeout seconds for the supervisor, which may have been stopped
+     *
+     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null when the supervisor does not answer; of a process that did not answer in time what it had counted when it was last asked, if it was; what those had counted that are no more
      */
-    public function survey(string $question): array
+    public function survey(string $question, float $timeout): ?array
     {
         /** @var DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}> $answers */
         $answers = new DeferredFuture();
-        $this->surveys[++$this->begun] = $answers;
-        $this->send(Message::Survey, $this->begun, $question);
-
-        return $answers->getFuture()->await();
+        $number = ++$this->begun;
+        $this->surveys[$number] = $answers;
+        $this->send(Message::Survey, $number, $question);
+        try {
+            return $answers->getFuture()->await(new TimeoutCancellation($timeout));
+        } catch (CancelledException) {
+            return null;
+        } finally {
+            unset($this->surveys[$number]);
+        }
     }
 
     private function receive(): void
@@ -78,7 +88,6 @@ final class Link
         /** @var array{answers: list<string>, silent: list<string|null>, past: Totals|null} $answers */
         $answers = unserialize($payload, ['allowed_classes' => [Totals::class]]);
         ($this->surveys[$number] ?? null)?->complete($answers);
-        unset($this->surveys[$number]);
     }
 
     private function flush(): void

@@ -40,6 +40,9 @@ enum Message: int
     /** What it had counted at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
     case Counted = 10;
 
+    /** The answer to the signal {@see Worker::END_AT_ONCE}: the file and line that run, and for which request. */
+    case Where = 11;
+
     /** From the supervisor. Whether the event loop turns. */
     case Ping = 16;
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Condition;
 use Spindle\Http\Internal\Admin\Figures;
@@ -13,12 +14,20 @@ use Spindle\Http\Internal\Admin\Totals;
 /** The processes that run the application, asked by way of the supervisor, which knows what those had counted that are no more. */
 final readonly class ServersElsewhere implements Overview
 {
+    /** Seconds for the supervisor, which gives the processes less: {@see Surveys}. */
+    private const TIMEOUT = 2.5;
+    private const TIMEOUT_FOR_HEALTH = 0.95;
+
     public function __construct(private Link $link) {}
 
-    /** One that does not answer is left out, but not what it had counted when it was last heard of. */
+    /**
+     * A process that does not answer is left out, but not what it had counted when it was last heard of.
+     *
+     * @throws HttpException when the supervisor does not answer
+     */
     public function figures(): Figures
     {
-        $told = $this->link->survey(Worker::STATISTICS);
+        $told = $this->link->survey(Worker::STATISTICS, self::TIMEOUT) ?? throw new HttpException(503, 'The supervisor does not answer');
         $others = $told['past'] ?? new Totals();
         foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
             $others->addCounts(HttpServerStatistics::fromJson($counted));
@@ -29,7 +38,10 @@ final readonly class ServersElsewhere implements Overview
 
     public function condition(): Condition
     {
-        $told = $this->link->survey(Worker::HEALTH);
+        $told = $this->link->survey(Worker::HEALTH, self::TIMEOUT_FOR_HEALTH);
+        if ($told === null) {
+            return Condition::stuck();
+        }
         $answers = array_map(static function (string $answer): array {
             /** @var array{stopping: bool, full: bool, checks: array<string, string|null>} $health */
             $health = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);

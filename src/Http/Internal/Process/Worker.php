@@ -22,11 +22,18 @@ final class Worker
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
+    /** Has a process say where it is and end, whatever runs in it. Its own code alone uses this signal, which the system ignores. */
+    public const END_AT_ONCE = \SIGURG;
+
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
 
+    /** How PHP's message begins. */
+    private const OUT_OF_MEMORY = 'Allowed memory size';
+
     private ?Link $link = null;
     private ?HttpServer $server = null;
+    private readonly StrayOutput $output;
 
     /** @var DeferredFuture<null> complete when all is done */
     private readonly DeferredFuture $done;
@@ -42,6 +49,7 @@ final class Worker
     public function __construct(private readonly Duty $duty, private readonly Channel $channel, private readonly LoggerInterface $logger)
     {
         $this->done = new DeferredFuture();
+        $this->output = new StrayOutput($logger);
     }
 
     /** Throws nothing: the supervisor's code, which called this, is not to go on in this process. */
@@ -63,7 +71,6 @@ final class Worker
 
     private function standAlone(): void
     {
-        pcntl_async_signals(false);
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
@@ -71,10 +78,19 @@ final class Worker
         foreach ([\SIGINT, \SIGHUP, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
+        pcntl_async_signals(true); // so that this is heard where a handler blocks the event loop
+        pcntl_signal(self::END_AT_ONCE, $this->endAtOnce(...), false); // also out of a system call that would go on
         mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
         self::dieWithTheSupervisor();
-        EventLoop::setDriver((new DriverFactory())->create());
+        EventLoop::setDriver(new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::prepare();
+        if ($this->duty->memoryLimit !== null) {
+            ini_set('memory_limit', $this->duty->memoryLimit);
+        }
+        if ($this->duty->runsApplication) {
+            RequestFunctions::define();
+            $this->output->capture();
+        }
     }
 
     /** Even where a handler does not return, so that the end of the channel is not seen. */
@@ -102,6 +118,10 @@ final class Worker
                 $this->finish($server->stop(...));
             }));
         }
+        if ($this->duty->runsApplication) {
+            $this->output->tidy(); // what the application has left open as it was loaded
+            $server->tidyOutput($this->output->tidy(...));
+        }
         $server->serve($this->duty->sockets);
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
@@ -113,12 +133,35 @@ final class Worker
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
         match ($message) {
-            Message::Ping => $this->link->send(Message::Alive),
+            Message::Ping => $this->pinged($this->link),
             Message::Question => $this->answer($number, $payload),
             Message::Leave => $this->finish(static fn() => $server->leave(self::seconds($payload))),
             Message::Stop => $this->finish($server->stop(...)),
             default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
         };
+    }
+
+    private function pinged(Link $link): void
+    {
+        $link->send(Message::Alive);
+        if (\ini_get('max_execution_time') !== '0') {
+            ini_set('max_execution_time', '0'); // a handler has set it for its request, but it would end the process with all of them
+        }
+    }
+
+    /** Called in the middle of whatever runs, which does not go on: it may have been woken from a wait that it takes for successful. */
+    private function endAtOnce(): void
+    {
+        if (getmypid() !== $this->pid) {
+            return;
+        }
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
+            if (isset($frame['file'], $frame['line'])) {
+                $this->tell(Message::Where, "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''));
+                break;
+            }
+        }
+        Signals::send($this->pid, \SIGKILL);
     }
 
     /** Nothing when nobody waits any more: a check that blocks this process is not to be run for each who has asked meanwhile. */
@@ -181,15 +224,18 @@ final class Worker
         ini_set('memory_limit', -1); // it may be what ended this
         register_shutdown_function($this->tellCounts(...)); // after what the server does at such an end
         $error = FatalError::last();
+        $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
         if ($error !== null) {
-            $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']})");
+            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY) ? '; that is its memory_limit, which --memory-limit sets' : '';
+            $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']}){$request}{$advice}");
         } elseif (!$this->told) {
-            $this->tell(Message::Dying, 'called exit()');
+            $this->tell(Message::Dying, "called exit(){$request}");
         }
     }
 
     private function tellCounts(): void
     {
+        $this->output->close();
         if ($this->server !== null && $this->duty->runsApplication) {
             $this->tell(Message::Counted, $this->server->statistics()->toJson());
         }

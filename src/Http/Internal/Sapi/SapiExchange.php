@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
@@ -37,6 +38,7 @@ final class SapiExchange implements Exchange
         private readonly float $time,
         private readonly FormReader $forms,
         private readonly string $warning = '',
+        private readonly ?LoggerInterface $logger = null,
     ) {
         $this->leaving = new DeferredCancellation();
         $this->route = new MatchedRoute();
@@ -81,6 +83,11 @@ final class SapiExchange implements Exchange
     public function time(): float
     {
         return $this->time;
+    }
+
+    public function logger(): ?LoggerInterface
+    {
+        return $this->logger;
     }
 
     public function clientLeft(): void

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Http\ClientLeftException;
@@ -125,6 +126,12 @@ final class Connection
         return $this->service->forms;
     }
 
+    /** Returns the server's log; null where it has none. */
+    public function logger(): ?LoggerInterface
+    {
+        return $this->service->logger->isSilent() ? null : $this->service->logger;
+    }
+
     /**
      * Bytes of the body of the request that is being handled; suspends until some have come.
      *
@@ -168,6 +175,12 @@ final class Connection
             $this->deadline = min($this->deadline, $deadline);
             $this->service->lookAt($this->deadline);
         }
+    }
+
+    /** Returns the request whose handler or answer is under way. */
+    public function exchange(): ?ServerExchange
+    {
+        return $this->exchange;
     }
 
     /** Whether the client waits for an answer, or for the rest of it. */
@@ -452,6 +465,7 @@ final class Connection
         if ($this->peerLeft) {
             $exchange->cancel(ClientLeftException::closed());
         }
+        $exchange->fiber = \Fiber::getCurrent();
         $unwanted = false;
         try {
             $response = $service->inFlight++ < $service->options->maxInFlight ? ($service->handler)(new Request($head, $exchange)) : $service->overloaded();
@@ -460,6 +474,9 @@ final class Connection
             $unwanted = $response === null;
         } finally {
             --$service->inFlight;
+            if ($service->tidyOutput !== null && ob_get_level() !== 1) {
+                ($service->tidyOutput)();
+            }
         }
         if ($exchange !== $this->exchange) { // it took too long, and was answered
             $exchange->end();

@@ -6,13 +6,23 @@ namespace Spindle\Http\Internal\Server;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
 
-/** A log that can't be written harms no request: what it was to be told is lost, and PHP's error log is told once. */
+/** A log that can't be written harms no request: its entry is lost, and PHP's error log gets a line when that begins. */
 final class SafeLogger extends AbstractLogger
 {
-    private bool $told = false;
+    private readonly Recurrences $failures;
 
-    public function __construct(private readonly LoggerInterface $logger) {}
+    public function __construct(private readonly LoggerInterface $logger)
+    {
+        $this->failures = new Recurrences();
+    }
+
+    /** Whether there is no log. */
+    public function isSilent(): bool
+    {
+        return $this->logger instanceof NullLogger || $this->logger instanceof self && $this->logger->isSilent();
+    }
 
     /**
      * @param mixed              $level
@@ -24,8 +34,9 @@ final class SafeLogger extends AbstractLogger
         try {
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
-            $this->told || error_log("Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}");
-            $this->told = true;
+            if ($this->failures->begins('')) {
+                error_log("Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}");
+            }
         }
     }
 }

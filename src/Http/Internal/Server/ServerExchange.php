@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Exchange;
@@ -32,6 +33,13 @@ final class ServerExchange implements Exchange
     public ?MatchedRoute $route = null;
 
     private bool $peerTrusted = false;
+
+    /**
+     * The fiber that runs the handler and sends the answer. A handler that nothing else refers to is kept until its deadline.
+     *
+     * @var \Fiber<mixed, mixed, mixed, mixed>|null
+     */
+    public $fiber = null;
 
     /**
      * One is made for each request: to check types takes longer than all else here, and readonly takes as long again.
@@ -95,6 +103,11 @@ final class ServerExchange implements Exchange
         return $this->peerTrusted;
     }
 
+    public function logger(): ?LoggerInterface
+    {
+        return $this->connection->logger();
+    }
+
     public function wasCancelled(): bool
     {
         return $this->left !== null;
@@ -103,7 +116,7 @@ final class ServerExchange implements Exchange
     /** It was answered: what is left of the body is not the handler's any more. */
     public function end(): void
     {
-        $this->body = $this->failure = null; // which lead back to this object
+        $this->body = $this->failure = $this->fiber = null; // which lead back to this object
     }
 
     /** Nobody wants the answer any more. */

@@ -29,9 +29,6 @@ final class Service
     /** @var array<int, Connection> */
     public array $connections = [];
 
-    /** @var array<string, true> warnings that were logged */
-    private array $told = [];
-
     public bool $stopping = false;
 
     /** Whether an answer ends its connection, unless another request has come: the server stops, or others wait for room. */
@@ -40,7 +37,8 @@ final class Service
     /** Requests whose handler has not returned. */
     public int $inFlight = 0;
 
-    public readonly LoggerInterface $logger;
+    public readonly SafeLogger $logger;
+    private readonly Recurrences $warnings;
     public readonly MessageLimits $limits;
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
@@ -65,6 +63,9 @@ final class Service
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onEnd;
 
+    /** @var (\Closure(): void)|null called when a handler has returned and the number of output buffers is not 1 */
+    public ?\Closure $tidyOutput = null;
+
     /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
     public function __construct(
         public readonly \Closure $handler,
@@ -72,6 +73,7 @@ final class Service
         LoggerInterface $logger = new NullLogger(),
     ) {
         $this->logger = new SafeLogger($logger);
+        $this->warnings = new Recurrences();
         $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
@@ -129,11 +131,10 @@ final class Service
         $this->stopping = $this->ending = true;
     }
 
-    /** Logs a warning, unless the same was logged before. */
+    /** Logs a warning when its reason begins, and anew when that begins again after a quiet minute. */
     public function tellOnce(string $warning, ?\Throwable $failure = null): void
     {
-        if (!isset($this->told[$warning])) {
-            $this->told[$warning] = true;
+        if ($this->warnings->begins($warning)) {
             $this->logger->warning($failure === null ? $warning : "{$warning}: {$failure->getMessage()}", $failure === null ? [] : ['exception' => $failure]);
         }
     }

@@ -46,6 +46,26 @@ final class HandlerTest extends TestCase
         }
     }
 
+    public function testARequestThatIsPrintedShowsNothingOfOtherClients(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            if ($request->getRequestTarget() === '/secret') {
+                delay(0.05);
+            }
+
+            return Response::text(print_r($request->withAttribute('user', 'ada'), true));
+        });
+        $other = $this->client()->get('/secret', "Authorization: Basic c2VjcmV0\r\n");
+        $body = $this->client()->get('/print', "X-Own: shown\r\n")->response()->body;
+
+        foreach (['GET', '/print', '[X-Own]', 'shown', '[user] => ada'] as $own) {
+            self::assertStringContainsString($own, $body);
+        }
+        self::assertStringNotContainsString('ecret', $body);
+        self::assertLessThan(1_000, \strlen($body));
+        self::assertSame(200, $other->response()->status);
+    }
+
     public function testWhatAHandlerThrowsIsLoggedAndNotShown(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {

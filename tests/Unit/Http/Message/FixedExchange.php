@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\NullCancellation;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Peer;
@@ -56,6 +57,11 @@ final class FixedExchange implements Exchange
     public function cancellation(): Cancellation
     {
         return new NullCancellation();
+    }
+
+    public function logger(): ?LoggerInterface
+    {
+        return null;
     }
 
     public function time(): float

@@ -78,6 +78,16 @@ final class ChannelTest extends TestCase
         self::assertSame([], $this->here->receive());
     }
 
+    public function testASideThatDoesNotReadIsWaitedForNoLongerThanThat(): void
+    {
+        $this->here->send(Message::Answer, 0, str_repeat('x', 3_000_000));
+        $begun = hrtime(true);
+        $this->here->finish(0.1);
+
+        self::assertLessThan(1.0, (hrtime(true) - $begun) / 1e9);
+        self::assertTrue($this->here->isSent(), 'the rest is dropped');
+    }
+
     public function testWhatIsNoMessageIsRefused(): void
     {
         fwrite($this->here->stream(), Protocol::frame(250, 0, ''));

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\OutputBuffers;
+
+/**
+ * Sets the fiber's output buffers aside while it waits.
+ *
+ * @template T
+ *
+ * @implements Suspension<T>
+ */
+final readonly class FiberOutputSuspension implements Suspension
+{
+    /** @param Suspension<T> $suspension */
+    public function __construct(private Suspension $suspension) {}
+
+    public function resume(mixed $value = null): void
+    {
+        $this->suspension->resume($value);
+    }
+
+    public function suspend(): mixed
+    {
+        $buffers = OutputBuffers::setAside();
+        if ($buffers === []) {
+            return $this->suspension->suspend();
+        }
+        // Without finally, which would run too when the fiber is destroyed, on the stack of whatever runs then.
+        try {
+            $value = $this->suspension->suspend();
+        } catch (\Throwable $failure) {
+            OutputBuffers::restore($buffers);
+            throw $failure;
+        }
+        OutputBuffers::restore($buffers);
+
+        return $value;
+    }
+
+    public function throw(\Throwable $throwable): void
+    {
+        $this->suspension->throw($throwable);
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Spindle\Http\SupervisorOptions;
+use Spindle\Internal\UsableMemory;
+
+/**
+ * Finds PHP's memory_limit for the processes that serve an application. Without one, a single request could take all memory
+ * of the machine: php.ini has none for the command line in Debian's PHP.
+ */
+final readonly class MemoryLimit
+{
+    private const LEAST = 128 << 20;
+
+    /** What all processes together may have of the memory. The rest is for others, and for what PHP does not count. */
+    private const SHARE = 0.75;
+
+    /** A process that is replaced above --max-memory needs room for the requests that it still has. */
+    private const ABOVE_MAX_MEMORY = 2;
+
+    private function __construct() {}
+
+    /** Returns the limit in PHP's notation; null where the one that PHP was given stays. */
+    public static function of(SupervisorOptions $options, int $processes, UsableMemory $memory = new UsableMemory()): ?string
+    {
+        if ($options->memoryLimit !== null || self::isGiven()) {
+            return $options->memoryLimit;
+        }
+        $bytes = $memory->bytes();
+        if ($bytes === null) {
+            return null;
+        }
+        $limit = max(self::LEAST, (int) ($bytes * self::SHARE / $processes), self::ABOVE_MAX_MEMORY * ($options->maxMemory ?? 0));
+
+        return intdiv($limit, 1 << 20) . 'M';
+    }
+
+    /** Whether somebody has decided on a limit for this PHP: in php.ini, on its command line, or at run time. No limit in php.ini is no decision. */
+    private static function isGiven(): bool
+    {
+        $configured = get_cfg_var('memory_limit');
+        $isChanged = \ini_get('memory_limit') !== ($configured === false ? '128M' : $configured);
+
+        return $isChanged || !\in_array($configured, [false, '-1'], true) || self::isOnTheCommandLine();
+    }
+
+    private static function isOnTheCommandLine(): bool
+    {
+        $line = explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1);
+        /** @var list<string> $argv */
+        $argv = $_SERVER['argv'] ?? [];
+        $options = \array_slice($line, 0, max(0, \count($line) - \count($argv)));
+
+        return preg_grep('/^(?:-d|--define=)?memory_limit(?:=|$)/', $options) !== [];
+    }
+}

@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** PHP's sessions where one process serves many clients: none begins, since the next client would get it. */
+final class NoSessions implements \SessionHandlerInterface
+{
+    public function open(string $path, string $name): never
+    {
+        RequestFunctions::refuse('session_start');
+    }
+
+    public function read(string $id): false
+    {
+        return false;
+    }
+
+    public function write(string $id, string $data): bool
+    {
+        return false;
+    }
+
+    public function close(): bool
+    {
+        return true;
+    }
+
+    public function destroy(string $id): bool
+    {
+        return false;
+    }
+
+    public function gc(int $max_lifetime): false
+    {
+        return false;
+    }
+}

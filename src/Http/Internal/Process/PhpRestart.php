@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Warnings;
+
+/**
+ * Replaces the program of this process by the same one with more options for PHP. The process stays the same one, with its
+ * pid, its descriptors, its environment and the signals that it ignores.
+ */
+final class PhpRestart
+{
+    /** A setting that no extension has: PHP keeps it all the same, and nothing inherits it, unlike an environment variable. */
+    private const MARK = 'spindle.restarted';
+
+    /** Signals that whoever started this may have had ignored, as nohup does with SIGHUP. */
+    private const MAY_BE_IGNORED = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
+
+    private function __construct() {}
+
+    /**
+     * Restarts PHP without the functions that {@see RequestFunctions} defines anew, unless it was started without them.
+     *
+     * @return string|null why that is not possible; null when PHP runs without them
+     */
+    public static function withoutRequestFunctions(): ?string
+    {
+        if (RequestFunctions::areDisabled()) {
+            return null;
+        }
+        if (\PHP_SAPI !== 'cli' || !\function_exists('pcntl_exec') || !\function_exists('pcntl_signal')) {
+            return 'PHP can restart itself only on the command line, and with the functions pcntl_exec() and pcntl_signal() of the extension pcntl';
+        }
+        if (get_cfg_var(self::MARK) !== false) {
+            return 'PHP was restarted without them, but another setting of disable_functions has replaced the one for that';
+        }
+        $arguments = self::arguments(explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1));
+        if ($arguments === null) {
+            return 'the command line of this process can not be read in /proc/self/cmdline, or is that of another program, as in a fork';
+        }
+        $others = array_filter(self::MAY_BE_IGNORED, static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
+        foreach (IgnoredSignals::among(array_values($others)) as $signal) {
+            pcntl_signal($signal, \SIG_IGN); // PHP has handlers of its own, and what has a handler is not ignored any more by the next program
+        }
+        [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
+
+        return 'PHP could not be started anew: ' . Warnings::clause($warning);
+    }
+
+    /**
+     * @param list<string> $line the command line of this process
+     *
+     * @return list<string>|null the arguments of the next, without the program; null when this line has not started this script
+     */
+    private static function arguments(array $line): ?array
+    {
+        /** @var non-empty-list<string> $argv */
+        $argv = $_SERVER['argv'] ?? [''];
+        $script = \count($line) - \count($argv);
+        if ($script > 0 && \array_slice($line, $script) === $argv && !\in_array($line[$script - 1], ['-f', '--file'], true)) {
+            // The last setting of a name counts, so these follow all other options.
+            return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
+        }
+        $isOtherForm = $script >= 0 && \in_array($argv[0], $line, true) && \array_slice($line, $script + 1) === \array_slice($argv, 1);
+
+        return $isOtherForm ? [...self::options(), ...\array_slice($line, 1)] : null; // php -f script -- arguments
+    }
+
+    /** @return list<string> */
+    private static function options(): array
+    {
+        $settings = [
+            'disable_functions' => implode(',', array_filter([\ini_get('disable_functions'), ...RequestFunctions::names()], static fn(string|false $name): bool => $name !== '' && $name !== false)),
+            'session.auto_start' => '0',
+            self::MARK => '1',
+        ];
+        if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
+            // Compiled by a PHP that has these functions, code ends the process where it calls one that PHP does not have.
+            $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
+        }
+        $options = [];
+        foreach ($settings as $name => $value) {
+            array_push($options, '-d', "{$name}={$value}");
+        }
+
+        return $options;
+    }
+}

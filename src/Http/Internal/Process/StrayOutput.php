@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Http\Internal\Server\UnderWay;
+use Spindle\Internal\OutputBuffers;
+
+/**
+ * What handlers print (echo, var_dump(), PHP's warnings with display_errors) goes to the log, by way of an output buffer
+ * around everything: it belongs to no answer, and nobody may read standard output.
+ *
+ * Output that handlers buffer themselves (ob_start()) never gets here, unless they leave the buffer open.
+ */
+final class StrayOutput
+{
+    /** Bytes of an output that are logged. */
+    private const MAX_TEXT = 1_000;
+
+    /** Requests whose output is told apart, of those that print before anything is logged. */
+    private const MAX_PRINTERS = 10;
+
+    /** Entries that are logged within a window, which has so many nanoseconds. */
+    private const MAX_ENTRIES = 10;
+    private const WINDOW = 60_000_000_000;
+
+    /** PHP keeps a buffer as large as the longest piece that was printed. One of more bytes is replaced. */
+    private const LARGE = 1_048_576;
+
+    /** @var array<string, array{int, string}> how many bytes were printed, and the first of them, by the request's name */
+    private array $printed = [];
+
+    /** Whether the outermost buffer is that of this object. */
+    private bool $capturing = false;
+
+    /** Whether {@see report()} will be called by the event loop. */
+    private bool $queued = false;
+
+    private bool $reporting = false;
+
+    private bool $grown = false;
+
+    /** Entries of the window, when it began by hrtime(), and entries that were left out since the last that was logged. */
+    private int $entries = 0;
+    private int $since = 0;
+    private int $leftOut = 0;
+
+    public function __construct(private readonly LoggerInterface $logger) {}
+
+    /** Begins to take what is printed in this process. */
+    public function capture(): void
+    {
+        ob_start($this->take(...), 1);
+        $this->capturing = true;
+        OutputBuffers::$shared = 1;
+    }
+
+    /**
+     * Closes buffers that a handler has left open, so that no other one takes what they hold for its own; and opens the one of
+     * this object, where a handler has closed all buffers that it found.
+     */
+    public function tidy(): void
+    {
+        $own = $this->capturing ? 1 : 0;
+        $open = ob_get_level() - $own;
+        if ($open > 0) {
+            while (ob_get_level() > $own && @ob_end_clean()); // one that can not be removed stays
+            $this->log('{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped', [
+                'printer' => self::printer(UnderWay::current()),
+            ]);
+        }
+        if (!$this->capturing) {
+            $this->capture();
+        }
+    }
+
+    /** Logs what was printed. */
+    public function report(): void
+    {
+        $this->queued = false;
+        [$printed, $this->printed] = [$this->printed, []];
+        $this->reporting = true;
+        try {
+            foreach ($printed as $name => [$bytes, $text]) {
+                $this->log('{printer} printed {bytes}, which are no part of an answer: {text}', [
+                    'printer' => self::printer($name),
+                    'bytes' => $bytes === 1 ? '1 byte' : "{$bytes} bytes",
+                    'text' => $text . ($bytes > \strlen($text) ? '...' : ''),
+                ]);
+            }
+        } finally {
+            $this->reporting = false;
+        }
+        if ($this->grown && $this->capturing && ob_get_level() === 1) {
+            $this->grown = false;
+            ob_end_clean();
+            $this->capture();
+        }
+    }
+
+    /** Logs what was printed, at the end of the process. */
+    public function close(): void
+    {
+        $this->report();
+        if ($this->leftOut > 0) {
+            $this->logger->warning("{$this->leftOut} more entries about what was printed were left out before");
+        }
+    }
+
+    /** Called by PHP, which lets nothing be printed meanwhile, and no fiber suspend. */
+    private function take(string $bytes, int $phase): string
+    {
+        if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
+            $this->capturing = false; // a handler has closed all buffers that it found, or the process ends
+            OutputBuffers::$shared = 0;
+            EventLoop::queue($this->tidy(...));
+        }
+        if ($this->reporting) {
+            return $bytes; // of a logger that prints
+        }
+        if ($bytes !== '') {
+            $this->keep($bytes);
+        }
+
+        return '';
+    }
+
+    private function keep(string $bytes): void
+    {
+        $name = UnderWay::current();
+        $name = isset($this->printed[$name]) || \count($this->printed) < self::MAX_PRINTERS ? $name : '';
+        [$count, $text] = $this->printed[$name] ?? [0, ''];
+        $this->printed[$name] = [$count + \strlen($bytes), \strlen($text) < self::MAX_TEXT ? $text . substr($bytes, 0, self::MAX_TEXT - \strlen($text)) : $text];
+        $this->grown = $this->grown || \strlen($bytes) > self::LARGE;
+        if (!$this->queued) {
+            $this->queued = true;
+            EventLoop::queue($this->report(...));
+        }
+    }
+
+    /** @param array<string, string> $context */
+    private function log(string $message, array $context): void
+    {
+        $now = (int) hrtime(true);
+        if ($now - $this->since > self::WINDOW) {
+            [$this->entries, $this->since] = [0, $now];
+        }
+        if ($this->entries === self::MAX_ENTRIES) {
+            ++$this->leftOut;
+
+            return;
+        }
+        ++$this->entries;
+        $more = $this->leftOut === 0 ? '' : " ({$this->leftOut} more such entries were left out before)";
+        $this->leftOut = 0;
+        $this->logger->warning($message . $more, $context);
+    }
+
+    private static function printer(string $name): string
+    {
+        return $name === '' ? 'Code that runs for no single request' : "The handler of {$name}";
+    }
+}

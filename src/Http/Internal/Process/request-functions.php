@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+// In place of PHP's own, where PHP was started without them: see RequestFunctions. Only a process that serves an
+// application loads this file.
+
+use Spindle\Http\Internal\Process\RequestFunctions;
+
+if (!function_exists('header')) {
+    function header(string $header, bool $replace = true, int $response_code = 0): void
+    {
+        RequestFunctions::refuse('header');
+    }
+}
+
+if (!function_exists('header_register_callback')) {
+    function header_register_callback(callable $callback): bool
+    {
+        RequestFunctions::refuse('header_register_callback');
+    }
+}
+
+if (!function_exists('http_response_code')) {
+    /** Without a status it only asks: none was set. */
+    function http_response_code(int $response_code = 0): bool
+    {
+        return $response_code === 0 ? false : RequestFunctions::refuse('http_response_code');
+    }
+}
+
+if (extension_loaded('session') && !function_exists('session_start')) {
+    /** @param array<string, mixed> $options */
+    function session_start(array $options = []): bool
+    {
+        RequestFunctions::refuse('session_start');
+    }
+}
+
+if (!function_exists('setcookie')) {
+    /** @param array<string, mixed>|int $expires_or_options */
+    function setcookie(
+        string $name,
+        string $value = '',
+        array|int $expires_or_options = 0,
+        string $path = '',
+        string $domain = '',
+        bool $secure = false,
+        bool $httponly = false,
+    ): bool {
+        RequestFunctions::refuse('setcookie');
+    }
+}
+
+if (!function_exists('setrawcookie')) {
+    /** @param array<string, mixed>|int $expires_or_options */
+    function setrawcookie(
+        string $name,
+        string $value = '',
+        array|int $expires_or_options = 0,
+        string $path = '',
+        string $domain = '',
+        bool $secure = false,
+        bool $httponly = false,
+    ): bool {
+        RequestFunctions::refuse('setrawcookie');
+    }
+}
+
+if (!function_exists('set_time_limit')) {
+    /** @return bool false: the limit was not set. There is none, so to ask for none succeeds. */
+    function set_time_limit(int $seconds): bool
+    {
+        return $seconds === 0;
+    }
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/**
+ * A function of PHP was called that changes the answer to the one request of a process, such as header(). A process of
+ * `spindle serve` handles many requests at once, so the function could not know which answer is meant.
+ *
+ * File and line of the exception are those of the call.
+ */
+final class UnsupportedFunctionException extends \LogicException implements SpindleException
+{
+    private function __construct(public readonly string $function, string $message)
+    {
+        parent::__construct($message);
+        foreach ($this->getTrace() as $frame) {
+            if (isset($frame['file'], $frame['line']) && !str_starts_with($frame['file'], __DIR__ . '/Internal/')) {
+                [$this->file, $this->line] = [$frame['file'], $frame['line']];
+                break;
+            }
+        }
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $why     what the function does elsewhere, and not here
+     * @param string $instead what to do
+     */
+    public static function called(string $function, string $why, string $instead): self
+    {
+        return new self($function, "{$function}() {$why}: {$instead}");
+    }
+}

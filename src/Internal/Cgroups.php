@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/**
+ * The folders of this process's cgroups, from its own up to the root, as far as they are mounted here.
+ *
+ * Documented in the kernel's admin-guide/cgroup-v2 and admin-guide/cgroup-v1, and in cgroups(7) and proc_pid_mountinfo(5).
+ */
+final readonly class Cgroups
+{
+    /** @param string $root the folder that holds proc/, and that the mount points are below */
+    public function __construct(private string $root = '/') {}
+
+    /**
+     * Returns the folders of the hierarchy of v2 and of the one of v1 that has this controller.
+     *
+     * @param string $controller "cpu" or "memory"
+     *
+     * @return list<array{1|2, string}> version and path
+     */
+    public function folders(string $controller): array
+    {
+        $folders = [];
+        foreach ($this->mounts($controller) as [$version, $root, $mountPoint]) {
+            $own = $this->ownGroup($version, $controller);
+            foreach ($own === null ? [] : self::below($root, $mountPoint, $own) as $folder) {
+                $folders[] = [$version, $folder];
+            }
+        }
+
+        return $folders;
+    }
+
+    /** Returns what a file holds, without white space around it; '' where it can't be read. */
+    public function read(string $path): string
+    {
+        return trim((string) @file_get_contents(rtrim($this->root, '/') . $path));
+    }
+
+    /** @return list<array{1|2, string, string}> the version, the cgroup that is the mount's root, the mount point */
+    private function mounts(string $controller): array
+    {
+        $mounts = [];
+        foreach (explode("\n", $this->read('/proc/self/mountinfo')) as $line) {
+            [$fields, $source] = explode(' - ', $line, 2) + [1 => ''];
+            $fields = explode(' ', $fields);
+            [$type, , $options] = explode(' ', $source) + ['', '', ''];
+            $version = match (true) {
+                $type === 'cgroup2' => 2,
+                $type === 'cgroup' && \in_array($controller, explode(',', $options), true) => 1,
+                default => null,
+            };
+            if ($version !== null && isset($fields[4])) {
+                // Spaces and backslashes in paths are written as octal escapes.
+                $mounts[] = [$version, stripcslashes($fields[3]), stripcslashes($fields[4])];
+            }
+        }
+
+        return $mounts;
+    }
+
+    /** @param 1|2 $version */
+    private function ownGroup(int $version, string $controller): ?string
+    {
+        $pattern = $version === 2 ? '~^0::(/.*)$~m' : "~^\\d+:(?:[^:\n]*,)?{$controller}(?:,[^:\n]*)?:(/.*)$~m";
+
+        return preg_match($pattern, $this->read('/proc/self/cgroup'), $match) === 1 ? $match[1] : null;
+    }
+
+    /**
+     * The folders of the process's own cgroup and of its ancestors that this mount shows.
+     *
+     * A container without a cgroup namespace sees its cgroup's path on the host, while what is mounted is that cgroup
+     * itself, or one that the path doesn't name: then the mount point stands for the process's own cgroup. A path with
+     * ".." is outside the namespace's root, and nothing of it is visible.
+     *
+     * @return list<string>
+     */
+    private static function below(string $root, string $mountPoint, string $own): array
+    {
+        if (\in_array('..', explode('/', $own), true)) {
+            return [];
+        }
+        $root = rtrim($root, '/');
+        $below = str_starts_with($own . '/', $root . '/') ? substr($own, \strlen($root)) : '';
+        $folders = [];
+        for ($folder = trim($below, '/'); $folder !== '' && $folder !== '.'; $folder = \dirname($folder)) {
+            $folders[] = "{$mountPoint}/{$folder}";
+        }
+
+        return [...$folders, $mountPoint];
+    }
+}

@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/**
+ * Keeps the output buffers (ob_start()) of fibers apart.
+ *
+ * PHP has one stack of buffers for all fibers. When a fiber waits with a buffer open, what other fibers print gets into
+ * it, and they may take what it holds for theirs. So the buffers of a fiber are set aside while it waits.
+ */
+final class OutputBuffers
+{
+    private const PLAIN = 'default output handler';
+
+    /** What runs a callback of the event loop in a fiber. */
+    private const LOOP = 'Revolt\EventLoop\Internal\AbstractDriver';
+
+    /** How many buffers all fibers share, which are the outermost ones; null where nothing is kept apart. */
+    public static ?int $shared = null;
+
+    /**
+     * Checks that the running fiber may wait.
+     *
+     * @throws \LogicException when it has a buffer that can't be set aside
+     */
+    public static function check(): void
+    {
+        if (self::$shared === null || ob_get_level() <= self::$shared) {
+            return;
+        }
+        /** @var list<array{name: string, flags: int}> $buffers */
+        $buffers = ob_get_status(true);
+        foreach (\array_slice($buffers, self::$shared) as $buffer) {
+            if ($buffer['name'] !== self::PLAIN || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
+                throw new \LogicException('This fiber can not wait while an output buffer is open that has a callback or can not be removed (ob_start() with arguments):'
+                    . ' what other fibers print would get into it. Wait before the buffer is opened, or use ob_start() without arguments');
+            }
+        }
+        if (!self::isOfTheLoop()) {
+            throw new \LogicException('This fiber can not wait while an output buffer is open that the fiber may have opened which has started it:'
+                . ' what other fibers print would get into it. Wait before the buffer is opened, or start the fiber by Amp\async()');
+        }
+    }
+
+    /** Whether the running fiber was started by the event loop, or is {main}: then all buffers that are open are its own. */
+    private static function isOfTheLoop(): bool
+    {
+        $inner = [];
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
+            if (($frame['class'] ?? '') === \Fiber::class) {
+                return ($inner['class'] ?? '') === self::LOOP; // the fiber's function
+            }
+            $inner = $frame;
+        }
+
+        return true;
+    }
+
+    /**
+     * Closes the buffers of the running fiber, which is about to wait.
+     *
+     * @return list<array{string, int}> what each holds, and its chunk size, the outermost first
+     *
+     * @throws \LogicException
+     */
+    public static function setAside(): array
+    {
+        if (self::$shared === null || ob_get_level() <= self::$shared) {
+            return [];
+        }
+        self::check();
+        $buffers = [];
+        while (ob_get_level() > self::$shared) {
+            /** @var array{chunk_size: int} $status */
+            $status = ob_get_status();
+            $buffers[] = [(string) ob_get_clean(), $status['chunk_size']];
+        }
+
+        return array_reverse($buffers);
+    }
+
+    /** @param list<array{string, int}> $buffers that were set aside */
+    public static function restore(array $buffers): void
+    {
+        foreach ($buffers as [$bytes, $chunkSize]) {
+            ob_start(null, $chunkSize);
+            echo $bytes;
+        }
+    }
+}

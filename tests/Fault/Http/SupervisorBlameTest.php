@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+
+/** What the log says of a process that was ended by a request: which one, and where it was. */
+#[RequiresPhpExtension('pcntl')]
+final class SupervisorBlameTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    /** Each path has a line of its own: that of /loop is 4. */
+    private const APP = <<<'PHP'
+        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            switch ($request->getUri()->getPath()) {
+                case '/loop': touch(__DIR__ . '/began'); for (;;);
+                case '/sleep': touch(__DIR__ . '/began'); sleep(60); file_put_contents(__DIR__ . '/went-on', ''); break;
+                case '/lock': [$a, $b] = [fopen(__FILE__, 'r'), fopen(__FILE__, 'r')]; flock($a, LOCK_EX); flock($b, LOCK_EX); file_put_contents(__DIR__ . '/went-on', ''); break;
+                case '/stop': posix_kill(getmypid(), SIGSTOP); break;
+                case '/memory': ini_set('memory_limit', '64M'); $all = []; for (;;) { $all[] = str_repeat('x', 100_000); }
+                case '/memory-later': Amp\delay(0.05); ini_set('memory_limit', '64M'); $all = []; for (;;) { $all[] = str_repeat('x', 100_000); }
+                case '/exit-later': Amp\delay(0.05); exit(3);
+                case '/stream': return Spindle\Http\Response::stream((static function () { yield 'a'; for (;;); })(), 'text/plain');
+                case '/async': Amp\async(static function () { Amp\delay(0.05); for (;;); })->await();
+                case '/wait': touch(__DIR__ . '/waits'); Amp\delay(20); break;
+            }
+            return Spindle\Http\Response::text((string) getmypid());
+        }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.3));
+        PHP;
+
+    private const STALLED = 'was killed, as its event loop had not turned for 0.5 s: a handler blocks it, or never returns';
+
+    /** @return iterable<string, array{string, string}> the target, what is logged about the place */
+    public static function stalls(): iterable
+    {
+        yield 'PHP code' => ['/loop?a=1', '%s/app.php, line 4 while it handled GET /loop?a=1'];
+        yield 'a function that waits' => ['/sleep', '%s/app.php, line 5 while it handled GET /sleep'];
+        yield 'a system call that would be continued' => ['/lock', '%s/app.php, line 6 while it handled GET /lock'];
+        yield 'the body of an answer' => ['/stream', '%s/app.php, line 11 while it handled GET /stream'];
+        yield 'a fiber that the handler started' => ['/async', '%s/app.php, line 12 with GET /async under way'];
+        yield 'a process that was stopped' => ['/stop', 'it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process'];
+        yield 'a target that is long' => ['/loop?' . str_repeat('a', 5_000), '%s/app.php, line 4 while it handled GET /loop?' . str_repeat('a', 194) . '...'];
+    }
+
+    #[DataProvider('stalls')]
+    public function testWhatBlocksTheEventLoopIsNamed(string $target, string $place): void
+    {
+        $this->serve(self::APP, ['--processes', '1', '--stall-timeout', '0.5']);
+        $this->client()->get($target);
+
+        $this->awaitLogged(self::STALLED . ' (' . \sprintf($place, $this->path()) . '); another takes its place');
+        self::assertSame(200, $this->get()->status);
+        self::assertFileDoesNotExist($this->path('went-on'));
+    }
+
+    public function testAHandlerThatBlocksForLessTimeIsNotDisturbed(): void
+    {
+        $this->serve(str_replace('sleep(60)', 'usleep(700_000)', self::APP), ['--processes', '1', '--stall-timeout', '1']);
+        $begun = hrtime(true);
+
+        self::assertSame(200, $this->get('/sleep')->status);
+        self::assertGreaterThan(0.69, (hrtime(true) - $begun) / 1e9);
+    }
+
+    public function testWhatTakesAllMemoryIsNamedAmongOthers(): void
+    {
+        $this->serve(self::APP, ['--processes', '1']);
+        foreach (['/memory' => 8, '/memory-later' => 9] as $target => $line) {
+            $waiting = [$this->client()->get('/wait?1'), $this->client()->get('/wait?2')];
+            Eventually::holds(fn(): bool => file_exists($this->path('waits')), 'others wait');
+            $this->client()->get($target)->rest();
+
+            $this->awaitLogged("({$this->path('app.php')}, line {$line}) while it handled GET {$target}; that is its memory_limit, which --memory-limit sets; another takes its place");
+            self::assertSame([500, 500], [$waiting[0]->response()->status, $waiting[1]->response()->status]);
+            self::assertSame(200, $this->get()->status);
+        }
+    }
+
+    public function testWhatExitsIsNamedAmongOthers(): void
+    {
+        $this->serve(self::APP, ['--processes', '1']);
+        $this->client()->get('/wait');
+        $this->client()->get('/exit-later')->rest();
+
+        $this->awaitLogged(' called exit() while it handled GET /exit-later; another takes its place');
+    }
+
+    public function testWhatDoesNotEndIsNamed(): void
+    {
+        $server = $this->serve(self::APP, ['--processes', '1']);
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('began')), 'it loops');
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertTrue($this->logged("or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all was answered that had come"), $server->getErrorOutput());
+    }
+
+    public function testWhatDoesNotComeUpIsNamed(): void
+    {
+        $server = $this->start("for (;;);\n", ['--listen', '127.0.0.1:0', '--start-timeout', '0.3']);
+
+        self::assertSame(254, $server->wait());
+        self::assertStringContainsString("did not come up within 0.3 s ({$this->path('app.php')}, line 2)", $server->getErrorOutput());
+    }
+}

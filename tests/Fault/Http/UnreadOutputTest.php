@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Symfony\Component\Process\Process;
+
+/** A server in a process whose standard output nobody reads. */
+final class UnreadOutputTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnDirectory;
+
+    public function testWhatAHandlerPrintsDoesNotEndTheServer(): void
+    {
+        $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $script = $this->file('server.php', <<<PHP
+            <?php
+            require '{$autoload}';
+            \$handler = static function () {
+                foreach (range(1, 3) as \$_) {
+                    echo 'printed';
+                    flush();
+                }
+                return Spindle\\Http\\Response::text((string) getmypid());
+            };
+            (new Spindle\\Http\\HttpServer(\$handler))->listen('unix://socket');
+            PHP);
+        $server = new Process(['bash', '-c', 'exec "$@" > >(exec true)', 'bash', \PHP_BINARY, $script], $this->path());
+        $server->start();
+        try {
+            Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'it listens');
+            foreach (range(1, 3) as $_) {
+                $client = RawClient::connect("unix://{$this->path('socket')}");
+                self::assertSame((string) $server->getPid(), $client->get('/')->response()->body, $server->getErrorOutput());
+                $client->close();
+            }
+        } finally {
+            $server->stop();
+        }
+    }
+}

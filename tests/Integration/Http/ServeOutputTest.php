@@ -1,0 +1,219 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+
+/** What handlers of `spindle serve` print, and the output buffers that they open. */
+#[RequiresPhpExtension('pcntl')]
+final class ServeOutputTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    /** The standard output of the command is a pipe that nobody reads. */
+    private const UNREAD = ['bash', '-c', 'exec "$@" > >(exec true)', 'bash'];
+
+    private const PRINTING = <<<'PHP'
+        return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            $query = $request->getUri()->getQuery();
+            switch ($request->getUri()->getPath()) {
+                case '/echo': echo "hello {$query}"; break;
+                case '/output': file_put_contents('php://output', 'written'); break;
+                case '/dump': var_dump(['a' => 1]); break;
+                case '/warning':
+                    ini_set('display_errors', '1');
+                    set_error_handler(null);
+                    trigger_error('A warning', E_USER_WARNING);
+                    restore_error_handler();
+                    break;
+                case '/stdout': @fwrite(STDOUT, "to standard output\n"); break;
+                case '/run': passthru('printf passed'); break;
+                case '/large': echo str_repeat('x', 20_000_000); break;
+                case '/later': Revolt\EventLoop::delay(0.001, static fn() => print('later')); break;
+                case '/wait': echo 'before '; Amp\delay(0.05); echo 'after'; break;
+                case '/stream': return Spindle\Http\Response::stream((static function () { echo 'streaming'; yield 'piece'; })(), 'text/plain');
+                case '/leave': ob_start(); echo 'left'; ob_start(); break;
+                case '/close': while (ob_get_level() > 0) { ob_end_clean(); } break;
+                case '/contents': return Spindle\Http\Response::text(ob_get_level() . ob_get_contents());
+                case '/template':
+                    ob_start();
+                    echo "<{$query}>";
+                    Amp\delay((float) $query);
+                    echo "</{$query}>";
+                    return Spindle\Http\Response::text((string) ob_get_clean());
+                case '/callback':
+                    ob_start(static fn(string $bytes): string => strtoupper($bytes));
+                    echo 'x';
+                    $query === '' ? null : Amp\delay(0.01);
+                    return Spindle\Http\Response::text((string) ob_get_clean());
+                case '/nested':
+                    ob_start();
+                    echo 'outer';
+                    (new Fiber(static function (): void { try { Amp\delay(0.01); } catch (LogicException $e) { echo ' ', get_class($e); } }))->start();
+                    return Spindle\Http\Response::text((string) ob_get_clean());
+                case '/pid': return Spindle\Http\Response::text((string) getmypid());
+                case '/memory': return Spindle\Http\Response::text((string) memory_get_usage());
+            }
+            return Spindle\Http\Response::text('answered');
+        };
+        PHP;
+
+    /** @return iterable<string, array{string, string}> the target, what is logged after its name */
+    public static function prints(): iterable
+    {
+        yield 'echo' => ['/echo', 'printed 6 bytes, which are no part of an answer: hello '];
+        yield 'php://output' => ['/output', 'printed 7 bytes, which are no part of an answer: written'];
+        yield 'var_dump()' => ['/dump', 'printed 32 bytes, which are no part of an answer: array(1) {\n  ["a"]=>\n  int(1)\n}\n'];
+        yield 'a warning that PHP displays' => ['/warning', 'which are no part of an answer: \nWarning: A warning in '];
+        yield 'a command' => ['/run', 'printed 6 bytes, which are no part of an answer: passed'];
+        yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are no part of an answer: after'];
+    }
+
+    public function testWhatAHandlerPrintsIsLoggedWithItsRequest(): void
+    {
+        $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
+        $worker = $this->get('/pid')->body;
+        foreach (self::prints() as [$target, $entry]) {
+            self::assertSame('answered', $this->get($target)->body);
+            $this->awaitLogged("[{$worker}] warning The handler of GET {$target} ");
+            $this->awaitLogged($entry);
+        }
+        self::assertSame('piece', $this->get('/stream')->body);
+        $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are no part of an answer: streaming');
+        self::assertSame('answered', $this->get('/later')->body);
+        $this->awaitLogged('Code that runs for no single request printed 5 bytes, which are no part of an answer: later');
+
+        self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
+    }
+
+    public function testWhatIsWrittenToStandardOutputItselfEndsNothingWhereNobodyReadsIt(): void
+    {
+        $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
+        $worker = $this->get('/pid')->body;
+        foreach (['/stdout', '/close', '/echo', '/stdout'] as $target) {
+            self::assertSame('answered', $this->get($target)->body);
+        }
+
+        self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
+    }
+
+    public function testWhatIsWrittenToStandardOutputItselfGetsThere(): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1']);
+        $this->get('/stdout');
+        $this->get('/echo');
+
+        Eventually::holds(static fn(): bool => $server->getOutput() === "to standard output\n", 'it is there, and nothing else');
+    }
+
+    public function testWhatIsPrintedAsTheApplicationLoadsIsLogged(): void
+    {
+        $this->serve("echo 'loading';\n" . self::PRINTING, ['--processes', '1'], [], self::UNREAD);
+
+        self::assertSame('answered', $this->get()->body);
+        $this->awaitLogged('Code that runs for no single request printed 7 bytes, which are no part of an answer: loading');
+    }
+
+    public function testOnlySoMuchOfItIsLoggedAndNoneIsKept(): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1']);
+        $before = (int) $this->get('/memory')->body;
+        self::assertSame('answered', $this->get('/large')->body);
+        $this->awaitLogged('The handler of GET /large printed 20000000 bytes');
+
+        self::assertLessThan(2_000, max(array_map(strlen(...), explode("\n", $server->getErrorOutput()))));
+        self::assertLessThan($before + 1_000_000, (int) $this->get('/memory')->body);
+    }
+
+    public function testOnlySoManyEntriesAMinuteAreLogged(): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1']);
+        for ($i = 0; $i < 30; ++$i) {
+            $this->get("/echo?{$i}");
+        }
+        $server->signal(\SIGTERM);
+        $server->wait();
+
+        self::assertSame(10, $this->timesLogged(' bytes, which are no part of an answer'), $server->getErrorOutput());
+        self::assertSame(1, $this->timesLogged('20 more entries about what was printed were left out'), $server->getErrorOutput());
+    }
+
+    public function testBuffersThatAHandlerHasLeftOpenAreOfNoUseToOthers(): void
+    {
+        $this->serve(self::PRINTING, ['--processes', '1']);
+        self::assertSame('answered', $this->get('/leave')->body);
+
+        self::assertSame('1', $this->get('/contents')->body);
+        $this->awaitLogged('The handler of GET /leave called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+    }
+
+    public function testABufferThatTheApplicationHasLeftOpenAsItWasLoadedIsClosed(): void
+    {
+        $this->serve("ob_start();\n" . self::PRINTING, ['--processes', '1']);
+        $this->awaitLogged('Code that runs for no single request called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+
+        self::assertSame('1', $this->get('/contents')->body);
+        self::assertSame('answered', $this->get('/echo')->body);
+        $this->awaitLogged('The handler of GET /echo printed 6 bytes');
+    }
+
+    public function testAHandlerThatClosesAllBuffersDoesNotEndTheLogging(): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1']);
+        self::assertSame('answered', $this->get('/close')->body);
+        self::assertSame('answered', $this->get('/echo?after')->body);
+
+        $this->awaitLogged('GET /echo?after printed 11 bytes');
+        self::assertSame('', $server->getOutput());
+    }
+
+    public function testTemplatesThatWaitKeepTheirOutputApart(): void
+    {
+        $this->serve(self::PRINTING, ['--processes', '1']);
+        $clients = [];
+        foreach (['0.09', '0.05', '0.07', '0.06', '0.08'] as $seconds) {
+            $clients[$seconds] = $this->client()->get("/template?{$seconds}");
+        }
+        $this->get('/echo');
+
+        foreach ($clients as $seconds => $client) {
+            self::assertSame("<{$seconds}></{$seconds}>", $client->response()->body);
+        }
+        self::assertSame(0, $this->timesLogged('called ob_start()'));
+    }
+
+    public function testAHandlerThatCanNotKeepItsOutputApartDoesNotWait(): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1']);
+
+        self::assertSame('x', strtolower($this->get('/callback')->body), 'it does not wait');
+        self::assertSame(500, $this->get('/callback?wait')->status);
+        $this->awaitLogged('The handler of GET /callback?wait failed: This fiber can not wait while an output buffer is open that has a callback');
+        self::assertSame('outer LogicException', $this->get('/nested')->body);
+        self::assertSame('1', $this->get('/contents')->body);
+        self::assertTrue($server->isRunning());
+    }
+
+    public function testALogOfJsonStaysOne(): void
+    {
+        $server = $this->start(self::PRINTING, ['--listen', 'unix://socket', '--processes', '1', '--log-format', 'json']);
+        $this->awaitLogged('Listening on');
+        $this->get('/echo?' . rawurlencode('"{printer}'), "unix://{$this->path('socket')}");
+        $server->signal(\SIGTERM);
+        $server->wait();
+
+        foreach (explode("\n", rtrim($server->getErrorOutput())) as $line) {
+            self::assertIsArray(json_decode($line, true), $line);
+        }
+        self::assertTrue($this->logged('hello %22%7Bprinter%7D'));
+    }
+}

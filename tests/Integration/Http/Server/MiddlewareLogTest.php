@@ -1,0 +1,93 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Server;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Middleware\AccessLog;
+use Spindle\Http\Middleware\Errors;
+use Spindle\Http\MiddlewareStack;
+use Spindle\Http\Response;
+use Spindle\Http\Testing\Client;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Records;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
+
+/** Where middleware that was given no logger reports to. */
+final class MiddlewareLogTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use ReadsErrorLog;
+    use ServesHttp;
+
+    public function testFailuresGoToTheLogOfTheServer(): void
+    {
+        $lines = $this->errorLogOf(function (): void {
+            $this->serve(self::failing());
+            self::assertSame(500, $this->client()->get('/a?b')->response()->status);
+        });
+
+        self::assertSame([], $lines);
+        self::assertSame(['{method} {target} was answered with 500, as its handler failed'], $this->log()->messages());
+        self::assertSame('/a?b', $this->log()->all[0]['context']['target']);
+        self::assertSame(['it fails'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+    }
+
+    public function testALoggerOfItsOwnComesFirst(): void
+    {
+        $this->serve(self::failing($records = new Records()));
+        self::assertSame(500, $this->client()->get('/')->response()->status);
+
+        self::assertCount(1, $records->all);
+        self::assertSame([], $this->log()->all);
+    }
+
+    public function testWhereTheServerHasNoLogTheyGoToPhps(): void
+    {
+        $lines = $this->errorLogOf(function (): void {
+            $this->servers[] = $server = new HttpServer(self::failing(), logger: new NullLogger());
+            [$this->address] = $server->start('127.0.0.1:0');
+            self::assertSame(500, $this->client()->get('/')->response()->status);
+        });
+
+        self::assertCount(1, $lines);
+        self::assertStringContainsString('Spindle: "GET /: RuntimeException: it fails in ', $lines[0]);
+    }
+
+    public function testATestSeesThemAmongTheFailures(): void
+    {
+        $client = new Client(self::failing());
+        self::assertSame(500, $client->get('/')->getStatusCode());
+
+        self::assertCount(1, $client->failures());
+    }
+
+    public function testAnAccessLogThatCanNotBeWrittenIsReportedToTheServer(): void
+    {
+        $lines = $this->errorLogOf(function (): void {
+            $this->serve(new MiddlewareStack(static fn(): Response => Response::text(''), AccessLog::toFile('/dev/full')));
+            foreach (range(1, 3) as $_) {
+                self::assertSame(200, $this->client()->get('/')->response()->status);
+            }
+        });
+
+        self::assertSame([], $lines);
+        Eventually::holds(fn(): bool => \count($this->log()->all) === 1, 'it is reported');
+        self::assertStringContainsString("The access log can't be written", $this->log()->messages()[0]);
+    }
+
+    private static function failing(?LoggerInterface $logger = null): MiddlewareStack
+    {
+        return new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => throw new \RuntimeException('it fails'), new Errors($logger));
+    }
+}
