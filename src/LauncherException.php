@@ -45,9 +45,14 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         return new self("The launcher failed: {$why}");
     }
 
-    public static function forked(): self
+    /** @param list<mixed> $unfinished */
+    public static function forked(array $unfinished = []): self
     {
-        return new self('This pool belongs to the process that this one was forked from, and a launcher serves one process only: make a pool of your own after a fork');
+        return new self(
+            'This pool belongs to the process that this one was forked from, and a launcher serves one process only:'
+            . ' make a pool of your own after a fork',
+            $unfinished,
+        );
     }
 
     /** @param list<mixed> $unfinished */

@@ -99,6 +99,9 @@ final class Dispatcher
             static function (Launcher $launcher, string $how) use ($weak): void {
                 $weak->get()?->launcherDied($launcher, $how);
             },
+            static function (Launcher $launcher) use ($weak): void {
+                $weak->get()?->launcherLeft($launcher);
+            },
         );
         $this->place = $options->on === null ? $this->launchers : new Elsewhere(
             $options->on,
@@ -491,6 +494,14 @@ final class Dispatcher
             $this->redispatch($ticket, $how);
         }
         $this->flush();
+    }
+
+    /** In a fork of this process: the outcomes are for the process that gave the commands. */
+    private function launcherLeft(Launcher $launcher): void
+    {
+        $tickets = $launcher->tickets;
+        $launcher->tickets = [];
+        $this->lose($tickets, LauncherException::forked(...));
     }
 
     private function redispatch(Ticket $ticket, string $how): void

@@ -34,11 +34,17 @@ final class Launcher
      * @param \Closure(self, int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset,
      *                                                               length
      * @param \Closure(self, string): void                     $died  how it died
+     * @param \Closure(self): void                             $left  called in a fork of this process, which hears no more
      *
      * @throws LauncherException when the process can't be started
      */
-    public function __construct(CommandPoolOptions $options, string $files, \Closure $frame, \Closure $died)
-    {
+    public function __construct(
+        CommandPoolOptions $options,
+        string $files,
+        \Closure $frame,
+        \Closure $died,
+        \Closure $left,
+    ) {
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
         $this->process = new LauncherProcess(
@@ -55,6 +61,12 @@ final class Launcher
                 $launcher = $weak->get();
                 if ($launcher !== null) {
                     $died($launcher, $how);
+                }
+            },
+            static function () use ($weak, $left): void {
+                $launcher = $weak->get();
+                if ($launcher !== null) {
+                    $left($launcher);
                 }
             },
         );

@@ -65,12 +65,14 @@ final class Launchers implements Place
      * @param string                                               $files what the paths of the pool's temporary files begin with
      * @param \Closure(Launcher, int, int, string, int, int): void $frame as {@see Launcher} has it
      * @param \Closure(Launcher, string): void                     $died  as {@see Launcher} has it
+     * @param \Closure(Launcher): void                             $left  as {@see Launcher} has it
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
         private readonly string $files,
         private readonly \Closure $frame,
         private readonly \Closure $died,
+        private readonly \Closure $left,
     ) {}
 
     /**
@@ -115,7 +117,7 @@ final class Launchers implements Place
         }
         $environment = Environment::variables();
         while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died);
+            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->left);
             $launcher->useEnvironment($environment);
             $this->options->logger?->debug('A launcher was started');
         }

@@ -73,11 +73,18 @@ final class LauncherProcess
      * @param string                                     $files what the paths of the pool's temporary files begin with
      * @param \Closure(int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset, length
      * @param \Closure(string): void                     $died  how it died
+     * @param (\Closure(): void)|null                     $left  called in a fork of this process, which hears no more
      *
      * @throws LauncherException when the process can't be started
      */
-    public function __construct(?string $php, string $means, string $files, \Closure $frame, private readonly \Closure $died)
-    {
+    public function __construct(
+        ?string $php,
+        string $means,
+        string $files,
+        \Closure $frame,
+        private readonly \Closure $died,
+        private readonly ?\Closure $left = null,
+    ) {
         self::checkFunctions();
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
@@ -184,7 +191,7 @@ final class LauncherProcess
     /** Takes the frames that are there, and notices that there will be none. */
     public function read(): void
     {
-        if ($this->closed) {
+        if ($this->closed || $this->isLeftToOwner()) {
             return;
         }
         $bytes = @fread($this->out, self::READ_SIZE);
@@ -347,8 +354,31 @@ final class LauncherProcess
         }
     }
 
+    /**
+     * Closes the pipes in a fork, which must not take or send a byte of the process that it was forked from.
+     *
+     * @return bool whether this process is a fork
+     */
+    private function isLeftToOwner(): bool
+    {
+        if ($this->isOurs()) {
+            return false;
+        }
+        if (!$this->closed) {
+            $this->hangUp();
+            if ($this->left !== null) {
+                ($this->left)();
+            }
+        }
+
+        return true;
+    }
+
     private function write(): void
     {
+        if ($this->isLeftToOwner()) {
+            return;
+        }
         $written = $this->unsent === '' ? 0 : @fwrite($this->in, $this->unsent);
         if ($written === false) {
             // Its death is noticed by reading, after what it still had to say.
