@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\Processes;
 use Spindle\Worker\Executor;
 use Spindle\Worker\WorkerPool;
 
@@ -22,6 +23,9 @@ use function Amp\Future\await;
 trait SharesPool
 {
     private static ?WorkerPool $shared = null;
+
+    /** @var array<int> the process ids of its workers */
+    private static array $workers = [];
 
     /**
      * The surroundings before the shared pool was started.
@@ -51,11 +55,15 @@ trait SharesPool
         $gate = $this->gate('workers');
         $tasks = [];
         foreach (['one', 'other'] as $name) {
-            $tasks[] = $pool->submit(static fn(): string => $gate->pass($name));
+            $tasks[] = $pool->submit(static function () use ($gate, $name): int {
+                $gate->pass($name);
+
+                return (int) getmypid();
+            });
         }
         $gate->awaitTasks(2);
         $gate->open();
-        await($tasks);
+        self::$workers = await($tasks);
         self::$shared = $pool;
     }
 
@@ -88,6 +96,9 @@ trait SharesPool
     private function isPoolAsBefore(): bool
     {
         delay(0.005);
+        if (array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
+            return false; // the worker in its place may not have started yet, and is not to be found as something left
+        }
         gc_collect_cycles();
         $now = $this->surroundings();
         foreach ($now as $kind => $things) {
