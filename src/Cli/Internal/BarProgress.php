@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Helper\ProgressBar;
-use Symfony\Component\Console\Output\StreamOutput;
+use Symfony\Component\Console\Output\BufferedOutput;
 
 /** A bar that is drawn over and over in the last line of a terminal. */
 final class BarProgress implements Progress
@@ -16,16 +16,24 @@ final class BarProgress implements Progress
     /** It is drawn at most so often, in nanoseconds. */
     private const INTERVAL = 100_000_000;
 
-    private readonly StreamOutput $output;
+    /**
+     * From symfony/console 8.1 on, a bar also sets the progress that some terminals show in the taskbar. It takes that away
+     * only when the bar is full, so after an early end the terminal would show it for ever.
+     *
+     * @see https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC
+     */
+    private const TASKBAR = '/\e\]9;4;[\d;]*\e\\\\/';
+
+    private readonly BufferedOutput $output;
     private readonly ProgressBar $bar;
     private int $drawn = 0;
     private bool $hidden = false;
 
     /** @param resource $terminal */
-    public function __construct(mixed $terminal)
+    public function __construct(private readonly mixed $terminal)
     {
         // Decorated means here: with the codes that move the cursor. The bar has no colours.
-        $this->output = new StreamOutput($terminal, decorated: true);
+        $this->output = new BufferedOutput(decorated: true);
         $this->bar = new ProgressBar($this->output, 0, 0.0);
         $this->bar->setFormat(self::UNKNOWN);
         $this->bar->setRedrawFrequency(\PHP_INT_MAX);
@@ -42,6 +50,7 @@ final class BarProgress implements Progress
     {
         if (!$this->hidden && $this->drawn !== 0) {
             $this->bar->clear();
+            $this->write();
         }
         $this->hidden = true;
     }
@@ -59,6 +68,7 @@ final class BarProgress implements Progress
         $this->bar->setMessage((string) $figures->failed, 'failed');
         $this->bar->setProgress($figures->done());
         $this->bar->display();
+        $this->write();
         $this->drawn = hrtime(true);
         $this->hidden = false;
     }
@@ -67,6 +77,12 @@ final class BarProgress implements Progress
     {
         $this->show($figures);
         $this->output->writeln('');
+        $this->write();
         $this->hidden = true;
+    }
+
+    private function write(): void
+    {
+        fwrite($this->terminal, (string) preg_replace(self::TASKBAR, '', $this->output->fetch()));
     }
 }
