@@ -7,6 +7,9 @@ namespace Spindle\Tests\Runner;
 /** How the tests of one class ended. */
 final readonly class ClassResult
 {
+    /** Bytes of a class's failures that are printed once more at the end. */
+    private const MAX_FAILURES = 3_000;
+
     /**
      * @param string $output  of PHPUnit
      * @param string $errors  what was written to standard error, without rounds
@@ -29,6 +32,14 @@ final readonly class ClassResult
     public function passed(): bool
     {
         return $this->problem === '';
+    }
+
+    /** Returns the tests that failed and why, as PHPUnit prints them; for a log of which only the end is kept. */
+    public function failures(): string
+    {
+        preg_match('/^There (?:was|were) \d+ (?:error|failure)s?:.*?(?=^--$|^(?:FAILURES|ERRORS)!|\z)/ms', $this->output, $list);
+
+        return substr(trim($list[0] ?? $this->output), 0, self::MAX_FAILURES);
     }
 
     /** @return list<string> the reasons for skipped tests, as PHPUnit prints them */

@@ -113,6 +113,9 @@ final class TestRun
         $this->reportSkipped();
         foreach ($failed as $result) {
             $this->screen->line("FAILED: {$result->class->name()}: {$result->problem}");
+            if (\count($this->results) > 1) {
+                $this->screen->line($result->failures());
+            }
         }
         $this->screen->line(\sprintf(
             'Classes: %d, time: %.0f s, processor time: %.1f min',
