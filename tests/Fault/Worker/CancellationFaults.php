@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Revolt\EventLoop;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Worker\TaskTimeoutException;
@@ -107,7 +108,7 @@ trait CancellationFaults
         $cancellation->cancel();
 
         self::assertContainsOnlyInstancesOf(CancelledException::class, self::outcomes($futures));
-        self::assertFalse(Processes::isAlive($pid));
+        Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'its process has ended');
         self::assertFileDoesNotExist($this->path('begun49'));
         self::assertUsable($pool);
     }

@@ -27,7 +27,7 @@ final class ForkWorkerFaultsTest extends WorkerPoolFaults
         Eventually::holds(static fn(): bool => Processes::state($host) === 'T', 'it has stopped');
 
         self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
-        self::assertFalse(Processes::isAlive($host));
+        Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($host), 'its process has ended');
         self::assertUsable($pool);
     }
 

@@ -46,7 +46,7 @@ trait Closes
             self::assertTrue($future->isComplete());
             self::assertSame($i, $future->await());
         }
-        self::assertFalse(Processes::isAlive($pid));
+        Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'its process has ended');
     }
 
     public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void

@@ -289,13 +289,13 @@ trait ReplacesWorkers
         $results = [];
         foreach ($pool->mapUnordered(range(1, 100), $task) as $result) {
             $results[] = $result;
-            if (\count($results) === 99) {
-                self::assertNotContains('long', $results);
+            // Results of tiny tasks just before the long one may come after it.
+            if (!\in_array('long', $results, true) && array_diff(range(21, 100), $results) === []) {
                 $gate->open();
             }
         }
 
-        self::assertSame('long', end($results));
+        self::assertContains('long', $results);
         self::assertCount(100, $results);
     }
 
