@@ -7,6 +7,7 @@ namespace Spindle\Tests\Fault\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
+use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
@@ -57,7 +58,7 @@ final class ServerDeathTest extends TestCase
         // The postmaster then ends all others too.
         yield 'SIGKILL' => [static fn(int $pid): bool => posix_kill($pid, \SIGKILL), [null]];
         yield 'SIGKILL of another backend' => [static function (int $pid): void {
-            $other = PostgresConnection::connect(self::cluster()->dsn());
+            $other = self::link(PostgresConnection::connect(...));
             posix_kill($other->backendPid(), \SIGKILL);
             Eventually::holds($other->isClosed(...), 'it is lost');
         }, [null]];
@@ -75,7 +76,7 @@ final class ServerDeathTest extends TestCase
     #[DataProvider('ends')]
     public function testAConnectionThatIsLostWhileItIsIdleSaysSoAtTheNextStatementWhichWasNotSent(\Closure $end, array $sqlStates): void
     {
-        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $connection = self::link(PostgresConnection::connect(...));
         $connection->query('SELECT 1');
         $end($connection->backendPid());
         Eventually::holds($connection->isClosed(...), 'the loss is noticed without a query');
@@ -95,7 +96,7 @@ final class ServerDeathTest extends TestCase
     public function testAQueryThatTheEndInterruptsFailsAndAPoolGoesOn(\Closure $end, array $sqlStates): void
     {
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
-            $link = $make(self::cluster()->dsn());
+            $link = self::link($make);
             $query = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(30), $1::text', ['a secret'])));
             $end(self::busy());
             $lost = $query->await();
@@ -122,7 +123,7 @@ final class ServerDeathTest extends TestCase
     {
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
             foreach (['in a query', 'between queries', 'between queries, and not noticed'] as $when) {
-                $link = $make(self::cluster()->dsn());
+                $link = self::link($make);
                 self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
                 $lost = self::interrupted($link, $end, $when);
 
@@ -149,7 +150,7 @@ final class ServerDeathTest extends TestCase
     #[DataProvider('ends')]
     public function testWhoCatchesTheLossOfATransactionAndGoesOnIsToldAgain(\Closure $end, array $sqlStates): void
     {
-        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $connection = self::link(PostgresConnection::connect(...));
         $caught = [];
         $outcome = Outcome::of(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($end, $connection, &$caught): string {
             $end($connection->backendPid());
@@ -186,7 +187,7 @@ final class ServerDeathTest extends TestCase
             CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON death DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger();
             SQL);
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
-            $link = $make(self::cluster()->dsn());
+            $link = self::link($make);
             $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (1)'))));
             $pid = null;
             Eventually::holds(static function () use (&$pid): bool {
@@ -211,7 +212,7 @@ final class ServerDeathTest extends TestCase
     public function testATransactionThatWaitsForItsOwnStatementsBeforeItCommitsIsNotLeftWaiting(): void
     {
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
-            $link = $make(self::cluster()->dsn());
+            $link = self::link($make);
             $forgotten = null;
             $transaction = Async::run(static function () use ($link, &$forgotten): mixed {
                 return Outcome::of(static function () use ($link, &$forgotten): mixed {
@@ -267,7 +268,7 @@ final class ServerDeathTest extends TestCase
         foreach (self::ends() as $how => [$end]) {
             self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
             foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
-                $link = $make(self::cluster()->dsn());
+                $link = self::link($make);
                 $transferring = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transfer($link)));
                 $end(self::busy());
 
@@ -324,7 +325,7 @@ final class ServerDeathTest extends TestCase
             })()),
         ];
         foreach ($transfers as $name => $transfer) {
-            $connection = PostgresConnection::connect(self::cluster()->dsn());
+            $connection = self::link(PostgresConnection::connect(...));
             $lost = Outcome::of(static fn(): mixed => $transfer($connection));
             self::assertInstanceOf(ConnectionLostException::class, $lost, "{$name}: " . Outcome::told($lost));
             self::assertNothingStayed($name);
@@ -333,7 +334,7 @@ final class ServerDeathTest extends TestCase
 
     public function testEveryStatementOfAPipelineThatTheEndInterruptsFails(): void
     {
-        $connection = PostgresConnection::connect(self::cluster()->dsn());
+        $connection = self::link(PostgresConnection::connect(...));
         $connection->query('SELECT 1');
         $queries = [];
         for ($i = 0; $i < 50; ++$i) {
@@ -397,6 +398,32 @@ final class ServerDeathTest extends TestCase
     private static function assertNothingStayed(string $when = ''): void
     {
         Eventually::holds(static fn(): bool => self::ask('SELECT a FROM death') === [], "the table is empty {$when}", 20);
+    }
+
+    /**
+     * Tries again while the server recovers: it notices some time after the end of a backend that this was a crash.
+     *
+     * @template T of PostgresLink
+     *
+     * @param \Closure(string): T $make
+     *
+     * @return T
+     */
+    private static function link(\Closure $make): PostgresLink
+    {
+        $link = null;
+        Eventually::holds(static function () use ($make, &$link): bool {
+            try {
+                $link = $make(self::cluster()->dsn());
+                $link->query('SELECT 1');
+            } catch (ConnectionFailedException|ConnectionLostException) {
+                $link = null;
+            }
+
+            return $link !== null;
+        }, 'the server accepts a connection', 20);
+
+        return $link ?? self::fail('There is no connection');
     }
 
     private static function restartWhereItIsDown(): void

@@ -25,6 +25,8 @@ final class AircraftLatencyBenchTest extends TestCase
         ]);
     }
 
+    /** Agents run at idle priority: beside other tests they get hardly any time. */
+    #[Group('quiet')]
     public function testCertificatesAreMeasuredHereAndAtAgentsAndEveryAnswerIsRight(): void
     {
         $options = ['--only', 'certificates', '--seconds', '0.1', '--peers', 'none'];
