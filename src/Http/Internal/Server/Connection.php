@@ -40,6 +40,9 @@ final class Connection
     /** Bytes of answers that are gathered before they are sent, when requests came together. */
     private const GATHER = 65_536;
 
+    /** Nanoseconds after which other connections have their turn, when requests came together. */
+    private const TURN = 1_000_000;
+
     /** A body up to here that no handler wanted is read and thrown away; for a longer one the connection is closed. */
     private const DISCARD = 65_536;
 
@@ -388,6 +391,7 @@ final class Connection
     private function serve(): void
     {
         $this->serving = true;
+        $turn = 0;
         try {
             do {
                 $head = $this->parser->head();
@@ -401,6 +405,13 @@ final class Connection
                 // More may have come while the client was waited for.
                 if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
                     $more = !$this->last;
+                }
+                if ($more) {
+                    $turn = $turn === 0 ? $this->now : $turn;
+                    if ($this->now - $turn > self::TURN) {
+                        $this->letOthersServe();
+                        [$turn, $more] = [0, !$this->last];
+                    }
                 }
             } while ($more);
         } catch (BadMessageException $malformed) {
@@ -418,6 +429,16 @@ final class Connection
             }
         } elseif (!$this->closed && $this->phase !== Phase::Linger) {
             $this->last || $this->peerEnded ? $this->linger() : $this->await();
+        }
+    }
+
+    /** Sends what is gathered, and suspends until the loop has turned. */
+    private function letOthersServe(): void
+    {
+        if ($this->out === '' || !$this->drain()) {
+            $suspension = EventLoop::getSuspension();
+            EventLoop::defer(static fn() => $suspension->resume());
+            $suspension->suspend();
         }
     }
 
