@@ -107,6 +107,10 @@ final class Connection
     /** What the client had taken when it was last waited for to take more. */
     private int $taken = 0;
 
+    /** When {@see isTooSlowForOthers()} began to measure what the client takes, by hrtime(), and what it had taken by then. */
+    private int $measuredAt = 0;
+    private int $measured = 0;
+
     /** Where the transport stood when this side was ended. */
     private int $lingersFrom = 0;
 
@@ -211,11 +215,46 @@ final class Connection
         return $this->deadline - $this->service->allowed[$this->phase->value] + $patience;
     }
 
+    /**
+     * Whether the client has kept the server waiting for bytes of a request under way, or to take those of an answer, and has
+     * sent or taken too few of them for a server that has no room for others.
+     */
+    public function isTooSlowForOthers(int $now): bool
+    {
+        $rate = Room::CROWDED * $this->service->options->minRate;
+
+        return match ($this->phase) {
+            Phase::Body => $this->exchange !== null && $this->rate?->isBelow($rate, Room::PATIENCE_UNDER_WAY, $now) === true,
+            Phase::Write, Phase::Linger => $this->transport->sending && $this->takesLessThan($rate, $now),
+            default => false,
+        };
+    }
+
+    /** Measured from the first call on: what the kernel's buffers took before was not taken by the client. */
+    private function takesLessThan(int $rate, int $now): bool
+    {
+        $this->transport->push(); // the loop has not heard of all that the client took: see checkTaken()
+        if ($this->closed || !$this->transport->sending) {
+            return false;
+        }
+        $taken = $this->transport->taken;
+        if ($this->measuredAt < $this->deadline - $this->service->allowed[Phase::Write->value]) {
+            [$this->measuredAt, $this->measured] = [$now, $taken];
+        }
+        $waited = $now - $this->measuredAt;
+        if ($waited < Room::PATIENCE_UNDER_WAY || $taken - $this->measured < $rate * $waited / 1e9) {
+            return $waited >= Room::PATIENCE_UNDER_WAY;
+        }
+        [$this->measuredAt, $this->measured] = [$now, $taken];
+
+        return false;
+    }
+
     /** Closes the connection, for another one that has no room. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
-        $this->close();
+        $this->close($this->exchange === null ? null : ClientLeftException::crowdedOut());
     }
 
     /** The peer is a proxy that the application trusts. */

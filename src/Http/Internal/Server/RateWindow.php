@@ -64,6 +64,15 @@ final class RateWindow
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
+    /** Whether the client was waited for this long in the window, and has sent and taken fewer bytes than it would at this rate. */
+    public function isBelow(int $bytesPerSecond, int $nanoseconds, int $now): bool
+    {
+        $waited = $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
+        $bytes = $this->transport->received - $this->received + $this->transport->taken - $this->taken;
+
+        return $waited >= $nanoseconds && $bytes < $bytesPerSecond * $waited / 1e9;
+    }
+
     public function restart(): void
     {
         $this->waited = $this->waitingSince = 0;

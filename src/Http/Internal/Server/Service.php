@@ -181,6 +181,8 @@ final class Service
 
     public function overloaded(): ResponseInterface
     {
+        $this->room->relieve($this->connections);
+
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
 
