@@ -28,8 +28,11 @@ final readonly class FormReader
 
     private string $directory;
 
-    /** @param string|null $directory for the files that are uploaded; null for the system's own */
-    public function __construct(private FormLimits $limits = new FormLimits(), ?string $directory = null)
+    /**
+     * @param string|null    $directory for the files that are uploaded; null for the system's own
+     * @param DiskFiles|null $files     counts those that are on disk
+     */
+    public function __construct(private FormLimits $limits = new FormLimits(), ?string $directory = null, private ?DiskFiles $files = null)
     {
         $this->directory = $directory ?? sys_get_temp_dir();
     }
@@ -41,7 +44,7 @@ final readonly class FormReader
      * @param string $contentEncoding value of the header field
      *
      * @throws HttpException   400 for what is malformed, 413 for what exceeds a limit, 415 for a coding that is not decoded
-     *                         here, 507 when a file can't be kept
+     *                         here, 503 when too many files are open, 507 when a file can't be kept
      * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
@@ -126,7 +129,7 @@ final readonly class FormReader
         if ($body->tell() > 0) {
             self::rewind($body);
         }
-        $form = new FormCollector($this->limits, $this->directory);
+        $form = new FormCollector($this->limits, $this->directory, $this->files);
         $parser = new MultipartParser(HeaderValue::parse($contentType)?->parameters['boundary'] ?? '', $form);
         try {
             while (!$body->eof()) {

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
@@ -22,8 +23,9 @@ final class Room
     /** Descriptors that connections leave to all else: so many, or a quarter of the limit where that is less. */
     private const OTHER_DESCRIPTORS = 124;
 
-    /** One address may have half of the room. */
+    /** One address may have half of the room, and files of uploads a third of the descriptors. */
     private const SHARE = 2;
+    private const SHARE_OF_FILES = 3;
 
     /**
      * Nanoseconds for which a connection must have kept the server waiting before it is closed for another: where it has
@@ -70,7 +72,7 @@ final class Room
 
     private readonly int $descriptors;
 
-    public function __construct(private readonly HttpServerOptions $options)
+    public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)
     {
         $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 'unlimited' : 'unlimited';
         $this->descriptors = is_numeric($limit) ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4))) : \PHP_INT_MAX;
@@ -79,9 +81,21 @@ final class Room
     /** Connections that can be open at once. */
     public function size(): int
     {
+        return min($this->options->maxConnections, $this->places() - $this->uploads->count());
+    }
+
+    /** Files of uploads that can be open at once. */
+    public function files(): int
+    {
+        return intdiv($this->places(), self::SHARE_OF_FILES);
+    }
+
+    /** Descriptors for connections, and for files of uploads. */
+    private function places(): int
+    {
         $watchable = EventLoop::getDriver()->getHandle() === null ? self::SELECTABLE : \PHP_INT_MAX;
 
-        return min($this->options->maxConnections, $watchable, $this->descriptors);
+        return min($watchable, $this->descriptors);
     }
 
     /**

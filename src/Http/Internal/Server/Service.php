@@ -10,6 +10,7 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Message\MessageLimits;
@@ -78,9 +79,10 @@ final class Service
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spares = new Spares();
-        $this->room = new Room($options);
+        $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
+        $this->room = new Room($options, $files);
         $this->lag = new LoopLag();
-        $this->forms = new FormReader($options->forms);
+        $this->forms = new FormReader($options->forms, files: $files);
         $this->unread = new UnreadConnections();
         $this->allowed = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,
@@ -194,6 +196,17 @@ final class Service
         }
 
         return Failure::answer($failure, $exchange->head, $this->logger);
+    }
+
+    private function maxFiles(): int
+    {
+        return $this->room->files();
+    }
+
+    private function tooManyFiles(): void
+    {
+        $this->tellOnce('Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes');
+        $this->room->relieve($this->connections);
     }
 
     private function armTimer(): void
