@@ -164,6 +164,14 @@ final class Connection
         }
     }
 
+    /** @throws HttpException when there is no memory for more of a body */
+    public function checkMemory(): void
+    {
+        if (!$this->service->memory->allows(self::BODY_CHUNK)) {
+            throw $this->service->outOfMemory();
+        }
+    }
+
     public function trailers(ServerExchange $exchange): string
     {
         return $exchange === $this->exchange ? $this->parser->trailers() : '';

@@ -9,9 +9,12 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
+use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\Refusal;
+use Spindle\Http\Internal\FreeMemory;
 use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
@@ -46,6 +49,7 @@ final class Service
     public readonly Spares $spares;
     public readonly Room $room;
     public readonly LoopLag $lag;
+    public readonly FreeMemory $memory;
     public readonly FormReader $forms;
     public readonly UnreadConnections $unread;
 
@@ -82,7 +86,8 @@ final class Service
         $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
         $this->room = new Room($options, $files);
         $this->lag = new LoopLag();
-        $this->forms = new FormReader($options->forms, files: $files);
+        $this->memory = new FreeMemory();
+        $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
         $this->unread = new UnreadConnections();
         $this->allowed = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,
@@ -196,6 +201,15 @@ final class Service
         }
 
         return Failure::answer($failure, $exchange->head, $this->logger);
+    }
+
+    /** Returns what answers a request whose body there is no memory for. */
+    public function outOfMemory(): HttpException
+    {
+        $this->tellOnce('Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit');
+        $this->room->relieve($this->connections);
+
+        return Refusal::noMemory();
     }
 
     private function maxFiles(): int
