@@ -17,7 +17,7 @@ final readonly class FreeMemory
     /** @param int|null $limit bytes; null for that of this process */
     public function __construct(?int $limit = null)
     {
-        $limit ??= ini_parse_quantity((string) \ini_get('memory_limit'));
+        $limit ??= ini_parse_quantity(\ini_get('memory_limit'));
         $this->usable = $limit <= 0 ? \PHP_INT_MAX >> 1 : $limit - intdiv($limit, self::SHARE_OF_OTHERS);
     }
 

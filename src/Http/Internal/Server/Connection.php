@@ -107,8 +107,8 @@ final class Connection
     /** What the client had taken when it was last waited for to take more. */
     private int $taken = 0;
 
-    /** When {@see isTooSlowForOthers()} began to measure what the client takes, by hrtime(), and what it had taken by then. */
-    private int $measuredAt = 0;
+    /** When {@see isTooSlowForOthers()} began to measure, by its clock, -1 before; and the bytes that the client had sent or taken by then. */
+    private int $measuredAt = -1;
     private int $measured = 0;
 
     /** Where the transport stood when this side was ended. */
@@ -224,36 +224,38 @@ final class Connection
     }
 
     /**
-     * Whether the client has kept the server waiting for bytes of a request under way, or to take those of an answer, and has
-     * sent or taken too few of them for a server that has no room for others.
+     * Whether the client keeps the server waiting for bytes of a request under way, or to take those of an answer, and has
+     * sent or taken too few of them, for a server that has no room for others, since this was asked first.
      */
     public function isTooSlowForOthers(int $now): bool
     {
-        $rate = Room::CROWDED * $this->service->options->minRate;
-
-        return match ($this->phase) {
-            Phase::Body => $this->exchange !== null && $this->rate?->isBelow($rate, Room::PATIENCE_UNDER_WAY, $now) === true,
-            Phase::Write, Phase::Linger => $this->transport->sending && $this->takesLessThan($rate, $now),
-            default => false,
-        };
-    }
-
-    /** Measured from the first call on: what the kernel's buffers took before was not taken by the client. */
-    private function takesLessThan(int $rate, int $now): bool
-    {
-        $this->transport->push(); // the loop has not heard of all that the client took: see checkTaken()
-        if ($this->closed || !$this->transport->sending) {
+        if ($this->phase === Phase::Body && $this->exchange !== null && $this->rate !== null) {
+            return $this->isTooSlowSince(0, $this->rate->waited($now), $this->transport->received + $this->transport->taken);
+        }
+        if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
         }
-        $taken = $this->transport->taken;
-        if ($this->measuredAt < $this->deadline - $this->service->allowed[Phase::Write->value]) {
-            [$this->measuredAt, $this->measured] = [$now, $taken];
+        $begun = $this->deadline - $this->service->allowed[Phase::Write->value];
+        $this->transport->push(); // the loop has not heard of all that the client took: see checkTaken()
+
+        return !$this->closed && $this->transport->sending && $this->isTooSlowSince($begun, $now, $this->transport->taken);
+    }
+
+    /**
+     * @param int $begun when the server began to wait; what was measured before is of no account
+     * @param int $time  nanoseconds by the same clock, of which each kind of waiting has another
+     */
+    private function isTooSlowSince(int $begun, int $time, int $bytes): bool
+    {
+        $waited = $time - $this->measuredAt;
+        $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
+        if ($isMeasured && $waited < Room::PATIENCE_UNDER_WAY) {
+            return false;
         }
-        $waited = $now - $this->measuredAt;
-        if ($waited < Room::PATIENCE_UNDER_WAY || $taken - $this->measured < $rate * $waited / 1e9) {
-            return $waited >= Room::PATIENCE_UNDER_WAY;
+        if ($isMeasured && $bytes - $this->measured < Room::CROWDED * $this->service->options->minRate * $waited / 1e9) {
+            return true;
         }
-        [$this->measuredAt, $this->measured] = [$now, $taken];
+        [$this->measuredAt, $this->measured] = [$time, $bytes];
 
         return false;
     }
@@ -867,6 +869,7 @@ final class Connection
     {
         \assert($this->rate !== null);
         if ($this->rate->isEnough()) {
+            $this->rate->close();
             $this->rate->restart();
             $this->enterBody();
         } elseif ($this->reader !== null) {
