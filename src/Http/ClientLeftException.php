@@ -33,6 +33,12 @@ final class ClientLeftException extends \RuntimeException implements SpindleExce
     }
 
     /** @internal */
+    public static function crowdedOut(): self
+    {
+        return new self('The connection was closed to make room for others, as the client was too slow');
+    }
+
+    /** @internal */
     public static function handlerTimeout(float $seconds): self
     {
         return new self("The handler did not answer within {$seconds} s");

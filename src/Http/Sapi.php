@@ -51,14 +51,15 @@ final class Sapi
         $logger = $application->logger instanceof NullLogger ? null : $application->logger;
         $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning, $logger);
         // What a handler prints is no part of its answer: in the server it would get into the terminal.
-        ob_start();
+        $level = ob_get_level();
+        ob_start(static fn(): string => '');
         try {
             $response = $application->handle(new Request($head, $exchange));
             self::check($response);
         } catch (\Throwable $failure) {
             $response = Failure::answer($failure, $head, $application->logger);
         } finally {
-            ob_end_clean();
+            while (ob_get_level() > $level && @ob_end_clean()); // also buffers that the handler has left open
         }
         self::send($response, $head, $exchange);
     }

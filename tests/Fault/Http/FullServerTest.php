@@ -135,6 +135,57 @@ final class FullServerTest extends TestCase
         self::assertTrue($this->client()->get('/')->response()->keepsConnection(), 'now that there is room');
     }
 
+    /** @return iterable<string, array{string}> what clients begin and do not go on with */
+    public static function delays(): iterable
+    {
+        yield 'a body that does not come' => ["POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"];
+        yield 'an answer that is not taken' => ["GET /large HTTP/1.1\r\nHost: a\r\n\r\n"];
+    }
+
+    #[DataProvider('delays')]
+    public function testClientsThatAreTooSlowMakeRoom(string $request): void
+    {
+        $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxConnections: 3, maxConnectionsPerAddress: 10));
+        $quick = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
+        $quick->sendAside(str_repeat('x', 499_999));
+        $slow = [$this->client()->send($request), $this->client()->send($request)];
+        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 3, 'all are taken');
+
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+        self::assertSame(1, $this->server()->statistics()->evicted);
+        self::assertSame('answer', $quick->send('x')->response()->body);
+        unset($slow);
+    }
+
+    #[DataProvider('delays')]
+    public function testClientsThatAreTooSlowMakeRoomForOthersOfTheirAddress(string $request): void
+    {
+        $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxConnectionsPerAddress: 1));
+        $slow = $this->client()->send($request);
+
+        Eventually::holds(function (): bool {
+            $client = RawClient::connect($this->address)->get('/');
+            $isAdmitted = !$client->isEnded();
+            $client->close();
+
+            return $isAdmitted;
+        }, 'the slow one makes room', 30);
+        self::assertSame([1, 2], [$this->server()->statistics()->evicted, $this->server()->statistics()->accepted]);
+        unset($slow);
+    }
+
+    public function testUploadsThatAreTooSlowDoNotTakeTheRequestsOfOthers(): void
+    {
+        $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxInFlight: 2));
+        $slow = array_map(fn(): RawClient => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"), range(1, 2));
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 2, 'both are handled');
+        $client = $this->client();
+
+        Eventually::holds(static fn(): bool => $client->get('/')->response()->status === 200, 'there is room for another request', 30);
+        self::assertSame(2, $this->server()->statistics()->evicted);
+        unset($slow);
+    }
+
     /** Half of the room is for others, whatever the connections of one address do. */
     #[DataProvider('occupations')]
     public function testOneAddressDoesNotShutOutOthers(string $requests): void

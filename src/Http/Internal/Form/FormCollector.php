@@ -25,8 +25,11 @@ final class FormCollector implements MultipartSink
     private int $fileCount = 0;
     private int $text = 0;
 
-    /** @param string $directory for temporary files */
-    public function __construct(private readonly FormLimits $limits, private readonly string $directory)
+    /**
+     * @param string         $directory for temporary files
+     * @param DiskFiles|null $open      counts them
+     */
+    public function __construct(private readonly FormLimits $limits, private readonly string $directory, private readonly ?DiskFiles $open = null)
     {
         $this->fields = new NameTree($limits->depth);
         $this->files = new NameTree($limits->depth);
@@ -50,7 +53,7 @@ final class FormCollector implements MultipartSink
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The name of a file has brackets that do not match');
         }
-        $this->spools[] = $this->spool = new Spool($this->directory);
+        $this->spools[] = $this->spool = new Spool($this->directory, $this->open);
     }
 
     /** @throws HttpException */

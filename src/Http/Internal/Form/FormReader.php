@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\FreeMemory;
 
 /**
  * Parses a body by its Content-Type: a form, urlencoded or multipart, or JSON. Forms give what PHP makes of them
@@ -23,14 +24,24 @@ final readonly class FormReader
     /** Maximum bytes of a body that can be read again though it is never parsed. */
     private const KEPT = 65_536;
 
+    /** Bytes of JSON that needs little memory whatever it is. */
+    private const SMALL = 16_384;
+
     private const URLENCODED = 'application/x-www-form-urlencoded';
     private const MULTIPART = 'multipart/form-data';
 
     private string $directory;
 
-    /** @param string|null $directory for the files that are uploaded; null for the system's own */
-    public function __construct(private FormLimits $limits = new FormLimits(), ?string $directory = null)
-    {
+    /**
+     * @param string|null    $directory for the files that are uploaded; null for the system's own
+     * @param DiskFiles|null $files     counts those that are on disk
+     */
+    public function __construct(
+        private FormLimits $limits = new FormLimits(),
+        ?string $directory = null,
+        private ?DiskFiles $files = null,
+        private FreeMemory $memory = new FreeMemory(),
+    ) {
         $this->directory = $directory ?? sys_get_temp_dir();
     }
 
@@ -41,7 +52,7 @@ final readonly class FormReader
      * @param string $contentEncoding value of the header field
      *
      * @throws HttpException   400 for what is malformed, 413 for what exceeds a limit, 415 for a coding that is not decoded
-     *                         here, 507 when a file can't be kept
+     *                         here, 503 when too many files are open or memory is scarce, 507 when a file can't be kept
      * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
@@ -126,7 +137,7 @@ final readonly class FormReader
         if ($body->tell() > 0) {
             self::rewind($body);
         }
-        $form = new FormCollector($this->limits, $this->directory);
+        $form = new FormCollector($this->limits, $this->directory, $this->files);
         $parser = new MultipartParser(HeaderValue::parse($contentType)?->parameters['boundary'] ?? '', $form);
         try {
             while (!$body->eof()) {
@@ -156,6 +167,9 @@ final readonly class FormReader
         if (JsonMembers::exceed($text, $members)) {
             throw Refusal::tooMuch("The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each');
         }
+        if (\strlen($text) > self::SMALL) {
+            $this->checkMemory(JsonMembers::memory($text));
+        }
         try {
             $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR); // which counts a scalar as a level
         } catch (\JsonException $exception) {
@@ -165,6 +179,17 @@ final readonly class FormReader
         }
 
         return new Form(\is_array($value) ? $value : null);
+    }
+
+    /** @throws HttpException unless there are so many bytes of memory for what the body is parsed into */
+    private function checkMemory(int $bytes): void
+    {
+        if (!$this->memory->couldAllow($bytes)) {
+            throw Refusal::tooMuch('The body takes too much memory when it is parsed');
+        }
+        if (!$this->memory->allows($bytes)) {
+            throw Refusal::noMemory();
+        }
     }
 
     /** @throws HttpException */

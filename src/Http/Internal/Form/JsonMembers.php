@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Form;
 
 /**
- * Counts the members of the objects in a JSON text without decoding it.
+ * Counts the members of the objects in a JSON text without decoding it, and the memory that PHP needs for them.
  *
  * PHP's hash tables use no secret, so that a client can choose keys which all have the same place. To decode an object with N
  * such members takes N² / 2 comparisons.
@@ -21,7 +21,22 @@ final class JsonMembers
     /** Nesting at which the count ends: no text is decoded as deep as that. */
     private const DEPTH = 10_001;
 
+    /** Bytes that PHP needs for an array with string keys, for a list, for a further member of each, and for a string beside its text. */
+    private const OBJECT = 376;
+    private const LIST = 216;
+    private const MEMBER = 72;
+    private const ITEM = 32;
+    private const STRING = 48;
+
     private function __construct() {}
+
+    /** Returns how many bytes what it is decoded into takes at most; more where strings have brackets, commas or colons in them. */
+    public static function memory(string $json): int
+    {
+        return self::OBJECT * (substr_count($json, '{') - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
+            + self::MEMBER * substr_count($json, ':') + self::ITEM * substr_count($json, ',')
+            + self::STRING * (substr_count($json, '"') >> 1) + \strlen($json);
+    }
 
     /**
      * Returns whether the objects with more than {@see FEW} members have more than $limit in all. What is not JSON gives either

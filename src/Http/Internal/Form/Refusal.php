@@ -21,6 +21,11 @@ final class Refusal
         return new HttpException(413, $what, previous: $previous);
     }
 
+    public static function noMemory(): HttpException
+    {
+        return new HttpException(503, 'There is no memory for the body at present', ['Retry-After' => '1']);
+    }
+
     /** The client is not told which directory is full, nor why; the log is, by the exception before. */
     public static function noSpace(UploadException $exception): HttpException
     {

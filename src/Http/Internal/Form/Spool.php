@@ -20,8 +20,11 @@ final class Spool
     private int $size = 0;
     private bool $onDisk = false;
 
-    /** @param string $directory for the temporary file */
-    public function __construct(private readonly string $directory)
+    /**
+     * @param string         $directory for the temporary file
+     * @param DiskFiles|null $files     counts it
+     */
+    public function __construct(private readonly string $directory, private readonly ?DiskFiles $files = null)
     {
         $this->file = $this->open(static fn() => fopen('php://memory', 'w+'));
     }
@@ -56,9 +59,11 @@ final class Spool
     /** @throws HttpException */
     private function moveToDisk(): void
     {
+        $this->files?->check();
         rewind($this->file);
         $bytes = (string) stream_get_contents($this->file);
         $file = $this->open(fn() => UnlinkedFile::open($this->directory));
+        $this->files?->add($file);
         $this->close();
         $this->file = $file;
         $this->onDisk = true;

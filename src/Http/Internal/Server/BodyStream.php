@@ -177,7 +177,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /**
      * Suspends until a further piece has arrived, or the end of the body.
      *
-     * @throws HttpException     when the body is too large, malformed or too slow
+     * @throws HttpException     when the body is too large, malformed or too slow, or there is no memory for it
      * @throws \RuntimeException when the stream was closed
      */
     private function receive(): void
@@ -191,6 +191,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }
+        $this->connection->checkMemory();
         $piece = $this->connection->receiveBody($this->exchange);
         if ($piece === '') {
             $this->ended = true;

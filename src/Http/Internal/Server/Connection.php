@@ -40,6 +40,9 @@ final class Connection
     /** Bytes of answers that are gathered before they are sent, when requests came together. */
     private const GATHER = 65_536;
 
+    /** Nanoseconds after which other connections have their turn, when requests came together. */
+    private const TURN = 1_000_000;
+
     /** A body up to here that no handler wanted is read and thrown away; for a longer one the connection is closed. */
     private const DISCARD = 65_536;
 
@@ -104,6 +107,10 @@ final class Connection
     /** What the client had taken when it was last waited for to take more. */
     private int $taken = 0;
 
+    /** When {@see isTooSlowForOthers()} began to measure, by its clock, -1 before; and the bytes that the client had sent or taken by then. */
+    private int $measuredAt = -1;
+    private int $measured = 0;
+
     /** Where the transport stood when this side was ended. */
     private int $lingersFrom = 0;
 
@@ -154,6 +161,14 @@ final class Connection
         } catch (BadMessageException $malformed) {
             $this->last = true;
             throw new HttpException($malformed->status, $malformed->getMessage(), previous: $malformed);
+        }
+    }
+
+    /** @throws HttpException when there is no memory for more of a body */
+    public function checkMemory(): void
+    {
+        if (!$this->service->memory->allows(self::BODY_CHUNK)) {
+            throw $this->service->outOfMemory();
         }
     }
 
@@ -208,11 +223,48 @@ final class Connection
         return $this->deadline - $this->service->allowed[$this->phase->value] + $patience;
     }
 
+    /**
+     * Whether the client keeps the server waiting for bytes of a request under way, or to take those of an answer, and has
+     * sent or taken too few of them, for a server that has no room for others, since this was asked first.
+     */
+    public function isTooSlowForOthers(int $now): bool
+    {
+        if ($this->phase === Phase::Body && $this->exchange !== null && $this->rate !== null) {
+            return $this->isTooSlowSince(0, $this->rate->waited($now), $this->transport->received + $this->transport->taken);
+        }
+        if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
+            return false;
+        }
+        $begun = $this->deadline - $this->service->allowed[Phase::Write->value];
+        $this->transport->push(); // the loop has not heard of all that the client took: see checkTaken()
+
+        return !$this->closed && $this->transport->sending && $this->isTooSlowSince($begun, $now, $this->transport->taken);
+    }
+
+    /**
+     * @param int $begun when the server began to wait; what was measured before is of no account
+     * @param int $time  nanoseconds by the same clock, of which each kind of waiting has another
+     */
+    private function isTooSlowSince(int $begun, int $time, int $bytes): bool
+    {
+        $waited = $time - $this->measuredAt;
+        $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
+        if ($isMeasured && $waited < Room::PATIENCE_UNDER_WAY) {
+            return false;
+        }
+        if ($isMeasured && $bytes - $this->measured < Room::CROWDED * $this->service->options->minRate * $waited / 1e9) {
+            return true;
+        }
+        [$this->measuredAt, $this->measured] = [$time, $bytes];
+
+        return false;
+    }
+
     /** Closes the connection, for another one that has no room. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
-        $this->close();
+        $this->close($this->exchange === null ? null : ClientLeftException::crowdedOut());
     }
 
     /** The peer is a proxy that the application trusts. */
@@ -388,6 +440,7 @@ final class Connection
     private function serve(): void
     {
         $this->serving = true;
+        $turn = 0;
         try {
             do {
                 $head = $this->parser->head();
@@ -401,6 +454,13 @@ final class Connection
                 // More may have come while the client was waited for.
                 if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
                     $more = !$this->last;
+                }
+                if ($more) {
+                    $turn = $turn === 0 ? $this->now : $turn;
+                    if ($this->now - $turn > self::TURN) {
+                        $this->letOthersServe();
+                        [$turn, $more] = [0, !$this->last];
+                    }
                 }
             } while ($more);
         } catch (BadMessageException $malformed) {
@@ -418,6 +478,16 @@ final class Connection
             }
         } elseif (!$this->closed && $this->phase !== Phase::Linger) {
             $this->last || $this->peerEnded ? $this->linger() : $this->await();
+        }
+    }
+
+    /** Sends what is gathered, and suspends until the loop has turned. */
+    private function letOthersServe(): void
+    {
+        if ($this->out === '' || !$this->drain()) {
+            $suspension = EventLoop::getSuspension();
+            EventLoop::defer(static fn() => $suspension->resume());
+            $suspension->suspend();
         }
     }
 
@@ -799,6 +869,7 @@ final class Connection
     {
         \assert($this->rate !== null);
         if ($this->rate->isEnough()) {
+            $this->rate->close();
             $this->rate->restart();
             $this->enterBody();
         } elseif ($this->reader !== null) {

@@ -17,6 +17,9 @@ final class RateWindow
     /** Nanoseconds in the window for which the client was waited for. */
     private int $waited = 0;
 
+    /** The same in the windows before. */
+    private int $before = 0;
+
     /** By hrtime(); 0 while the client is not waited for. */
     private int $waitingSince = 0;
 
@@ -64,8 +67,15 @@ final class RateWindow
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
+    /** Nanoseconds for which the client was waited for in all windows. */
+    public function waited(int $now): int
+    {
+        return $this->before + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
+    }
+
     public function restart(): void
     {
+        $this->before += $this->waited;
         $this->waited = $this->waitingSince = 0;
     }
 }

@@ -6,12 +6,14 @@ namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
  * How many connections a server has room for, how many of them one address may have, and which are closed to make room:
  * those that have kept the server waiting longest, be it for a request, for the rest of a head, for a TLS handshake, or for
- * their end. A connection with a request under way is never closed for another.
+ * their end. Where there are none, those whose client sends a request or takes an answer too slowly. No other connection
+ * with a request under way is closed for another.
  */
 final class Room
 {
@@ -21,8 +23,9 @@ final class Room
     /** Descriptors that connections leave to all else: so many, or a quarter of the limit where that is less. */
     private const OTHER_DESCRIPTORS = 124;
 
-    /** One address may have half of the room. */
+    /** One address may have half of the room, and files of uploads a third of the descriptors. */
     private const SHARE = 2;
+    private const SHARE_OF_FILES = 3;
 
     /**
      * Nanoseconds for which a connection must have kept the server waiting before it is closed for another: where it has
@@ -30,6 +33,10 @@ final class Room
      */
     public const PATIENCE_IDLE = 50_000_000;
     public const PATIENCE = 500_000_000;
+
+    /** The same for a connection with a request under way, whose client sends or takes less than so many times the option minRate. */
+    public const PATIENCE_UNDER_WAY = 3_000_000_000;
+    public const CROWDED = 20;
 
     /** Connections that are closed at once: a search looks at all of them. An eighth of those that can be, if that is less. */
     private const BATCH = 32;
@@ -53,6 +60,9 @@ final class Room
     /** @var array<string, int> until when no search for connections of an address is made, or of any (''), by hrtime() */
     private array $pauses = [];
 
+    /** Until when {@see relieve()} does nothing, by hrtime(). */
+    private int $relieveAt = 0;
+
     /** Since when, and when last, a connection had to wait as there was no room; by hrtime(). */
     private int $heldSince = 0;
     private int $heldLast = 0;
@@ -62,7 +72,7 @@ final class Room
 
     private readonly int $descriptors;
 
-    public function __construct(private readonly HttpServerOptions $options)
+    public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)
     {
         $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 'unlimited' : 'unlimited';
         $this->descriptors = is_numeric($limit) ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4))) : \PHP_INT_MAX;
@@ -71,9 +81,21 @@ final class Room
     /** Connections that can be open at once. */
     public function size(): int
     {
+        return min($this->options->maxConnections, $this->places() - $this->uploads->count());
+    }
+
+    /** Files of uploads that can be open at once. */
+    public function files(): int
+    {
+        return intdiv($this->places(), self::SHARE_OF_FILES);
+    }
+
+    /** Descriptors for connections, and for files of uploads. */
+    private function places(): int
+    {
         $watchable = EventLoop::getDriver()->getHandle() === null ? self::SELECTABLE : \PHP_INT_MAX;
 
-        return min($this->options->maxConnections, $watchable, $this->descriptors);
+        return min($watchable, $this->descriptors);
     }
 
     /**
@@ -138,6 +160,10 @@ final class Room
             }
         }
         $waiting = $direct === [] ? $proxied : $direct;
+        if ($waiting === []) {
+            $mine = $address === '' ? $connections : array_filter($connections, static fn(Connection $connection): bool => $connection->peer->address === $address);
+            $waiting = self::tooSlow($mine, $now);
+        }
         asort($waiting);
         foreach (array_keys(\array_slice($waiting, 0, max(1, min(self::BATCH, intdiv(\count($waiting), 8))), true)) as $key) {
             $connections[$key]->evict();
@@ -148,6 +174,32 @@ final class Room
         }
 
         return $waiting !== [];
+    }
+
+    /**
+     * Closes connections whose client is too slow, as a request can not be handled beside all those that are under way.
+     *
+     * @param array<Connection> $connections all of the server
+     */
+    public function relieve(array $connections): void
+    {
+        $now = (int) hrtime(true);
+        if ($now >= $this->relieveAt) {
+            $this->relieveAt = $now + self::PAUSE;
+            foreach (array_keys(self::tooSlow($connections, $now)) as $key) {
+                $connections[$key]->evict();
+            }
+        }
+    }
+
+    /**
+     * @param array<Connection> $connections
+     *
+     * @return array<array-key, int>
+     */
+    private static function tooSlow(array $connections, int $now): array
+    {
+        return array_fill_keys(array_keys(array_filter($connections, static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now))), 0);
     }
 
     /** A connection has to wait in the kernel's queue, as there is no room. */

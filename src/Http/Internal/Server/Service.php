@@ -9,8 +9,12 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
+use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\Refusal;
+use Spindle\Http\Internal\FreeMemory;
 use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
@@ -45,6 +49,7 @@ final class Service
     public readonly Spares $spares;
     public readonly Room $room;
     public readonly LoopLag $lag;
+    public readonly FreeMemory $memory;
     public readonly FormReader $forms;
     public readonly UnreadConnections $unread;
 
@@ -78,9 +83,11 @@ final class Service
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spares = new Spares();
-        $this->room = new Room($options);
+        $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
+        $this->room = new Room($options, $files);
         $this->lag = new LoopLag();
-        $this->forms = new FormReader($options->forms);
+        $this->memory = new FreeMemory();
+        $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
         $this->unread = new UnreadConnections();
         $this->allowed = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,
@@ -181,6 +188,8 @@ final class Service
 
     public function overloaded(): ResponseInterface
     {
+        $this->room->relieve($this->connections);
+
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
 
@@ -192,6 +201,26 @@ final class Service
         }
 
         return Failure::answer($failure, $exchange->head, $this->logger);
+    }
+
+    /** Returns what answers a request whose body there is no memory for. */
+    public function outOfMemory(): HttpException
+    {
+        $this->tellOnce('Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit');
+        $this->room->relieve($this->connections);
+
+        return Refusal::noMemory();
+    }
+
+    private function maxFiles(): int
+    {
+        return $this->room->files();
+    }
+
+    private function tooManyFiles(): void
+    {
+        $this->tellOnce('Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes');
+        $this->room->relieve($this->connections);
     }
 
     private function armTimer(): void

@@ -61,6 +61,8 @@ abstract class AppContract extends TestCase
         yield 'an exception' => ['GET /throws', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
         yield 'an exception with a status' => ['GET /refuses', '409 Conflict', "The name is taken\n", ['Content-Type' => self::TEXT, 'Content-Length' => '18', 'X-Name' => 'taken']];
         yield 'what is printed' => ['GET /prints', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
+        yield 'what is printed into a buffer that is left open' => ['GET /leaves-buffers', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
+        yield 'what is printed and flushed' => ['GET /flushes', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
         yield 'an unknown path' => ['GET /nowhere', '404 Not Found', "Not Found\n", ['Content-Type' => self::TEXT, 'Content-Length' => '10']];
     }
 

@@ -141,6 +141,23 @@ $routes = [
     },
     '/throws' => static fn(): ResponseInterface => throw new LogicException('a secret'),
     '/refuses' => static fn(): ResponseInterface => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
+    '/leaves-buffers' => static function (): ResponseInterface {
+        if (PHP_SAPI !== 'cli') {
+            echo 'printed';
+            ob_start();
+            echo 'printed';
+        }
+
+        return Response::text('answered');
+    },
+    '/flushes' => static function (): ResponseInterface {
+        if (PHP_SAPI !== 'cli') {
+            echo 'printed';
+            ob_flush();
+        }
+
+        return Response::text('answered');
+    },
     '/prints' => static function (): ResponseInterface {
         echo PHP_SAPI === 'cli' ? '' : 'printed';
 

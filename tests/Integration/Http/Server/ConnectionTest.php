@@ -173,6 +173,45 @@ final class ConnectionTest extends TestCase
         }
     }
 
+    public function testAClientThatPipelinesDoesNotKeepOthersWaiting(): void
+    {
+        $handled = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$handled): Response {
+            $handled[] = $request->getRequestTarget();
+            for ($end = hrtime(true) + 2_000_000; hrtime(true) < $end;);
+
+            return Response::text($request->getRequestTarget());
+        });
+        [$greedy, $modest] = [$this->client()->get('/first'), $this->client()->get('/first')];
+        $greedy->response();
+        $modest->response();
+        $greedy->send(str_repeat("GET /greedy HTTP/1.1\r\nHost: a\r\n\r\n", 60));
+        $modest->get('/modest')->response();
+
+        self::assertLessThan(30, array_search('/modest', $handled, true));
+        $greedy->send("GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+        array_map(static fn(): string => $greedy->response()->body, range(1, 60));
+        self::assertSame('/last', $greedy->response()->body);
+    }
+
+    /** Whoever is served while others have their turn may be closed meanwhile. */
+    public function testAClientThatPipelinesMayLeaveWhileOthersHaveTheirTurn(): void
+    {
+        $handled = 0;
+        $this->serve(static function () use (&$handled): Response {
+            ++$handled;
+            for ($end = hrtime(true) + 2_000_000; hrtime(true) < $end;);
+
+            return Response::text('');
+        });
+        $client = $this->client()->send(str_repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 90));
+        $client->response();
+        $client->reset();
+
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection has ended');
+        self::assertLessThan(90, $handled);
+    }
+
     public function testARequestMayComeInAnyPieces(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getHeaderLine('X') . $request->getBody()));

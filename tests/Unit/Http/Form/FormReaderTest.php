@@ -13,6 +13,7 @@ use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\FreeMemory;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ProcessorTime;
@@ -262,6 +263,19 @@ final class FormReaderTest extends TestCase
         $rows = array_fill(0, 8_000, $row);
 
         self::assertSame($rows, self::read('application/json', json_encode($rows, \JSON_THROW_ON_ERROR))->fields);
+    }
+
+    public function testJsonThatNeedsTooMuchMemoryIsRefusedBeforeItIsDecoded(): void
+    {
+        $json = '[' . str_repeat('{"a":1},', 100_000) . '0]';
+        $reader = static fn(int $limit): FormReader => new FormReader(memory: new FreeMemory($limit));
+        self::assertIsArray($reader(memory_get_usage() + (300 << 20))->read('application/json', new Body([$json]))->fields);
+
+        self::assertSame(413, self::refusal('application/json', new Body([$json]), $reader(40 << 20))->status);
+        $others = str_repeat('x', 200 << 20);
+        $refusal = self::refusal('application/json', new Body([$json]), $reader(memory_get_usage() + (20 << 20)));
+        self::assertSame([503, ['Retry-After' => '1']], [$refusal->status, $refusal->headers]);
+        unset($others);
     }
 
     /** Without a limit it takes four seconds of processor time. */

@@ -42,6 +42,33 @@ final class JsonMembersTest extends TestCase
         yield 'keys that end in backslashes' => ['{' . str_replace('":', '\\\\":', $hundred) . ',"\\\\":0}', 101];
     }
 
+    /** @return iterable<string, array{string}> */
+    public static function items(): iterable
+    {
+        yield 'small objects' => ['{"":0}'];
+        yield 'records' => ['{"id":1,"value":2}'];
+        yield 'lists' => ['[0]'];
+        yield 'lists in lists' => ['[[[[[[0]]]]]]'];
+        yield 'longer lists' => ['[0,0,0,0,0,0,0,0,0]'];
+        yield 'longer objects' => ['{"a1":0,"b1":0,"c1":0,"d1":0,"e1":0,"f1":0,"g1":0,"h1":0,"i1":0}'];
+        yield 'numbers' => ['0'];
+        yield 'strings' => ['"ab"'];
+        yield 'nothing' => ['{}'];
+    }
+
+    #[DataProvider('items')]
+    public function testTheMemoryThatIsNeededIsNotUnderestimated(string $item): void
+    {
+        $json = '[' . implode(',', array_fill(0, intdiv(self::MIB, \strlen($item) + 1), $item)) . ']';
+        $before = memory_get_usage();
+        $value = json_decode($json, true);
+        $needed = memory_get_usage() - $before;
+
+        self::assertGreaterThan($needed, JsonMembers::memory($json));
+        self::assertLessThan(4 * $needed, JsonMembers::memory($json));
+        unset($value);
+    }
+
     #[DataProvider('texts')]
     public function testMembersOfLargeObjectsAreCounted(string $json, int $count): void
     {

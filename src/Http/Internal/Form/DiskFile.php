@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+/** Goes with the stream of a file. */
+final class DiskFile
+{
+    /** @param \Closure(): void $closed */
+    public function __construct(private readonly \Closure $closed) {}
+
+    public function __destruct()
+    {
+        ($this->closed)();
+    }
+}

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+use Spindle\Http\HttpException;
+
+/**
+ * Counts the files on disk that uploads of a server have open, each as long as its stream is: its descriptor is one that no
+ * connection can have.
+ */
+final class DiskFiles
+{
+    private int $open = 0;
+
+    /**
+     * @param \Closure(): int  $limit
+     * @param \Closure(): void $full  called when a file is refused
+     */
+    public function __construct(private readonly \Closure $limit, private readonly \Closure $full) {}
+
+    public function count(): int
+    {
+        return $this->open;
+    }
+
+    /** @throws HttpException when there are as many as there may be */
+    public function check(): void
+    {
+        if ($this->open >= ($this->limit)()) {
+            ($this->full)();
+            throw new HttpException(503, 'Too many files are being uploaded at once', ['Retry-After' => '1']);
+        }
+    }
+
+    /** @param resource $file */
+    public function add($file): void
+    {
+        ++$this->open;
+        // PHP destroys the options of a stream when it closes it.
+        stream_context_set_option($file, 'spindle', 'open', new DiskFile(function (): void {
+            --$this->open;
+        }));
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\LeavesNothing;
+
+/** More bodies at once than PHP's memory_limit has room for. */
+final class ScarceMemoryTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use StartsServers;
+
+    protected function deadline(): int
+    {
+        return 90;
+    }
+
+    public function testBodiesOfManyClientsDoNotEndTheProcess(): void
+    {
+        $server = $this->startServer(new HttpServerOptions(rateWindow: 60), php: ['-d', 'memory_limit=64M']);
+        $head = static fn(int $length): string => "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {$length}\r\n\r\n";
+        $greedy = array_map(static fn(): RawClient => $server->client(), range(1, 120));
+        array_map(static fn(RawClient $client) => $client->sendAside($head(1_000_000) . str_repeat('x', 990_000)), $greedy);
+        Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that memory is scarce', 60);
+
+        for ($i = 0; $i < 20; ++$i) {
+            $client = $server->client();
+            self::assertSame('hello from /', $client->get('/')->response()->body);
+            $client->close();
+        }
+        Eventually::holds(static function () use ($server, $head): bool {
+            $client = $server->client();
+            $client->sendAside($head(500_000) . str_repeat('x', 500_000));
+            $response = $client->response();
+            $client->close();
+
+            return $response->body === '500000';
+        }, 'those who do not go on make room for the bodies of others', 60);
+        array_map(static fn(RawClient $client) => $client->close(), $greedy);
+        self::assertCount(1, $server->log());
+        self::assertStringContainsString("seven eighths of PHP's memory_limit", $server->log()[0]);
+    }
+}
