@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\NumberRange;
+
 /**
  * A command and the conditions it runs under. Immutable: each `with...()` returns a changed copy.
  *
@@ -80,7 +82,7 @@ final class Command
     /**
      * @param float|null $seconds how long one attempt may take; null for no limit
      *
-     * @throws \ValueError when it is not positive
+     * @throws \ValueError unless it is above 0 and up to 1,000,000,000
      */
     public function withTimeout(?float $seconds): self
     {
@@ -90,7 +92,7 @@ final class Command
     /**
      * @param float|null $seconds how long the command may write nothing to its captured or streamed outputs; null for no limit
      *
-     * @throws \ValueError when it is not positive
+     * @throws \ValueError unless it is above 0 and up to 1,000,000,000
      */
     public function withIdleTimeout(?float $seconds): self
     {
@@ -200,11 +202,7 @@ final class Command
 
     private static function positive(string $what, ?float $seconds): ?float
     {
-        if ($seconds !== null && !($seconds > 0 && $seconds < \INF)) {
-            throw new \ValueError("{$what} must be a positive number of seconds, not {$seconds}");
-        }
-
-        return $seconds;
+        return $seconds === null ? null : NumberRange::positiveSeconds($what, $seconds);
     }
 
     private static function target(string $which, mixed $target): mixed

@@ -10,6 +10,7 @@ use Spindle\Command\Internal\Dispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 use Spindle\Statistics;
 
@@ -31,7 +32,7 @@ final class CommandPool implements Statistics
      *                                     are there at once, whether they run or wait; null for {@see CommandCarrier::CONCURRENCY}
      * @param int|RetryPolicy $retries     further attempts for a command that fails, with the policy's defaults; 0 for none
      *
-     * @throws \ValueError when the concurrency is below 1 or the retries are below 0
+     * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
      */
     public function __construct(
         ?int $concurrency = null,
@@ -128,7 +129,7 @@ final class CommandPool implements Statistics
     /**
      * Changes how many commands run at once. When it is lowered, running ones finish first.
      *
-     * @throws \ValueError       when it is below 1
+     * @throws \ValueError       when it is below 1 or above 1,000,000,000
      * @throws LauncherException when there are not the descriptors for so many
      */
     public function resize(int $concurrency): void
@@ -214,6 +215,6 @@ final class CommandPool implements Statistics
 
     private static function atLeastOne(int $concurrency): int
     {
-        return $concurrency >= 1 ? $concurrency : throw new \ValueError("A pool runs 1 or more commands at once, not {$concurrency}");
+        return NumberRange::count('The concurrency of a pool', $concurrency, 1);
     }
 }

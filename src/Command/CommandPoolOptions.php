@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 
 /**
@@ -42,14 +43,8 @@ final class CommandPoolOptions
         public readonly ?CommandCarrier $on = null,
         public readonly float $delay = 0.0,
     ) {
-        if (!($grace >= 0 && $grace < 1e9)) {
-            throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");
-        }
-        if (!($delay >= 0 && $delay < 1e9)) {
-            throw new \ValueError("The delay must be 0 or more seconds, not {$delay}");
-        }
-        if ($lookahead < 0) {
-            throw new \ValueError("The lookahead must be 0 or more commands, not {$lookahead}");
-        }
+        NumberRange::seconds('The grace', $grace);
+        NumberRange::seconds('The delay', $delay);
+        NumberRange::count('The lookahead', $lookahead, 0);
     }
 }

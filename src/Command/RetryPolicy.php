@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Spindle\Internal\Backoff;
+use Spindle\Internal\NumberRange;
 
 /**
  * Which failures are tried again, how often, and after which pause. A command that was cancelled, that could not be
@@ -36,9 +37,7 @@ final class RetryPolicy
         public readonly float $maxDelay = 60.0,
         public readonly float $jitter = 0.5,
     ) {
-        if ($retries < 0) {
-            throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
-        }
+        NumberRange::count('The number of retries', $retries, 0);
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 

@@ -25,8 +25,13 @@ final class Backoff
         private readonly float $maxDelay,
         private readonly float $jitter,
     ) {
-        if (!($delay >= 0 && $factor >= 1 && $maxDelay >= 0 && $jitter >= 0 && $jitter <= 1)) {
-            throw new \ValueError('A retry policy takes delays of 0 or more seconds, a factor of 1 or more and a jitter from 0 to 1');
+        NumberRange::seconds('The delay before a retry', $delay);
+        NumberRange::seconds('The maxDelay before a retry', $maxDelay);
+        if (!($factor >= 1)) {
+            throw new \ValueError("The factor of retry delays must be 1 or more, not {$factor}");
+        }
+        if (!($jitter >= 0 && $jitter <= 1)) {
+            throw new \ValueError("The jitter of retry delays must be from 0 to 1, not {$jitter}");
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Spindle\Internal\Backoff;
+use Spindle\Internal\NumberRange;
 
 /**
  * Which failures of tasks are tried again, how often, and after which pause. A task that was cancelled, whose arguments
@@ -36,9 +37,7 @@ final class TaskRetryPolicy
         public readonly float $maxDelay = 60.0,
         public readonly float $jitter = 0.5,
     ) {
-        if ($retries < 0) {
-            throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
-        }
+        NumberRange::count('The number of retries', $retries, 0);
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 

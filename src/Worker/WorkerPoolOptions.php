@@ -5,12 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Internal\NumberRange;
 
 /**
  * What a pool can be told beyond its size and retries. The defaults need no thought.
  */
 final class WorkerPoolOptions
 {
+    /** In seconds. A worker that is too old before it was given a task would be replaced again and again. */
+    private const MIN_AGE = 0.001;
+
     /**
      * @param WorkerContext         $context       what a worker is
      * @param float|null            $timeout       seconds that a task may run; null for no limit
@@ -58,14 +62,16 @@ final class WorkerPoolOptions
         public readonly ?int $maxResult = null,
         public readonly bool $restoreState = false,
     ) {
-        foreach (['timeout' => $timeout, 'idleTimeout' => $idleTimeout, 'maxAge' => $maxAge, 'startTimeout' => $startTimeout] as $name => $seconds) {
-            if ($seconds !== null && !($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+        $endless = ['idleTimeout' => $idleTimeout, 'maxAge' => $maxAge];
+        foreach (['timeout' => $timeout, 'startTimeout' => $startTimeout, ...array_diff($endless, [\INF])] as $name => $seconds) {
+            if ($seconds !== null) {
+                NumberRange::positiveSeconds("The option {$name}", $seconds);
             }
         }
-        if (!($grace >= 0 && $grace < 1e9)) {
-            throw new \ValueError("The grace must be 0 or more seconds, not {$grace}");
+        if ($maxAge !== null && $maxAge < self::MIN_AGE) {
+            throw new \ValueError('The option maxAge must be ' . self::MIN_AGE . " or more seconds, not {$maxAge}");
         }
+        NumberRange::seconds('The grace', $grace);
         foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult] as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be 1 or more, not {$number}");

@@ -33,9 +33,9 @@ final class ServeUsageTest extends TestCase
         yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
         yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
         yield 'more memory than there can be' => [['--max-memory', '9999999999G'], "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has"];
-        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, from 0.1 on"];
-        yield 'hardly any time to stall' => [['--stall-timeout', '0.0001'], "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, from 0.1 on"];
-        yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
+        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on"];
+        yield 'hardly any time to stall' => [['--stall-timeout', '0.0001'], "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on"];
+        yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s"];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
         yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
     }

@@ -21,10 +21,11 @@ final class UsageTest extends TestCase
         yield 'a value where there is none' => [['run', '--tag=x', 'touch ran'], 'The "--tag" option does not accept a value (see --help)'];
         yield 'jobs' => [['run', '-j', 'x', 'touch ran'], "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
         yield 'an empty value' => [['run', '--jobs=', 'touch ran'], 'option --jobs: the value is empty'];
-        yield 'timeout' => [['run', '--timeout', '-1', 'touch ran'], "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, or a percentage of the median runtime such as 200%"];
+        yield 'timeout' => [['run', '--timeout', '-1', 'touch ran'], "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%"];
         yield 'retries' => [['run', '--retries', 'x', 'touch ran'], "option --retries: 'x' is not allowed; give a number of further attempts"];
         yield 'halt' => [['run', '--halt', 'fail', 'touch ran'], "option --halt: 'fail' is not allowed; give never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1"];
-        yield 'delay' => [['run', '--delay', 'x', 'touch ran'], "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it"];
+        yield 'a timeout of centuries' => [['run', '--timeout', '999999d', 'touch ran'], "option --timeout: '999999d' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%"];
+        yield 'delay' => [['run', '--delay', 'x', 'touch ran'], "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s"];
         yield 'progress' => [['run', '--progress', 'pie', 'touch ran'], "option --progress: 'pie' is not allowed; give bar, plain, json or none"];
         yield 'a file that is not there' => [['run', '-a', 'none', 'touch ran'], "option --arg-file: can't read 'none': no such file or directory"];
         yield 'a folder for a file' => [['run', '-a', '/', 'touch ran'], "option --arg-file: can't read '/': it is a folder"];

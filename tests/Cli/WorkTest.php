@@ -258,7 +258,7 @@ final class WorkTest extends TestCase
         yield 'no key file' => [['--queue', 'q'], "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}", ['SPINDLE_KEY_FILE' => '']];
         yield 'a key file that others can read' => [['--queue', 'q'], "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600", ['SPINDLE_KEY_FILE' => 'exposed']];
         yield 'workers' => [['--queue', 'q', '--workers', '0'], "option --workers: '0' is not allowed; give a number of workers from 1 on"];
-        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, more than 4"];
+        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4"];
         yield 'a bootstrap' => [['--queue', 'q', '--bootstrap', 'none.php'], "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load"];
         yield 'memory' => [['--queue', 'q', '--memory-limit', 'much'], "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit"];
         yield 'an address for operators' => [['--queue', 'q', '--admin', '8080'], "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path"];

@@ -4,22 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
+use Spindle\Internal\NumberRange;
+
 /** Lengths of time as options give them, and as progress shows them. */
 final class Duration
 {
-    public const FORM = 'a number of seconds, or one with s, m, h or d after it';
+    public const FORM = 'a number of seconds, or one with s, m, h or d after it, at most ' . NumberRange::MAX_SECONDS . ' s';
     private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
     private function __construct() {}
 
-    /** @return float|null seconds; null when it is none */
+    /** @return float|null seconds; null when it is none, or longer than {@see NumberRange::MAX_SECONDS} */
     public static function parse(string $text): ?float
     {
         if (preg_match('/^(\d{1,9}(?:\.\d+)?|\.\d+)([smhd]?)$/D', $text, $match) !== 1) {
             return null;
         }
 
-        return (float) $match[1] * self::UNITS[$match[2]];
+        $seconds = (float) $match[1] * self::UNITS[$match[2]];
+
+        return $seconds <= NumberRange::MAX_SECONDS ? $seconds : null;
     }
 
     /** As 0:07, 12:34 or 1:02:03. */

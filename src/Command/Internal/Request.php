@@ -10,6 +10,12 @@ use Spindle\Internal\Launcher\Protocol;
 /** Says to the launcher what a command is. */
 final class Request
 {
+    /**
+     * Bytes of arguments and changed variables that are sent at most. Linux refuses more than 6 MiB (execve(2)), and a
+     * launcher must not need memory for what it can't start.
+     */
+    private const LARGEST = 8 << 20;
+
     /** A ticket's, which is connected. */
     public static function run(Ticket $ticket): string
     {
@@ -27,6 +33,9 @@ final class Request
             array_push($changes, ...self::whereItIs($directory, $command->environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
+        if (\strlen($strings) > self::LARGEST) {
+            [$flags, $strings, $changes] = [Protocol::TOO_LARGE, "\0", []];
+        }
 
         return Protocol::frame(Protocol::RUN, $ticket->id, pack(
             'VveeVVv',

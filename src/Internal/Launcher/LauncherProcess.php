@@ -24,6 +24,9 @@ final class LauncherProcess
 
     private const READ_SIZE = 1 << 16;
 
+    /** Bytes that are written at once: the capacity of a pipe. */
+    private const PIECE = 1 << 16;
+
     /** Functions that a launcher needs and that disable_functions in php.ini may have removed. */
     private const FUNCTIONS = [
         'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
@@ -65,6 +68,10 @@ final class LauncherProcess
     private ?array $environment = null;
     private string $gathered = '';
     private string $unsent = '';
+
+    /** How much of that is written. It is cut off only now and then, for each cut copies the rest. */
+    private int $written = 0;
+
     private bool $closed = false;
 
     /**
@@ -185,7 +192,7 @@ final class LauncherProcess
     /** Bytes that are gathered, or sent and not taken yet. */
     public function unsent(): int
     {
-        return \strlen($this->gathered) + \strlen($this->unsent);
+        return \strlen($this->gathered) + \strlen($this->unsent) - $this->written;
     }
 
     /** Takes the frames that are there, and notices that there will be none. */
@@ -343,7 +350,7 @@ final class LauncherProcess
     /** Where a fork of this process holds the pipe open as well, closing it would tell nobody. */
     private function sendEnd(): void
     {
-        $left = $this->unsent . Protocol::frame(Protocol::END, 0);
+        $left = substr($this->unsent, $this->written) . Protocol::frame(Protocol::END, 0);
         for ($i = 0; $i < 10; ++$i) {
             $left = substr($left, (int) @fwrite($this->in, $left));
             if ($left === '') {
@@ -379,13 +386,14 @@ final class LauncherProcess
         if ($this->isLeftToOwner()) {
             return;
         }
-        $written = $this->unsent === '' ? 0 : @fwrite($this->in, $this->unsent);
-        if ($written === false) {
-            // Its death is noticed by reading, after what it still had to say.
-            $this->unsent = '';
-            $written = 0;
+        $isShort = $this->written === 0 && \strlen($this->unsent) <= self::PIECE;
+        $written = $this->unsent === '' ? 0 : @fwrite($this->in, $isShort ? $this->unsent : substr($this->unsent, $this->written, self::PIECE));
+        // A failure: its death is noticed by reading, after what it still had to say.
+        $this->written = $written === false ? \strlen($this->unsent) : $this->written + $written;
+        if ($this->written * 2 >= \strlen($this->unsent)) {
+            $this->unsent = substr($this->unsent, $this->written);
+            $this->written = 0;
         }
-        $this->unsent = substr($this->unsent, $written);
         if ($this->unsent === '') {
             if ($this->writing !== null) {
                 EventLoop::cancel($this->writing);

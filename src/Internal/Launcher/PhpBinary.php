@@ -38,7 +38,8 @@ final class PhpBinary
 
     /**
      * Arguments for a PHP that reads no configuration, loads only what the launcher needs, and keeps its standard
-     * output, which carries frames, free of messages.
+     * output, which carries frames, free of messages. The launcher has no memory limit: it holds commands that the
+     * pool's process was able to hold.
      *
      * @return list<string>
      */
@@ -47,7 +48,7 @@ final class PhpBinary
         $directory = (string) \ini_get('extension_dir');
         $options = [
             '-n', '-d', 'display_errors=stderr', '-d', 'display_startup_errors=0', '-d', 'log_errors=0',
-            '-d', 'memory_limit=512M', '-d', 'ffi.enable=1', '-d', "extension_dir={$directory}",
+            '-d', 'memory_limit=-1', '-d', 'ffi.enable=1', '-d', "extension_dir={$directory}",
         ];
         foreach (self::EXTENSIONS as $file => $name) {
             if (is_file("{$directory}/{$file}.so")) {

@@ -51,6 +51,9 @@ final class Protocol
     public const INPUT_INLINE = 0x40;
     public const INPUT_FOLLOWS = 0x80;
 
+    /** The command is larger than any system allows. The frame has neither its strings nor its input. */
+    public const TOO_LARGE = 0x100;
+
     // Why a job was ended, in EXITED and NOT_STARTED.
     public const TIMED_OUT = 0x01;
     public const IDLE = 0x02;

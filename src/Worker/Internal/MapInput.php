@@ -107,11 +107,15 @@ final class MapInput
         return $batch;
     }
 
-    /** Pulls no more, and throws this in the end; unless all of it has been pulled. */
+    /**
+     * Pulls no more, and throws this in the end; unless all of it has been pulled. A pull that is under way is not waited
+     * for, because the input may be what closes the pool. A value that it still gives is dropped.
+     */
     public function close(\Throwable $failure): void
     {
         if (!$this->exhausted) {
             $this->exhausted = true;
+            $this->suspended = $this->pulling;
             $this->failure = $failure;
         }
     }
@@ -135,7 +139,7 @@ final class MapInput
     /** Whether no more batches will come of it than the one that may be there. */
     public function isOver(): bool
     {
-        return $this->exhausted && !$this->pulling && $this->tasks === [];
+        return $this->exhausted && $this->tasks === [];
     }
 
     private function pull(): void
@@ -209,6 +213,12 @@ final class MapInput
             }
             $keys[] = $key;
             if ($this->suspended) {
+                if ($this->exhausted) {
+                    array_pop($tasks);
+                    array_pop($keys);
+
+                    return;
+                }
                 $this->dispatcher->followUser();
                 if ($this->dropped) {
                     return;

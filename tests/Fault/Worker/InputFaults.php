@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\DeferredFuture;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
@@ -58,6 +60,78 @@ trait InputFaults
         self::assertUsable($pool);
     }
 
+    #[TestWith([0, false])]
+    #[TestWith([0, true])]
+    #[TestWith([2_000, false])]
+    #[TestWith([2_000, true])]
+    public function testAnInputThatClosesItsPoolEndsTheMapAfterTheResultsOfWhatItGave(int $count, bool $suspends): void
+    {
+        foreach (['map', 'mapUnordered'] as $map) {
+            $pool = $this->pool(2);
+            $results = [];
+            $thrown = null;
+            try {
+                foreach ($pool->{$map}(self::closingAfter($count, $suspends, $pool->close(...)), Deeds::square(...)) as $result) {
+                    $results[] = $result;
+                }
+            } catch (PoolClosedException $thrown) {
+            }
+            $pool->close();
+            sort($results);
+
+            self::assertStringContainsString('closed before all of the input was read', (string) $thrown?->getMessage());
+            self::assertSame($count === 0 ? [] : array_map(Deeds::square(...), range(0, $count - 1)), $results);
+        }
+    }
+
+    public function testAPoolThatClosesDoesNotWaitForAnInputThatWaits(): void
+    {
+        $pool = $this->pool(1);
+        $more = new DeferredFuture();
+        $input = (static function () use ($more): \Generator {
+            yield 2;
+            yield $more->getFuture()->await();
+        })();
+        $results = [];
+        try {
+            foreach ($pool->map($input, Deeds::square(...)) as $result) {
+                $results[] = $result;
+                $pool->close();
+                $more->complete(3);
+            }
+            self::fail('The input was read to its end');
+        } catch (PoolClosedException) {
+        }
+
+        self::assertSame([4], $results);
+    }
+
+    public function testAnInputThatKillsItsPoolEndsTheMap(): void
+    {
+        $pool = $this->pool(2);
+
+        $this->expectException(PoolClosedException::class);
+        $this->expectExceptionMessage('killed');
+        iterator_to_array($pool->map(self::closingAfter(2_000, false, $pool->kill(...)), Deeds::square(...)));
+    }
+
+    #[TestWith(['close'])]
+    #[TestWith(['kill'])]
+    public function testATaskIsRefusedThatClosesItsPoolWhileItIsSerialized(string $end): void
+    {
+        $pool = $this->pool(1);
+        Closing::$close = $pool->{$end}(...);
+
+        try {
+            $pool->submit(new Call('same', new Closing()));
+            self::fail('The pool took a task although it is closed');
+        } catch (PoolClosedException) {
+            $this->addToAssertionCount(1);
+        } finally {
+            Closing::$close = null;
+        }
+    }
+
     public function testOfAHundredTasksAmongAHundredThatCanNotBeSentEachHasItsOutcome(): void
     {
         $pool = $this->pool(2);
@@ -93,6 +167,23 @@ trait InputFaults
             }
         }
         self::assertUsable($pool);
+    }
+
+    /**
+     * @param \Closure(): void $close
+     *
+     * @return \Generator<int, int>
+     */
+    private static function closingAfter(int $count, bool $suspends, \Closure $close): \Generator
+    {
+        for ($i = 0; $i < $count; ++$i) {
+            yield $i;
+        }
+        if ($suspends) {
+            delay(0.001);
+        }
+        $close();
+        yield $count;
     }
 
     /** @return \Generator<int, int> */

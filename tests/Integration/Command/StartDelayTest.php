@@ -112,7 +112,7 @@ final class StartDelayTest extends TestCase
     public function testADelayBelowZeroIsRefused(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The delay must be 0 or more seconds, not -1');
+        $this->expectExceptionMessage('The delay must be 0 or more seconds, at most 1000000000, not -1');
 
         new CommandPoolOptions(delay: -1.0);
     }

@@ -122,6 +122,13 @@ final class PoliciesTest extends TestCase
         yield 'a negative grace' => [static fn() => new CommandPoolOptions(grace: -1.0)];
         yield 'an endless grace' => [static fn() => new CommandPoolOptions(grace: \INF)];
         yield 'a negative lookahead' => [static fn() => new CommandPoolOptions(lookahead: -1)];
+        yield 'more at once than 32 bits can count' => [static fn() => new CommandPool(\PHP_INT_MAX)];
+        yield 'a pool that is resized to more' => [static fn() => (new CommandPool(1))->resize((1 << 32) + 1)];
+        yield 'more retries than can be counted' => [static fn() => new CommandPool(1, \PHP_INT_MAX)];
+        yield 'more lookahead than can be counted' => [static fn() => new CommandPoolOptions(lookahead: \PHP_INT_MAX)];
+        yield 'a delay that never ends' => [static fn() => new RetryPolicy(1, delay: \INF)];
+        yield 'a limit of delays that no clock reaches' => [static fn() => new RetryPolicy(1, maxDelay: 1e30)];
+        yield 'a factor that is no number' => [static fn() => new RetryPolicy(1, factor: \NAN)];
         yield 'a pool that is resized to nothing' => [static fn() => (new CommandPool(1))->resize(0)];
     }
 

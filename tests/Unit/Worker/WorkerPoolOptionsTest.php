@@ -6,16 +6,23 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerPoolOptionsTest extends TestCase
 {
-    /** @return iterable<string, array{\Closure(): WorkerPoolOptions, string}> */
+    /** @return iterable<string, array{\Closure(): mixed, string}> */
     public static function outOfRange(): iterable
     {
         yield 'timeout 0' => [static fn() => new WorkerPoolOptions(timeout: 0.0), 'timeout must be more than 0'];
         yield 'timeout below 0' => [static fn() => new WorkerPoolOptions(timeout: -1.0), 'timeout must be more than 0'];
         yield 'a timeout that is no number' => [static fn() => new WorkerPoolOptions(timeout: \NAN), 'timeout must be more than 0'];
+        yield 'a timeout that no clock reaches' => [static fn() => new WorkerPoolOptions(timeout: 1e30), 'timeout must be more than 0 seconds, at most 1000000000, not 1.0E+30'];
+        yield 'an endless startTimeout' => [static fn() => new WorkerPoolOptions(startTimeout: \INF), 'startTimeout must be more than 0'];
+        yield 'an idleTimeout that no clock reaches' => [static fn() => new WorkerPoolOptions(idleTimeout: 1e10), 'idleTimeout must be more than 0'];
+        yield 'maxAge too short for a task' => [static fn() => new WorkerPoolOptions(maxAge: 1e-300), 'maxAge must be 0.001 or more'];
+        yield 'too many workers' => [static fn() => new WorkerPool(\PHP_INT_MAX), 'The number of workers of a pool must be 1 or more, at most 1000000000'];
+        yield 'too many retries' => [static fn() => new WorkerPool(1, \PHP_INT_MAX), 'The number of retries must be 0 or more, at most 1000000000'];
         yield 'idleTimeout 0' => [static fn() => new WorkerPoolOptions(idleTimeout: 0.0), 'idleTimeout must be more than 0'];
         yield 'maxAge 0' => [static fn() => new WorkerPoolOptions(maxAge: 0.0), 'maxAge must be more than 0'];
         yield 'startTimeout 0' => [static fn() => new WorkerPoolOptions(startTimeout: 0.0), 'startTimeout must be more than 0'];
@@ -29,7 +36,7 @@ final class WorkerPoolOptionsTest extends TestCase
         yield 'a bootstrap file that is a folder' => [static fn() => new WorkerPoolOptions(bootstrap: __DIR__), 'is not there'];
     }
 
-    /** @param \Closure(): WorkerPoolOptions $make */
+    /** @param \Closure(): mixed $make */
     #[DataProvider('outOfRange')]
     public function testWhatIsOutOfItsRangeIsRefusedByName(\Closure $make, string $message): void
     {

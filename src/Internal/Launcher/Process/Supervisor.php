@@ -283,6 +283,9 @@ final class Supervisor
     /** A shell line that was split but can't be started goes to the shell, which has its own words for the reason. */
     private function startOrFallBack(Job $job): bool
     {
+        if (($job->flags & Protocol::TOO_LARGE) !== 0) {
+            throw new StartFailure(126, 'Argument list too long');
+        }
         try {
             return $this->backend->start($job);
         } catch (StartFailure $failure) {

@@ -156,6 +156,34 @@ trait ReportsEndings
         self::assertStringContainsString('Argument list too long', (string) $result->error);
     }
 
+    public function testACommandTooLargeForAnySystemIsAResultAndFailsNoOther(): void
+    {
+        $pool = $this->pool(2);
+        $large = str_repeat('x', 9 << 20);
+        $commands = [
+            Command::of('true', $large),
+            Command::shell(": {$large}"),
+            Command::of('cat')->withEnvironment(['LARGE' => $large])->withInput('input'),
+            Command::of('cat')->withInput($large),
+        ];
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+        putenv("SPINDLE_LARGE={$large}");
+        try {
+            $inherited = $pool->execute(Command::of('true'));
+            $without = $pool->execute(Command::of('true')->withEnvironment(['SPINDLE_LARGE' => null]));
+        } finally {
+            putenv('SPINDLE_LARGE');
+        }
+        $results = iterator_to_array($pool->run($commands));
+
+        foreach ([$inherited, $results[0], $results[1], $results[2]] as $result) {
+            self::assertSame(126, $result->exitCode);
+            self::assertStringContainsString('Argument list too long', (string) $result->error);
+        }
+        self::assertTrue($without->succeeded());
+        self::assertSame(9 << 20, \strlen($results[3]->stdout()));
+    }
+
     public function testAShellLineBeyondTheSystemsLimitIsAResult(): void
     {
         $result = $this->execute(Command::shell(': ' . str_repeat('x', 140_000)));
