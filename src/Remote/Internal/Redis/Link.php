@@ -130,6 +130,12 @@ final class Link
         return $this->broken !== null;
     }
 
+    /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
+    public function isSilentSince(float $time): bool
+    {
+        return $this->stream->isSilentSince($time);
+    }
+
     /**
      * Asks the engine and waits for its answer.
      *
