@@ -175,6 +175,9 @@ final class Engine
 
             return $link;
         } catch (\Throwable $failure) {
+            if ($failure instanceof EngineError) { // such as one that has too many clients
+                $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
+            }
             $deferred->error($failure);
 
             throw $failure;

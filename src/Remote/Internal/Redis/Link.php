@@ -121,7 +121,11 @@ final class Link
                 $this->call('SELECT', [(string) $this->address->database]);
             }
         } catch (EngineError $error) {
-            throw BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the user or the number of the database in its address', $error);
+            $isOurs = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
+
+            throw $isOurs
+                ? BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the number of the database in its address', $error)
+                : BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
         }
     }
 
