@@ -19,6 +19,9 @@ use Spindle\Remote\Internal\Redis\Mailbox;
  */
 final class RedisBroker implements Broker
 {
+    /** Share of a lease after which a renewal without an answer is sent on another connection. */
+    private const RENEWAL = 0.125;
+
     private readonly Engine $engine;
 
     /**
@@ -84,7 +87,7 @@ final class RedisBroker implements Broker
 
     public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float
     {
-        $answer = $this->engine->run('beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about);
+        $answer = $this->engine->runInTime($lease * self::RENEWAL, 'beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about);
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }

@@ -39,6 +39,9 @@ final class FaultyProxy
     private int $slice = \PHP_INT_MAX;
     private float $delay = 0.0;
     private bool $swallows = false;
+
+    /** What comes on connections with a lower number vanishes. */
+    private int $swallowedBelow = 0;
     private bool $mutes = false;
     private bool $refuses = false;
     private bool $isPaused = false;
@@ -121,6 +124,12 @@ final class FaultyProxy
     public function swallow(): void
     {
         $this->swallows = true;
+    }
+
+    /** The same for the connections that are open now: a firewall has forgotten them. */
+    public function swallowOpen(): void
+    {
+        $this->swallowedBelow = $this->connections;
     }
 
     /** What the server says from now on vanishes; what it is told gets there. */
@@ -228,26 +237,26 @@ final class FaultyProxy
             while ($bytes !== '') {
                 $piece = substr($bytes, 0, $this->size());
                 $bytes = substr($bytes, \strlen($piece));
-                if (!$this->pass($piece, $connection, $direction)) {
+                if (!$this->pass($number, $piece, $connection, $direction)) {
                     break 2;
                 }
             }
             $this->holdUp();
         }
-        $connection->end($direction, $this->swallows);
+        $connection->end($direction, $this->swallows($number));
         if ($connection->isClosed()) {
             unset($this->open[$number]);
         }
     }
 
     /** False when the connection is cut. */
-    private function pass(string $piece, ProxiedConnection $connection, Direction $direction): bool
+    private function pass(int $number, string $piece, ProxiedConnection $connection, Direction $direction): bool
     {
         $this->holdUp();
         if ($this->delay > 0) {
             delay($this->delay);
         }
-        if ($this->swallows || ($this->mutes && $direction === Direction::ToClient)) {
+        if ($this->swallows($number) || ($this->mutes && $direction === Direction::ToClient)) {
             return true;
         }
         [$most, $byReset] = $this->cuts[$direction->value] ?? [\PHP_INT_MAX, false];
@@ -266,6 +275,11 @@ final class FaultyProxy
         }
 
         return true;
+    }
+
+    private function swallows(int $number): bool
+    {
+        return $this->swallows || $number < $this->swallowedBelow;
     }
 
     private function size(): int

@@ -64,6 +64,7 @@ final class Tenure
     private bool $exchanging = false;
     private bool $asked = false;
     private bool $draining = false;
+    private bool $renewing = false;
 
     /** Whether it may have jobs of which it does not know, or that nobody wants. */
     private bool $doubts = false;
@@ -205,6 +206,9 @@ final class Tenure
 
             return;
         }
+        if ($this->renewing) {
+            return;
+        }
         $this->unwanted = array_diff_key($this->unwanted, $this->unwantedBefore);
         $this->unwantedBefore = $this->unwanted;
         $rate = $this->settled / $this->options->beat;
@@ -214,8 +218,9 @@ final class Tenure
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) { // others may be free for them
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
+        $this->renewing = true;
         try {
-            $this->renew(false);
+            $this->renewAgain();
             if (++$this->beats % self::AUDIT === 0) {
                 $this->doubts = true;
                 $repaired = $this->broker->repair($this->queue);
@@ -225,9 +230,31 @@ final class Tenure
             }
             $this->poke();
         } catch (BrokerUnavailableException $failure) {
-            $this->logger->warning('The lease was not renewed: {reason}', ['reason' => $failure->getMessage()]);
+            $this->logger->warning($failure->getMessage());
         } catch (\Throwable $failure) {
             $this->abandon($failure);
+        } finally {
+            $this->renewing = false;
+        }
+    }
+
+    /**
+     * Renews the lease, without waiting for the next beat when a connection has failed.
+     *
+     * @throws LeaseLostException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    private function renewAgain(): void
+    {
+        for ($failures = 1; $this->server !== null; ++$failures) {
+            try {
+                $this->renew(false);
+
+                return;
+            } catch (BrokerUnavailableException $failure) {
+                $this->logger->warning('The lease was not renewed: {reason}', ['reason' => $failure->getMessage()]);
+            }
+            \Amp\delay($this->backoff->after($failures));
         }
     }
 

@@ -76,6 +76,29 @@ class RedisBrokerTest extends BrokerContract
         }
     }
 
+    public function testAnEngineThatHasTooManyClientsIsNotAvailableUntilOneLeaves(): void
+    {
+        $this->redis = $this->start(['maxclients' => '1']);
+        $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all');
+        $this->redis->command('ACL', 'SETUSER', 'default', 'nopass');
+        $holder = $this->asUser('app', 'secret');
+        $holder->tier();
+        $brokers = [$this->asUser('app', 'secret'), new RedisBroker("redis://127.0.0.1:{$this->redis->port}")];
+        foreach ($brokers as $broker) {
+            $failure = self::thrown(BrokerUnavailableException::class, $broker->tier(...));
+            self::assertMatchesRegularExpression('/max number of clients|the connection/', $failure->getMessage());
+        }
+        unset($holder);
+        gc_collect_cycles();
+        Eventually::holds(static function () use ($brokers): bool {
+            try {
+                return $brokers[0]->tier() === Tier::Fast;
+            } catch (BrokerUnavailableException) {
+                return false; // the engine has not noticed that the other one has left
+            }
+        }, 'it is let in');
+    }
+
     /** @param list<string> $rules */
     #[DataProvider('lackingRules')]
     public function testAUserWhoMayNotDoAllIsRefusedWithWhatItMayNot(array $rules, string $lacking): void

@@ -188,6 +188,28 @@ final class AgentDeathsTest extends TestCase
         $proxy->stop();
     }
 
+    public function testAnAgentWhoseConnectionsAreDroppedSilentlyKeepsItsLease(): void
+    {
+        $log = $this->path('log');
+        $proxy = $this->proxy();
+        $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, 10.0, 1.0, 3.0);
+        for ($i = 1; $i <= Scale::of(20); ++$i) {
+            $open = $this->path("open-{$i}");
+            $future = $this->executor()->submit(static fn(): int => Trials::runUntil($log, $i, $open));
+            Eventually::holds(static fn(): bool => (Trials::started($log)[$i] ?? 0) === 1, 'it runs', 20.0);
+            $proxy->swallowOpen();
+            $before = $proxy->connections;
+            Eventually::holds(static fn(): bool => $proxy->connections > $before, 'it connects anew', 20.0);
+            touch($open);
+
+            self::assertSame($i, $future->await());
+        }
+        self::assertSame(1, max(Trials::started($log)));
+        self::assertSame([0, 0], [$this->figures()['lost_total'], $this->figures()['retried_total']]);
+        $this->stop($agent);
+        $proxy->stop();
+    }
+
     #[RequiresOperatingSystemFamily('Linux')]
     public function testAgentsWithTheSameHostNameAndProcessIdAreTwo(): void
     {

@@ -4,13 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
+use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Socket\ClientTlsContext;
+use Amp\TimeoutCancellation;
+use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Tier;
+
+use function Amp\async;
+use function Amp\Future\awaitFirst;
 
 /** An engine and the connection that its scripts are run on, which is made anew when it has broken. */
 final class Engine
@@ -115,6 +121,35 @@ final class Engine
         return \is_scalar($answer) ? (string) $answer : throw BrokerUnavailableException::at((string) $this->address, "it answered {$script} with " . get_debug_type($answer));
     }
 
+    /**
+     * Runs a script that may run twice, as {@see run()} does. When there is no answer within `$patience` seconds, it is
+     * sent on a new connection as well: a network may drop a connection without a word. The first answer counts, and
+     * a connection that stays silent is closed.
+     *
+     * @throws BrokerException
+     */
+    public function runInTime(float $patience, string $script, string $queue, string ...$arguments): string
+    {
+        $link = $this->link();
+        $asked = Clock::now();
+        $first = async($this->run(...), $script, $queue, ...$arguments)->ignore();
+        try {
+            return $first->await(new TimeoutCancellation($patience));
+        } catch (CancelledException) {
+            // The connection is silent, or slow.
+        }
+        if ($this->link !== $link || $link->isBroken()) {
+            return $first->await();
+        }
+        $this->link = null;
+        $answer = awaitFirst([$first, async($this->run(...), $script, $queue, ...$arguments)]);
+        if (!$first->isComplete() && $link->isSilentSince($asked)) {
+            $link->close('it is silent, while another connection is answered');
+        }
+
+        return $answer;
+    }
+
     /** @throws BrokerException */
     private function link(): Link
     {
@@ -140,6 +175,9 @@ final class Engine
 
             return $link;
         } catch (\Throwable $failure) {
+            if ($failure instanceof EngineError) { // such as one that has too many clients
+                $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
+            }
             $deferred->error($failure);
 
             throw $failure;

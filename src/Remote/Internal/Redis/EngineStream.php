@@ -9,6 +9,7 @@ use Predis\Connection\Resource\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Warnings;
 
 /**
@@ -37,6 +38,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private ?string $failure = null;
 
+    /** When the other end last proved to be there: it sent bytes, or took some for which there was no room before. In seconds of {@see Clock::now()}. */
+    private float $active;
+
     private readonly string $readable;
     private readonly string $writable;
 
@@ -47,10 +51,11 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function __construct($socket)
     {
         $this->socket = $socket;
+        $this->active = Clock::now();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
         $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->wake()));
-        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->flush()));
+        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->flushOn()));
     }
 
     public function __destruct()
@@ -70,6 +75,12 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         if ($this->socket !== null) {
             $keep ? EventLoop::reference($this->readable) : EventLoop::unreference($this->readable);
         }
+    }
+
+    /** Whether the other end has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
+    public function isSilentSince(float $time): bool
+    {
+        return $this->active <= $time;
     }
 
     /** Ends it; the one who reads is told this. */
@@ -210,6 +221,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             $bytes = @fread($socket, self::CHUNK);
             if ($bytes !== false && $bytes !== '') {
                 $this->buffer .= $bytes;
+                $this->active = Clock::now();
 
                 return;
             }
@@ -235,6 +247,15 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $reader = $this->reader;
         $this->reader = null;
         $reader?->resume();
+    }
+
+    private function flushOn(): void
+    {
+        $before = \strlen($this->unsent);
+        $this->flush();
+        if (\strlen($this->unsent) < $before) {
+            $this->active = Clock::now();
+        }
     }
 
     private function flush(): void

@@ -121,13 +121,23 @@ final class Link
                 $this->call('SELECT', [(string) $this->address->database]);
             }
         } catch (EngineError $error) {
-            throw BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the user or the number of the database in its address', $error);
+            $isOurs = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
+
+            throw $isOurs
+                ? BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the number of the database in its address', $error)
+                : BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
         }
     }
 
     public function isBroken(): bool
     {
         return $this->broken !== null;
+    }
+
+    /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
+    public function isSilentSince(float $time): bool
+    {
+        return $this->stream->isSilentSince($time);
     }
 
     /**
