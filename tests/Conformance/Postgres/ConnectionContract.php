@@ -20,6 +20,7 @@ abstract class ConnectionContract extends LinkContract
     use Contract\IsolatesTransactions;
     use Contract\CancelsOnTheServer;
     use Contract\KeepsDeadlines;
+    use Contract\KeepsMeaning;
     use Contract\Listens;
     use Contract\EndsConnections;
     use Contract\TellsSteps;

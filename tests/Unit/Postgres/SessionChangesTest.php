@@ -19,6 +19,7 @@ final class SessionChangesTest extends TestCase
             'SECURITY LABEL ON TABLE a IS NULL', "SELECT set_config('a', 'b', false)", 'SELECT pg_advisory_lock(1)', 'SELECT pg_try_advisory_lock_shared(1, 2)', 'SELECT pg_catalog.pg_advisory_unlock_all()',
             'CREATE TEMP TABLE a ()', 'CREATE TEMPORARY VIEW a AS SELECT 1', 'CREATE LOCAL TEMPORARY TABLE a ()', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()', "SELECT dblink_connect('x')", "SELECT dblink_connect_u('x')",
             "-- a comment\nSET a = 1", '/* a */ /* b */ SET a = 1', "  \n SET a = 1", '/* a /* b */ c */ set a = 1', '/*/* b */*//**/set a = 1', "-- a comment\rset a = 1", "-- a comment\r\n; set a = 1", ';SET a = 1',
+            "SET local.tenant = 'a'", 'set transaction . x = 1', 'SET constraints.x TO 1', 'PREPARE transaction AS SELECT 1', 'PREPARE transaction (int) AS SELECT 1', 'SELECT setseed(0.5)',
             'SELECT U&"set\005fconfig"(\'a\', \'b\', false)', 'SELECT u&"set!005fconfig" UESCAPE \'!\' (\'a\', \'b\', false)', 'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1',
         ] as $sql) {
             yield $sql => [$sql];
@@ -48,6 +49,41 @@ final class SessionChangesTest extends TestCase
     public function testWhatEndsWithItsTransactionIsNot(string $sql): void
     {
         self::assertFalse(SessionChanges::suspects($sql));
+    }
+
+    /** @return iterable<string, array{string, bool}> and whether it changes what others mean */
+    public static function meanings(): iterable
+    {
+        foreach ([
+            'SET search_path = a', 'set local search_path to a', 'SET SESSION search_path = a', "SET SCHEMA 'a'", "SET LOCAL SCHEMA 'a'", 'SET/**/search_path = a', 'SET LOCAL/**/search_path = a', '/* a */ ; set "search_path" = a',
+            'SET LOCAL U&"search_path" = a', 'RESET ALL', 'RESET search_path;', 'RESET ROLE', 'SET ROLE a', 'SET LOCAL ROLE a', 'SET SESSION AUTHORIZATION a', 'SET LOCAL SESSION AUTHORIZATION a', 'RESET SESSION AUTHORIZATION',
+            'SET standard_conforming_strings = off', 'DISCARD ALL', 'DISCARD TEMP', 'DO $$ $$', "SELECT set_config('search_path', 'a', true)", 'SELECT set_config($1, $2, true)', "SELECT set_config(name, 'a', true) FROM t",
+            'CREATE TEMP TABLE a ()', 'CREATE LOCAL /* a */ TEMPORARY TABLE a ()', 'CREATE OR REPLACE TEMP VIEW a AS SELECT 1', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()', "COPY (SELECT set_config('role', 'a', true)) TO STDOUT",
+        ] as $sql) {
+            yield $sql => [$sql, true];
+        }
+        foreach ([
+            'SELECT 1', "SET LOCAL statement_timeout = '5s'", 'SET work_mem TO 1', "SET app.tenant = 'a'", "SET local.search_path = 'a'", 'RESET work_mem', 'RESET work_mem ;', "SET TIME ZONE 'UTC'", 'SET TRANSACTION READ ONLY',
+            'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY', 'SET CONSTRAINTS ALL DEFERRED', "SELECT set_config('app.tenant', \$1, true)", 'SELECT temp FROM weather', "UPDATE a SET role = 'b'", 'CALL p()', 'COMMIT', 'LISTEN a',
+        ] as $sql) {
+            yield $sql => [$sql, false];
+        }
+    }
+
+    #[DataProvider('meanings')]
+    public function testWhatMayChangeTheMeaningOfOtherStatementsIsKnown(string $sql, bool $does): void
+    {
+        self::assertSame($does, SessionChanges::changesMeaning($sql));
+    }
+
+    public function testALongStatementsMeaningIsLookedAtInReasonableTime(): void
+    {
+        $begun = hrtime(true);
+        foreach (['SELECT ' . str_repeat("'x', ", 500_000), 'CREATE ' . str_repeat(' ', 500_000), str_repeat('CREATE /* */ ', 100_000), 'SET ' . str_repeat('a.', 500_000), str_repeat("set_config('a.b', ", 100_000)] as $sql) {
+            SessionChanges::changesMeaning($sql);
+        }
+
+        self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
     }
 
     public function testStatementsThatConcernTransactionsAreKnown(): void

@@ -72,6 +72,35 @@ final class StatementsTest extends TestCase
         self::assertSame('', $statements->name());
     }
 
+    public function testAGenerationEndsWithTheNamesOfItsStatements(): void
+    {
+        $statements = new Statements(5);
+        $statements->add('a', self::prepared('1'));
+        $statements->add('b', self::prepared('2'));
+        $generation = $statements->generation;
+
+        self::assertSame(['1', '2'], $statements->endGeneration());
+        self::assertNull($statements->find('a'));
+        self::assertNotSame($generation, $statements->generation);
+        self::assertSame([], $statements->endGeneration());
+    }
+
+    public function testARollbackForgetsWhatWasPreparedInItsTransaction(): void
+    {
+        $statements = new Statements(5);
+        $statements->add('before', self::prepared('1'));
+        $statements->add('in it', self::prepared('2'), tentative: true);
+        self::assertTrue($statements->unsettled);
+        self::assertSame(['2'], $statements->rollBack());
+        self::assertNull($statements->find('in it'));
+        self::assertNotNull($statements->find('before'));
+        $statements->add('in another', self::prepared('3'), tentative: true);
+        $statements->settle();
+        self::assertFalse($statements->unsettled);
+        self::assertSame([], $statements->rollBack());
+        self::assertNotNull($statements->find('in another'));
+    }
+
     private static function prepared(string $name): Prepared
     {
         return new Prepared($name, [], null, new Types(), false, false);

@@ -86,6 +86,12 @@ final class Exchange implements Rows
     /** Whether that cancellation stopped this one. */
     public bool $struck = false;
 
+    /** Of {@see Statements}, the generation in which it was sent. */
+    public ?int $generation = null;
+
+    /** @var (\Closure(self): void)|null called as soon as it is sent */
+    public ?\Closure $onSent = null;
+
     /** @var (\Closure(string): void)|null gets each row of a COPY's data */
     public ?\Closure $data = null;
 

@@ -37,6 +37,9 @@ final class NativeSession implements Session
 
     private string $tag = '';
 
+    /** After which statements may mean something else, as long as the end of the transaction may undo that. */
+    private ?Exchange $changing = null;
+
     private readonly Preparation $preparation;
 
     public function __construct(
@@ -55,7 +58,7 @@ final class NativeSession implements Session
         // The common case without a detour: a statement that is prepared, on a connection where nothing else is to be minded.
         $statement = $cancellation === null ? $this->statements->find($sql) : null;
         $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
+        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
         $exchange = new Exchange();
@@ -73,7 +76,7 @@ final class NativeSession implements Session
         $this->took = $exchange->took;
         $this->tag = $exchange->tag;
         if ($exchange->error !== null || $exchange->copy !== '') {
-            $this->ensureAgain($sql, $parameters, $exchange, 1);
+            $this->ensureAgain($sql, $statement->parameters, $parameters, $exchange, 1);
 
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
@@ -87,14 +90,14 @@ final class NativeSession implements Session
         self::check($sql, $parameters);
         $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
         $this->steps->log('Streaming', $sql);
-        if ($statement->changesSession) {
+        if ($statement->changesSession && SessionChanges::suspects($sql)) {
             $this->changes->note($sql);
         }
         $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals, function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
             $this->forgetStale($sql, $exchange, 1);
 
             return $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $statement->parameters, $parameters)));
-        });
+        }, $this->onSent($sql, $statement->changesSession));
         yield from $portal->rows($statement, $sql, $statement->encode($parameters), $cancellation);
     }
 
@@ -118,7 +121,13 @@ final class NativeSession implements Session
         }
         $this->steps->log('Copying', $sql);
         $this->sendBegin($cancellation);
-        yield from (new Copies($this->pipeline))->out($sql, $cancellation);
+        try {
+            yield from (new Copies($this->pipeline))->out($sql, $cancellation);
+        } finally {
+            if (SessionChanges::changesMeaning($sql)) {
+                $this->endGeneration();
+            }
+        }
     }
 
     public function script(string $sql, ?Cancellation $cancellation = null): void
@@ -126,7 +135,7 @@ final class NativeSession implements Session
         SqlText::check($sql);
         $cancellation?->throwIfRequested();
         $this->changes->note($sql);
-        $this->runScript($sql, $cancellation);
+        $this->runScript($sql, true, $cancellation);
     }
 
     /** Before a simple query, which an error of what is not synchronized would have the server skip without an answer. */
@@ -143,12 +152,16 @@ final class NativeSession implements Session
         }
     }
 
-    private function runScript(string $sql, ?Cancellation $cancellation): void
+    /** @param bool $meansElse whether statements may mean something else after it */
+    private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation): void
     {
         $this->steps->log('Executing a script', $sql);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $exchange->once = true;
+        if ($meansElse) {
+            $exchange->onSent = $this->startGeneration(...);
+        }
         $this->pipeline->submit($exchange, [Frontend::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
@@ -215,6 +228,7 @@ final class NativeSession implements Session
     {
         $cancellation?->throwIfRequested();
         $this->steps->log('Beginning a transaction', $sql);
+        $this->settleStatements();
         // Without a Sync: should it fail, nothing behind it is executed.
         $this->pipeline->begin = Frontend::parse('', $sql) . implode('', Frontend::bind("\0\0\0\0", [], "\0\0")) . Frontend::EXECUTE;
     }
@@ -262,7 +276,7 @@ final class NativeSession implements Session
             $this->query('ROLLBACK');
         }
         if ($this->changes->any()) {
-            $this->runScript($this->changes->undo(), null);
+            $this->runScript($this->changes->undo(), $this->changes->concernMeaning(), null);
             if ($this->changes->concernPrepared()) {
                 $this->statements->forgetAll();
             }
@@ -316,21 +330,27 @@ final class NativeSession implements Session
         self::check($sql, $parameters);
         for ($tries = 1;; ++$tries) {
             $statement = $this->statements->find($sql);
+            $onSent = $this->onSent($sql, $statement === null || $statement->changesSession);
             if ($statement === null && self::needsTypes($parameters)) {
                 $statement = $this->prepare($sql, $cancellation);
             }
-            if ($statement === null ? SessionChanges::suspects($sql) : $statement->changesSession) {
+            if (($statement === null || $statement->changesSession) && SessionChanges::suspects($sql)) {
                 $this->changes->note($sql);
             }
             if ($statement === null) {
                 $name = $this->statements->name();
-                $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation);
+                $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
                 $statement = $exchange->parameters === null ? null : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
-                $exchange = $this->execute($sql, $statement, $parameters, $cancellation);
+                $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
             }
             $this->took = $exchange->took;
             $this->tag = $exchange->tag;
+            if ($exchange->tag === 'ROLLBACK') {
+                // Also of a COMMIT that the server could not do.
+                $this->closeStatements($this->statements->rollBack());
+            }
+            $this->settleStatements();
             if (\in_array($exchange->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
                 $this->statements->forgetAll();
             }
@@ -339,18 +359,22 @@ final class NativeSession implements Session
 
                 return self::result($exchange, $statement?->columns);
             }
-            $this->ensureAgain($sql, $parameters, $exchange, $tries);
+            $this->ensureAgain($sql, $statement->parameters ?? [], $parameters, $exchange, $tries);
         }
     }
 
-    /** @param list<mixed> $parameters */
-    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Exchange
+    /**
+     * @param list<mixed>                     $parameters
+     * @param (\Closure(Exchange): void)|null $onSent
+     */
+    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): Exchange
     {
         $this->steps->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
         $exchange->binary = true;
         $exchange->once = $statement->once;
+        $exchange->onSent = $onSent;
         $this->pipeline->submit($exchange, [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values),
@@ -359,6 +383,58 @@ final class NativeSession implements Session
         $this->pipeline->await($exchange, $cancellation);
 
         return $exchange;
+    }
+
+    /**
+     * What a statement does to those that are prepared, from when it is sent: what is sent behind it may mean something else already.
+     *
+     * @param bool $mayChange whether it may change what statements mean, as far as is known
+     *
+     * @return (\Closure(Exchange): void)|null
+     */
+    private function onSent(string $sql, bool $mayChange): ?\Closure
+    {
+        if ($mayChange && SessionChanges::changesMeaning($sql)) {
+            return $this->startGeneration(...);
+        }
+        if (!$this->statements->unsettled || !SessionChanges::controlsTransaction($sql)) {
+            return null;
+        }
+
+        return match (true) {
+            $this->changing !== null => $this->endGeneration(...),
+            SessionChanges::rollsBack($sql) => fn() => $this->closeStatements($this->statements->rollBack()),
+            default => null,
+        };
+    }
+
+    /** The statement itself was parsed before. */
+    private function startGeneration(#[\SensitiveParameter] Exchange $exchange): void
+    {
+        $exchange->generation = $this->statements->generation;
+        $this->changing = $exchange;
+        $this->statements->unsettled = true;
+        $this->endGeneration();
+    }
+
+    private function endGeneration(): void
+    {
+        $this->closeStatements($this->statements->endGeneration());
+    }
+
+    /** @param list<string> $names */
+    private function closeStatements(array $names): void
+    {
+        array_map($this->preparation->close(...), $names);
+    }
+
+    /** Once no transaction is open, its end undoes nothing. */
+    private function settleStatements(): void
+    {
+        if ($this->statements->unsettled && $this->pipeline->conversation->status === 'I' && ($this->changing === null || $this->changing->done)) {
+            $this->changing = null;
+            $this->statements->settle();
+        }
     }
 
     /**
@@ -399,18 +475,23 @@ final class NativeSession implements Session
             $name = $this->statements->name();
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->error === null) {
-                return $this->preparation->register($name, $sql, $exchange, $cancellation);
+                $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
+                if ($exchange->generation === $this->statements->generation) {
+                    return $statement;
+                }
+                continue;
             }
-            $this->ensureAgain($sql, [], $exchange, $tries);
+            $this->ensureAgain($sql, [], [], $exchange, $tries);
         }
     }
 
     /**
      * Throws what failed, unless nothing was done of the statement and it may be sent again.
      *
+     * @param list<int>   $types      of the parameters, as far as they are known
      * @param list<mixed> $parameters
      */
-    private function ensureAgain(string $sql, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Exchange $exchange, int $tries): void
+    private function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Exchange $exchange, int $tries): void
     {
         $error = $exchange->error;
         if ($error === null) {
@@ -423,7 +504,7 @@ final class NativeSession implements Session
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
         }
         $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
-        $types = $exchange->parameters ?? $this->statements->find($sql)->parameters ?? [];
+        $types = $exchange->parameters ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $tries);
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {

@@ -159,6 +159,10 @@ final class Pipeline
         foreach (\array_slice($parts, 1) as $part) {
             $this->write($part);
         }
+        if ($exchange->onSent !== null) {
+            ($exchange->onSent)($exchange);
+            $exchange->onSent = null;
+        }
     }
 
     /** @throws ConnectionClosedException|ConnectionLostException when it is at its end, and nothing was sent */

@@ -17,10 +17,11 @@ final readonly class Portal
     private const MOST_ROWS = 5_000;
 
     /**
-     * @param string                                        $name   of no other portal of the session
-     * @param \Closure(Exchange, ServerError): \Throwable   $failed makes what is thrown of an error
+     * @param string                                      $name   of no other portal of the session
+     * @param \Closure(Exchange, ServerError): \Throwable $failed makes what is thrown of an error
+     * @param (\Closure(Exchange): void)|null             $onSent of the statement
      */
-    public function __construct(private Pipeline $pipeline, private string $name, private \Closure $failed) {}
+    public function __construct(private Pipeline $pipeline, private string $name, private \Closure $failed, private ?\Closure $onSent = null) {}
 
     /**
      * @param list<string|null> $values
@@ -33,7 +34,7 @@ final readonly class Portal
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values, $this->name),
             Frontend::execute($this->name, self::FIRST_ROWS) . Frontend::SYNC,
-        ], $cancellation);
+        ], $cancellation, $this->onSent);
         try {
             for ($index = 0;; $exchange = $next) {
                 $next = null;
@@ -71,11 +72,15 @@ final readonly class Portal
         return $this->send([Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, self::BYTES / ($size + 1)))) . Frontend::SYNC], $cancellation);
     }
 
-    /** @param non-empty-list<string> $parts */
-    private function send(#[\SensitiveParameter] array $parts, ?Cancellation $cancellation): Exchange
+    /**
+     * @param non-empty-list<string>          $parts
+     * @param (\Closure(Exchange): void)|null $onSent
+     */
+    private function send(#[\SensitiveParameter] array $parts, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
     {
         $exchange = new Exchange();
         $exchange->binary = true;
+        $exchange->onSent = $onSent;
         $this->pipeline->submit($exchange, $parts, $cancellation);
 
         return $exchange;

@@ -42,9 +42,10 @@ final readonly class Preparation
     /**
      * All in one round trip, for values that travel as they are whatever the server takes them for.
      *
-     * @param list<mixed> $parameters
+     * @param list<mixed>                     $parameters
+     * @param (\Closure(Exchange): void)|null $onSent
      */
-    public function execute(string $name, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Exchange
+    public function execute(string $name, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
     {
         $this->steps->log("Preparing and executing {$name}", $sql);
         $values = [];
@@ -52,33 +53,31 @@ final readonly class Preparation
             $values[] = $this->types->encode(0, $value, $index + 1);
         }
 
-        return $this->executeTexts($name, $sql, $values, $cancellation);
+        return $this->executeTexts($name, $sql, $values, $cancellation, $onSent);
     }
 
     /**
      * A statement that was described, so parsed, even where it failed afterwards. One that was executed is not kept when its types can't be
-     * learnt: it is done, and values of such types are texts this time.
+     * learnt: it is done, and values of such types are texts this time. Nor is one kept whose text may mean something else by now.
      */
     public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): Prepared
     {
         $parameters = $exchange->parameters ?? throw ProtocolException::malformed('a statement was not described');
         [$names, $oids] = $exchange->description ?? [null, []];
-        $isLearnt = false;
+        $isKept = false;
         try {
-            $isLearnt = $this->learn([...$parameters, ...$oids], $exchange, $cancellation);
+            $isKept = $this->learn([...$parameters, ...$oids], $exchange, $cancellation) && $exchange->generation === $this->statements->generation;
         } finally {
-            if (!$isLearnt) {
+            if (!$isKept) {
                 $this->close($name);
             }
         }
         $columns = $names === null ? null : new Columns($names, $oids, $this->types);
-        $statement = new Prepared($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql), !SqlText::isRepeatable($sql));
-        if (!$isLearnt) {
+        $statement = new Prepared($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql), !SqlText::isRepeatable($sql));
+        if (!$isKept) {
             return $statement;
         }
-        foreach ($this->statements->add($sql, $statement) as $gone) {
-            $this->pipeline->closing .= Frontend::closeStatement($gone);
-        }
+        array_map($this->close(...), $this->statements->add($sql, $statement, $exchange->status !== 'I'));
 
         return $statement;
     }
@@ -118,10 +117,14 @@ final readonly class Preparation
         return true;
     }
 
-    /** @param list<string|null> $values */
-    private function executeTexts(string $name, string $sql, #[\SensitiveParameter] array $values, ?Cancellation $cancellation): Exchange
+    /**
+     * @param list<string|null>               $values
+     * @param (\Closure(Exchange): void)|null $onSent
+     */
+    private function executeTexts(string $name, string $sql, #[\SensitiveParameter] array $values, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
     {
         $exchange = new Exchange();
+        $exchange->onSent = $onSent;
         $exchange->once = !SqlText::isRepeatable($sql);
 
         return $this->send($exchange, $name, [
@@ -137,6 +140,7 @@ final readonly class Preparation
         $isDone = false;
         try {
             $this->pipeline->submit($exchange, $parts, $cancellation);
+            $exchange->generation ??= $this->statements->generation;
             $this->pipeline->await($exchange, $cancellation);
             $isDone = true;
         } finally {
@@ -150,7 +154,7 @@ final readonly class Preparation
     }
 
     /** Has the server forget a statement that is not kept, if it knows it. */
-    private function close(string $name): void
+    public function close(string $name): void
     {
         if ($name !== '') {
             $this->pipeline->closing .= Frontend::closeStatement($name);

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/** The statements that one connection has prepared: those used last. */
+/**
+ * The statements that one connection has prepared: those used last. They are those of one generation, within which the same text means the
+ * same: what is prepared before search_path or role change has the types that it had then.
+ */
 final class Statements
 {
     /** Kept unless something else is asked for. */
@@ -12,6 +15,15 @@ final class Statements
 
     /** @var array<string, Prepared> by their SQL */
     private array $prepared = [];
+
+    /** Counts generations. */
+    public int $generation = 0;
+
+    /** Whether the end of the transaction may leave some that do not fit. */
+    public bool $unsettled = false;
+
+    /** @var array<string, true> SQL of those that were prepared in the transaction that is open: a rollback may undo what they are made of */
+    private array $tentative = [];
 
     /** Counts uses. */
     private int $clock = 0;
@@ -43,11 +55,18 @@ final class Statements
         return $this->most === 0 ? '' : $this->prefix . ++$this->last;
     }
 
-    /** @return list<string> names that gave way */
-    public function add(string $sql, Prepared $statement): array
+    /**
+     * @param bool $tentative whether it was prepared in a transaction
+     *
+     * @return list<string> names that gave way
+     */
+    public function add(string $sql, Prepared $statement, bool $tentative = false): array
     {
         if ($this->most === 0) {
             return [];
+        }
+        if ($tentative) {
+            $this->tentative[$sql] = $this->unsettled = true;
         }
         $gone = isset($this->prepared[$sql]) ? [$this->prepared[$sql]->name] : [];
         $statement->lastUse = ++$this->clock;
@@ -69,7 +88,34 @@ final class Statements
 
     public function forgetAll(): void
     {
-        $this->prepared = [];
+        $this->prepared = $this->tentative = [];
+    }
+
+    /** @return list<string> names that the server is to forget */
+    public function endGeneration(): array
+    {
+        ++$this->generation;
+        $names = array_map(static fn(Prepared $one): string => $one->name, array_values($this->prepared));
+        $this->forgetAll();
+
+        return $names;
+    }
+
+    /** @return list<string> names that the server is to forget, of statements that were prepared in a transaction that is rolled back */
+    public function rollBack(): array
+    {
+        $names = array_map(static fn(Prepared $one): string => $one->name, array_values(array_intersect_key($this->prepared, $this->tentative)));
+        $this->prepared = array_diff_key($this->prepared, $this->tentative);
+        $this->tentative = [];
+
+        return $names;
+    }
+
+    /** No transaction is open: what was prepared stays. */
+    public function settle(): void
+    {
+        $this->tentative = [];
+        $this->unsettled = false;
     }
 
     /** The server does not know those that it had prepared: another does, for this is no connection of its own. */

@@ -67,13 +67,20 @@ final class PgsqlSession implements Session
         if (SessionChanges::suspects($sql)) {
             $this->changes->note($sql);
         }
+        $meansElse = SessionChanges::changesMeaning($sql);
         $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
         $count = Cursors::FIRST;
         $index = 0;
         $isOpen = true;
         try {
             while ($isOpen) {
-                [$rows, $next] = $this->alone($cancellation, fn(): array => $this->cursors->fetch($cursor, $count, $sql, $parameters, $cancellation));
+                [$rows, $next] = $this->alone($cancellation, function () use ($cursor, $count, $sql, $parameters, $meansElse, $cancellation): array {
+                    if ($meansElse) {
+                        $this->preparation->startGeneration();
+                    }
+
+                    return $this->cursors->fetch($cursor, $count, $sql, $parameters, $cancellation);
+                });
                 $isOpen = \count($rows) === $count;
                 foreach ($rows as $row) {
                     yield $index++ => $row;
@@ -106,7 +113,10 @@ final class PgsqlSession implements Session
     {
         SqlText::check($sql);
         $this->changes->note($sql);
-        $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
+        $this->alone($cancellation, function () use ($sql, $cancellation): void {
+            $this->preparation->startGeneration();
+            $this->scriptAlone($sql, $cancellation);
+        });
         if (SessionChanges::concernsPrepared($sql)) {
             $this->preparation->forgetAll();
         }
@@ -170,6 +180,9 @@ final class PgsqlSession implements Session
             $this->query('ROLLBACK');
         }
         if ($this->changes->any()) {
+            if ($this->changes->concernMeaning()) {
+                $this->preparation->startGeneration();
+            }
             $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
             if ($this->changes->concernPrepared()) {
                 $this->preparation->forgetAll();
@@ -275,9 +288,15 @@ final class PgsqlSession implements Session
     private function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
         for ($tries = 1;; ++$tries) {
+            if ($this->preparation->unsettled) {
+                $this->preparation->settle('');
+            }
             $statement = $this->preparation->statement($sql, $parameters, $cancellation);
             $call = $this->execute($sql, $statement, $parameters, $cancellation);
             $this->took = $call->took;
+            if ($this->preparation->unsettled) {
+                $this->preparation->settle($call->result === null ? '' : pg_result_status($call->result, \PGSQL_STATUS_STRING));
+            }
             if ($call->error === null && $call->copy === '' && $call->result !== null) {
                 return $this->result($sql, $call->result, $statement, $cancellation);
             }
@@ -290,8 +309,11 @@ final class PgsqlSession implements Session
     {
         $name = $statement->name;
         $this->steps->log("Executing {$name}", $sql);
-        if ($statement->changesSession) {
+        if ($statement->changesSession && SessionChanges::suspects($sql)) {
             $this->changes->note($sql);
+        }
+        if ($statement->changesSession && SessionChanges::changesMeaning($sql)) {
+            $this->preparation->startGeneration();
         }
         $values = $statement->encode($parameters, $this->preparation->types);
 

@@ -40,6 +40,12 @@ final class Preparation
     /** Whether a transaction may be open that nobody asked for. */
     private bool $stray = false;
 
+    /** Whether the end of the transaction may leave some that do not fit. */
+    public bool $unsettled = false;
+
+    /** Whether what statements mean was changed in a transaction that is open: its end may undo that. */
+    private bool $changing = false;
+
     public function __construct(
         private readonly Handle $handle,
         private readonly Statements $statements,
@@ -61,7 +67,7 @@ final class Preparation
         if (!str_contains($sql, '$') && $this->statements->keepsAny() && $this->statements->find($sql) === null) {
             $this->makeRoom();
 
-            return $this->statements->add($sql, new Prepared('', SessionChanges::suspects($sql), []));
+            return $this->add($sql, new Prepared('', self::changes($sql), []));
         }
 
         return $this->prepared($sql, $parameters, $cancellation);
@@ -177,16 +183,53 @@ final class Preparation
         $this->statements->forgetAll();
     }
 
+    /** Before a statement after which others may mean something else is sent: those that are prepared are forgotten. */
+    public function startGeneration(): void
+    {
+        $this->changing = $this->unsettled = true;
+        $this->statements->endGeneration();
+    }
+
+    /** @param string $tag of a statement that is done */
+    public function settle(string $tag): void
+    {
+        $isRolledBack = $tag === 'ROLLBACK';
+        $isOver = $this->handle->status === 'I';
+        if ($isRolledBack) {
+            $this->statements->rollBack();
+        }
+        if ($this->changing && ($isRolledBack || $isOver)) {
+            $this->statements->endGeneration();
+        }
+        if ($isOver) {
+            $this->changing = $this->unsettled = false;
+            $this->statements->settle();
+        }
+    }
+
+    private static function changes(string $sql): bool
+    {
+        return SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql);
+    }
+
+    private function add(string $sql, Prepared $statement): Prepared
+    {
+        $isTentative = $this->handle->status !== 'I';
+        $this->unsettled = $this->unsettled || $isTentative;
+
+        return $this->statements->add($sql, $statement, $isTentative);
+    }
+
     private function prepare(string $sql, ?Cancellation $cancellation): Prepared
     {
-        $changes = SessionChanges::suspects($sql);
+        $changes = self::changes($sql);
         $parameters = str_contains($sql, '$') ? null : [];
         $this->makeRoom();
         for ($tries = 1; $this->statements->keepsAny(); ++$tries) {
             $name = $this->statements->name();
             $call = $this->sendPrepare($name, $sql, $cancellation);
             if ($call->error === null) {
-                return $this->statements->add($sql, new Prepared($name, $changes, $parameters));
+                return $this->add($sql, new Prepared($name, $changes, $parameters));
             }
             $this->ensureAgain($sql, [], [], $call, $tries);
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
@@ -19,7 +20,7 @@ final class Prepared
 
     /**
      * @param string         $name           '' for a statement that has to be parsed each time
-     * @param bool           $changesSession whether it may change the session beyond its transaction
+     * @param bool           $changesSession whether it may change the session, or what statements mean: {@see SessionChanges}
      * @param list<int>|null $parameters     OIDs of their types; null as long as they are not known
      */
     public function __construct(public readonly string $name, public readonly bool $changesSession, public ?array $parameters = null) {}

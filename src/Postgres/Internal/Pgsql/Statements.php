@@ -21,6 +21,9 @@ final class Statements
     /** What the names of no other begin with: behind a pooler several use the same session. */
     private readonly string $prefix;
 
+    /** @var array<string, true> SQL of those that were prepared in the transaction that is open: a rollback may undo what they are made of */
+    private array $tentative = [];
+
     /** @var list<string> names of those that gave way, and that the server still has */
     private array $gone = [];
 
@@ -67,8 +70,13 @@ final class Statements
         }
     }
 
-    public function add(string $sql, Prepared $statement): Prepared
+    /** @param bool $tentative whether it was prepared in a transaction */
+    public function add(string $sql, Prepared $statement, bool $tentative): Prepared
     {
+        if ($tentative) {
+            $this->tentative[$sql] = true;
+        }
+
         return $this->prepared[$sql] = $statement;
     }
 
@@ -92,6 +100,25 @@ final class Statements
     public function forgetAll(): void
     {
         $this->prepared = $this->gone = [];
+    }
+
+    /** The same text may mean something else by now, so the server is to forget them all. */
+    public function endGeneration(): void
+    {
+        array_map($this->forget(...), array_map(strval(...), array_keys($this->prepared)));
+    }
+
+    /** A transaction was rolled back: the server is to forget those that were prepared in it. */
+    public function rollBack(): void
+    {
+        array_map($this->forget(...), array_map(strval(...), array_keys(array_intersect_key($this->tentative, $this->prepared))));
+        $this->tentative = [];
+    }
+
+    /** No transaction is open: what was prepared stays. */
+    public function settle(): void
+    {
+        $this->tentative = [];
     }
 
     /** The server does not know those that it had prepared: another does, for this is no connection of its own. */

@@ -40,6 +40,11 @@ trait UndoesChanges
         yield 'prepared statements that are gone' => [['DEALLOCATE ALL'], 'SELECT 42', 42];
         yield 'all that is discarded' => [['DISCARD ALL'], 'SHOW TimeZone', 'UTC'];
         yield 'a lower case statement behind a comment' => [["-- a comment\n /* another; */ set work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
+        foreach (['local', 'transaction', 'constraints'] as $word) {
+            yield "a parameter whose name begins with {$word}" => [["SET {$word}.tenant = 'another'"], "SELECT coalesce(current_setting('{$word}.tenant', true), '')", ''];
+        }
+        yield 'a statement named transaction' => [['PREPARE transaction (int) AS SELECT $1'], "SELECT count(*) FROM pg_prepared_statements WHERE name = 'transaction'", 0];
+        yield 'a search_path' => [['SET search_path = pg_catalog'], 'SHOW search_path', '"$user", public'];
         yield 'a setting by a block' => [["DO $$ BEGIN PERFORM set_config('work_mem', '123kB', false); END $$"], 'SHOW work_mem', '4MB'];
     }
 
@@ -98,6 +103,43 @@ trait UndoesChanges
         $connection->release();
 
         self::assertSame('4MB', $pool->query('SHOW work_mem')->value());
+    }
+
+    public function testTheSeedOfABorrowerIsNotThatOfTheNext(): void
+    {
+        $pool = $this->pool(1);
+        $after = [];
+        foreach ([1, 2] as $_) {
+            $connection = $pool->acquire();
+            $connection->query('SELECT setseed(0.5)');
+            $connection->release();
+            $after[] = $pool->query('SELECT random()')->value();
+            $pool->query('SELECT setseed(0.5)');
+            $after[] = $pool->query('SELECT random()')->value();
+        }
+
+        self::assertCount(4, array_unique($after, \SORT_REGULAR));
+    }
+
+    public function testWhatABorrowerPreparedForHisTablesIsNotForThoseOfTheNext(): void
+    {
+        $table = self::table('at timestamp');
+        $schema = 's_' . bin2hex(random_bytes(6));
+        Observer::ask("CREATE SCHEMA {$schema}");
+        try {
+            Observer::ask("CREATE TABLE {$schema}.{$table} (at timestamptz)");
+            $pool = $this->pool(1);
+            $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+            $connection = $pool->acquire();
+            $connection->query("SET search_path = {$schema}");
+            $connection->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
+            $connection->release();
+            $pool->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
+
+            self::assertSame('("2026-03-01 12:00:00")', self::committed($table));
+        } finally {
+            Observer::ask("DROP SCHEMA {$schema} CASCADE");
+        }
     }
 
     public function testATransactionThatWasLeftOpenIsRolledBackWithAWarning(): void

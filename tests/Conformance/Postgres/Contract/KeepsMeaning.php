@@ -1,0 +1,226 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Observer;
+
+/**
+ * The same text names other tables once search_path, role or temporary tables change. What stays prepared must not hide that.
+ *
+ * @phpstan-require-extends ConnectionContract
+ */
+trait KeepsMeaning
+{
+    private const INSERT = 'INSERT INTO events VALUES ($1)';
+
+    private string $first = '';
+
+    private string $second = '';
+
+    /** Two schemas with a table of the same name, whose column has another type in each. */
+    #[Before]
+    protected function createSchemas(): void
+    {
+        $this->first = 'first_' . bin2hex(random_bytes(6));
+        $this->second = 'second_' . bin2hex(random_bytes(6));
+        Observer::ask("CREATE SCHEMA {$this->first}");
+        Observer::ask("CREATE SCHEMA {$this->second}");
+        Observer::ask("CREATE TABLE {$this->first}.events (at timestamp)");
+        Observer::ask("CREATE TABLE {$this->second}.events (at timestamptz)");
+    }
+
+    #[After]
+    protected function dropSchemas(): void
+    {
+        Observer::ask("DROP SCHEMA {$this->first}, {$this->second} CASCADE");
+    }
+
+    /** @return iterable<string, array{string, list<string>}> statements that make the second schema the current one */
+    public static function waysToTheSecond(): iterable
+    {
+        yield 'SET' => ['SET search_path = %s', []];
+        yield 'SET SESSION' => ['set session search_path to %s', []];
+        yield 'SET SCHEMA' => ["SET SCHEMA '%s'", []];
+        yield 'behind a comment' => ["/* other */ SET/**/search_path = '%s'", []];
+        yield 'a quoted name' => ['SET "search_path" = %s', []];
+        yield 'set_config' => ["SELECT set_config('search_path', '%s', false)", []];
+        yield 'set_config with parameters' => ['SELECT set_config($1, $2, false)', ['search_path', '%s']];
+        yield 'a block' => ['DO $$ BEGIN SET search_path = %s; END $$', []];
+        yield 'a temporary table' => ['CREATE TEMPORARY TABLE events (at timestamptz)', []];
+    }
+
+    /** @param list<string> $parameters */
+    #[DataProvider('waysToTheSecond')]
+    public function testAStatementHasTheTypesOfTheTableThatItNames(string $sql, array $parameters): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $rows = 'SELECT * FROM events';
+        foreach ([1, 2, 3] as $_) {
+            $connection->execute(self::INSERT, [$at]);
+            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, $rows)), 'a timestamp is what the clock shows');
+        }
+        $connection->query(str_replace('%s', $this->second, $sql), str_replace('%s', $this->second, $parameters));
+        foreach ([1, 2, 3] as $_) {
+            $connection->execute(self::INSERT, [$at]);
+            self::assertSame(['2026-03-01 07:00:00+00:00'], array_unique(self::times($connection, $rows)), 'a timestamptz is an instant');
+        }
+    }
+
+    public function testTransactionsOfOneTenantAfterAnotherHaveTheirTables(): void
+    {
+        $connection = $this->connect();
+        Observer::ask("ALTER TABLE {$this->second}.events ADD tenant text DEFAULT 'second'");
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        foreach ([1, 2, 3] as $count) {
+            foreach ([[$this->first, '12', 1], [$this->second, '07', 2]] as [$schema, $hour, $columns]) {
+                foreach (["SET LOCAL search_path = {$schema}", "SELECT set_config('search_path', '{$schema}', true)", "SET LOCAL SCHEMA '{$schema}'"] as $way) {
+                    [$row, $streamed] = $connection->transaction(static function (Transaction $transaction) use ($way, $at): array {
+                        $transaction->query($way);
+                        $transaction->execute('DELETE FROM events');
+                        $transaction->execute(self::INSERT . ', ($1)', [$at]);
+
+                        return [$transaction->query('SELECT * FROM events LIMIT 1')->one(), iterator_to_array($transaction->stream('SELECT * FROM events'))];
+                    });
+                    self::assertIsArray($row);
+                    self::assertCount($columns, $row, "{$way}, {$count}");
+                    self::assertSame($hour, $row['at'] instanceof \DateTimeImmutable ? $row['at']->format('H') : $row['at'], $way);
+                    self::assertCount(2, $streamed);
+                }
+            }
+        }
+    }
+
+    /** @return iterable<string, array{list<string>, list<string>}> what begins and what ends a part of a transaction */
+    public static function parts(): iterable
+    {
+        yield 'ROLLBACK' => [['BEGIN'], ['ROLLBACK']];
+        yield 'COMMIT' => [['BEGIN'], ['COMMIT']];
+        yield 'ABORT' => [['START TRANSACTION'], ['abort']];
+        yield 'a savepoint' => [['BEGIN', 'SAVEPOINT a'], ['ROLLBACK TO a']];
+        yield 'scripts' => [['BEGIN', 'SAVEPOINT a'], ['-- over', 'ROLLBACK']];
+    }
+
+    /**
+     * @param list<string> $begin
+     * @param list<string> $end
+     */
+    #[DataProvider('parts')]
+    public function testWhatATransactionChangedIsOverWithIt(array $begin, array $end): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        foreach ([1, 2] as $_) {
+            foreach ($begin as $sql) {
+                $connection->query($sql);
+            }
+            $connection->query("SET LOCAL search_path = {$this->second}");
+            self::assertSame(1, $connection->execute(self::INSERT, [$at]));
+            foreach ($end as $sql) {
+                $connection->query($sql);
+            }
+            self::assertSame(1, $connection->execute(self::INSERT, [$at]));
+            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, 'SELECT * FROM events')));
+            $connection->query('ROLLBACK');
+        }
+    }
+
+    public function testAStatementThatWasPreparedInATransactionIsForgottenWhenThatIsRolledBack(): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        foreach (['ROLLBACK', 'COMMIT'] as $end) {
+            $connection->query('BEGIN');
+            $connection->execute('ALTER TABLE events ALTER at TYPE timestamptz');
+            $connection->execute(self::INSERT, [$at]);
+            if ($end === 'COMMIT') {
+                try {
+                    $connection->query('SELECT 1 / 0');
+                } catch (\Throwable) {
+                    // Now the server rolls back where it is asked to commit.
+                }
+            }
+            $connection->query($end);
+            $connection->execute(self::INSERT, [$at]);
+            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, 'SELECT * FROM events')), $end);
+        }
+    }
+
+    public function testAScriptMayChangeWhatStatementsMean(): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $connection->execute(self::INSERT, [$at]);
+        $connection->executeScript("SELECT 1; SET search_path = {$this->second}");
+        $connection->execute(self::INSERT, [$at]);
+
+        self::assertSame(['2026-03-01 07:00:00+00:00'], self::times($connection, 'SELECT * FROM events'));
+    }
+
+    public function testAStreamGoesOnWhenStatementsMeanSomethingElse(): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
+        $connection->execute("INSERT INTO events SELECT timestamp '2026-03-01' + i * interval '1 s' FROM generate_series(1, 2000) AS i");
+        $count = $connection->transaction(function (Transaction $transaction): int {
+            $count = 0;
+            foreach ($transaction->stream('SELECT * FROM events') as $_) {
+                if (++$count === 10) {
+                    $transaction->query("SET LOCAL search_path = {$this->second}");
+                    self::assertSame([], self::times($transaction, 'SELECT * FROM events'));
+                }
+            }
+
+            return $count;
+        });
+
+        self::assertSame(2_000, $count);
+    }
+
+    public function testStatementsStayPreparedWhereNothingOfTheKindHappens(): void
+    {
+        $connection = $this->connect();
+        foreach ([1, 2] as $_) {
+            $connection->query('SELECT 42 AS kept');
+            $connection->transaction(static function (Transaction $transaction): void {
+                $transaction->query("SET LOCAL statement_timeout = '10s'");
+                $transaction->query('SET local.tenant = 5');
+                $transaction->query("SELECT set_config('app.tenant', \$1, true)", ['x']);
+                $transaction->query('SELECT 42 AS kept');
+            });
+        }
+        $connection->query('BEGIN');
+        $connection->query('SELECT 42 AS kept');
+        $connection->query('ROLLBACK');
+
+        $kept = "SELECT name FROM pg_prepared_statements WHERE statement = 'SELECT 42 AS kept'";
+        $name = $connection->query($kept)->value();
+        $connection->query('SELECT 42 AS kept');
+        self::assertSame($name, $connection->query($kept)->value());
+    }
+
+    public function testTheServerForgetsWhatIsForgotten(): void
+    {
+        $connection = $this->connect();
+        for ($i = 0; $i < 20; ++$i) {
+            $connection->query('SELECT $1::int AS forgotten', [1]);
+            $connection->query('SET search_path = public');
+        }
+        $connection->query('SELECT 1');
+
+        self::assertLessThanOrEqual(1, $connection->query("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%forgotten'")->value());
+    }
+
+    /** @return list<string> in the offset that they have */
+    private static function times(PostgresLink $link, string $sql): array
+    {
+        return array_map(static fn(mixed $at): string => $at instanceof \DateTimeImmutable ? $at->format('Y-m-d H:i:sP') : '', $link->query($sql)->column());
+    }
+}
