@@ -6,8 +6,8 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
-use Spindle\Postgres\Internal\Pool\Paces;
 use Spindle\Postgres\Internal\Pool\Roster;
+use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
@@ -35,9 +35,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly Roster $roster;
 
-    private readonly Paces $paces;
-
-    private readonly bool $pipelines;
+    private readonly ShortStatements $statements;
 
     /** @var \Closure(string): void */
     private readonly \Closure $warn;
@@ -64,8 +62,7 @@ final class PostgresPool implements PostgresLink, Statistics
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
         $this->roster = new Roster(new Sessions($this->options), $maxConnections, $this->poolOptions, $this->warn);
-        $this->paces = new Paces();
-        $this->pipelines = $this->options->driver === PostgresDriver::Native;
+        $this->statements = new ShortStatements();
     }
 
     public function __destruct()
@@ -80,23 +77,11 @@ final class PostgresPool implements PostgresLink, Statistics
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        if (!$this->pipelines || !$this->paces->isShort($sql)) {
-            return $this->queryAlone($sql, $parameters, $cancellation);
-        }
-        $member = $this->roster->share($cancellation);
-        $session = $member->session;
-        try {
-            $result = $session->query($sql, $parameters, $cancellation);
-        } catch (\Throwable $failure) {
-            $this->roster->releaseFailed($member);
-            throw $failure;
-        }
-        $this->roster->release($member);
-        if ($session->took() > Paces::SHORT) {
-            $this->paces->learn($sql, $session->took());
-        }
+        $statement = $this->statements->find($sql);
 
-        return $result;
+        return $statement !== null && $statement->isPlain
+            ? $this->roster->query($statement, $sql, $parameters, $cancellation)
+            : $this->roster->queryAlone($sql, $parameters, $cancellation, fn(int $took) => $this->statements->learn($sql, $took));
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
@@ -222,19 +207,5 @@ final class PostgresPool implements PostgresLink, Statistics
     public function kill(): void
     {
         $this->roster->kill();
-    }
-
-    /** @param list<mixed> $parameters */
-    private function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
-        $session = $this->roster->take($cancellation);
-        try {
-            $result = $session->query($sql, $parameters, $cancellation);
-            $this->paces->learn($sql, $session->took());
-
-            return $result;
-        } finally {
-            $this->roster->give($session);
-        }
     }
 }

@@ -140,11 +140,6 @@ final class Lease implements Session
         }
     }
 
-    public function pace(): int
-    {
-        return $this->session->pace();
-    }
-
     public function lastActivity(): int
     {
         return $this->session->lastActivity();

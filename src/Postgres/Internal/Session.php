@@ -57,7 +57,7 @@ interface Session
     /** Of the query that returned last, such as COMMIT. */
     public function commandTag(): string;
 
-    /** Nanoseconds that the server took for the query that returned last, or longer: those before it may be in it. */
+    /** Nanoseconds that the server took for the query that returned last; negative when nobody knows. */
     public function took(): int;
 
     /** Suspends until the server has answered, and nothing more. */
@@ -77,9 +77,6 @@ interface Session
 
     /** Has the server stop what is in flight, for nobody wants it any more. */
     public function stop(): void;
-
-    /** Nanoseconds from one answer to the next, lately: how long each query ahead holds up those behind it. */
-    public function pace(): int;
 
     /** When something came from the server last: hrtime. */
     public function lastActivity(): int;

@@ -31,6 +31,12 @@ final class Sessions
         $this->connector = new Connector($options);
     }
 
+    /** Whether a session takes queries while it works at others. */
+    public function pipeline(): bool
+    {
+        return $this->options->driver === PostgresDriver::Native;
+    }
+
     public function open(?Cancellation $cancellation): Session
     {
         return $this->options->driver === PostgresDriver::Native
@@ -42,7 +48,9 @@ final class Sessions
     {
         $options = $this->options;
         $connector = $this->connector;
+        $begun = hrtime(true);
         $established = $connector->connect($cancellation);
+        $roundTrip = hrtime(true) - $begun;
         $steps = new Steps($options->logger, ++$this->opened, $established->pid);
         $steps->log("Connected to {$established->endpoint}" . ($established->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
@@ -53,6 +61,7 @@ final class Sessions
                 $connector->cancel($established);
             },
             $options->readTimeout,
+            $roundTrip,
         );
         $pipeline->take($established->leftover);
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));

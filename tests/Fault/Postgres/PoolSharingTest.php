@@ -11,7 +11,7 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\Internal\Pool\Paces;
+use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Tests\Async;
@@ -166,7 +166,7 @@ final class PoolSharingTest extends TestCase
         do {
             [$outcomes, $seconds] = $this->outcomesOfAnEndAmongTen();
             // A later query does not join a shared connection.
-        } while ($seconds > 0.8 * Paces::SHORT / 1e9);
+        } while ($seconds > 0.8 * ServerTime::SHORT / 1e9);
 
         self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');
         foreach ($outcomes as $outcome) {
@@ -278,11 +278,11 @@ final class PoolSharingTest extends TestCase
      */
     private static function learn(PostgresPool $pool, string $sql, array $parameters = []): void
     {
-        // A statement that was slow once is short again after ten short ones.
-        for ($short = 0; $short < 11; ++$short) {
+        // A statement that was slow once is short again after fifty short ones.
+        for ($short = 0; $short < 51; ++$short) {
             $at = hrtime(true);
             $pool->query($sql, $parameters);
-            $short = hrtime(true) - $at > Paces::SHORT ? -1 : $short;
+            $short = hrtime(true) - $at > ServerTime::SHORT ? -1 : $short;
         }
     }
 

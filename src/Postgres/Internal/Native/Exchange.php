@@ -54,8 +54,14 @@ final class Exchange implements Rows
     /** Of the session, I, T or E, once it is done. */
     public string $status = '';
 
-    /** Nanoseconds until it was done, from when it was sent or something was answered last. */
+    /** Nanoseconds that the server took for it; negative when nobody knows. */
     public int $took = 0;
+
+    /** Nanoseconds that it counts for among those that a pool has sent; negative when no pool has, or its connection is free of it again. */
+    public int $cost = -1;
+
+    /** Of the statement that was sent, where they were known then. */
+    public ?Columns $columns = null;
 
     /** Whether what was sent executes something, so that there has to be an outcome: a command that is completed, or an error. */
     public bool $executes = true;

@@ -55,33 +55,88 @@ final class NativeSession implements Session
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        // The common case without a detour: a statement that is prepared, on a connection where nothing else is to be minded.
-        $statement = $cancellation === null ? $this->statements->find($sql) : null;
-        $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted) {
+        $exchange = new Exchange();
+        if ($cancellation !== null || !$this->send($exchange, $sql, $parameters)) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
-        $exchange = new Exchange();
-        $exchange->binary = true;
-        $this->pipeline->send($exchange, $request);
         try {
             $exchange->wait();
         } catch (\Throwable $interruption) {
             $this->pipeline->abandon($exchange, null);
             throw $interruption;
         }
+
+        return $this->result($exchange, $sql, $parameters);
+    }
+
+    /**
+     * Sends a query, without a detour, if it is prepared and nothing else is to be minded on this connection. Its answer wakes the exchange,
+     * and {@see Result()} is what came of it.
+     *
+     * @param list<mixed> $parameters
+     *
+     * @return bool false when nothing was sent, since that is for {@see query()}
+     *
+     * @throws InvalidParameterException
+     */
+    public function send(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): bool
+    {
+        $statement = $this->statements->find($sql);
+        $request = $statement?->request($parameters);
+        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted || !$this->pipeline->isOpen()) {
+            return false;
+        }
+        $exchange->binary = true;
+        $exchange->columns = $statement->columns;
+        $exchange->parameters = $statement->parameters;
+        $this->pipeline->send($exchange, $request);
+
+        return true;
+    }
+
+    /**
+     * What came of a query that was sent by {@see send()}. Sends it again where it was not executed.
+     *
+     * @param list<mixed> $parameters
+     */
+    public function result(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
+    {
         if ($exchange->failure !== null) {
             throw $exchange->failure;
         }
         $this->took = $exchange->took;
         $this->tag = $exchange->tag;
         if ($exchange->error !== null || $exchange->copy !== '') {
-            $this->ensureAgain($sql, $statement->parameters, $parameters, $exchange, 1);
+            $this->ensureAgain($sql, [], $parameters, $exchange, 1);
 
-            return $this->queryStepwise($sql, $parameters, $cancellation);
+            return $this->queryStepwise($sql, $parameters, null);
         }
 
-        return self::result($exchange, $statement->columns);
+        return self::rows($exchange, $exchange->columns);
+    }
+
+    /** Nobody waits any more for a query that was sent by {@see send()}. */
+    public function abandon(Exchange $exchange): void
+    {
+        $this->pipeline->abandon($exchange, null);
+    }
+
+    /** @param \Closure(list<Exchange>): void $listener called with what is answered, before its callers are woken */
+    public function onAnswered(\Closure $listener): void
+    {
+        $this->pipeline->onAnswered = $listener;
+    }
+
+    /** Has the server stop the statement that it works at, which is sent again behind all others if that undid it. */
+    public function postpone(): void
+    {
+        $this->pipeline->cancelling->request();
+    }
+
+    /** Nanoseconds of the shortest round trip so far. */
+    public function roundTrip(): int
+    {
+        return $this->pipeline->serverTime->roundTrip;
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
@@ -204,11 +259,6 @@ final class NativeSession implements Session
         $this->pipeline->stop();
     }
 
-    public function pace(): int
-    {
-        return $this->pipeline->pace;
-    }
-
     public function lastActivity(): int
     {
         return $this->pipeline->since;
@@ -314,7 +364,7 @@ final class NativeSession implements Session
         $this->pipeline->end(null);
     }
 
-    private static function result(Exchange $exchange, ?Columns $columns): Result
+    private static function rows(Exchange $exchange, ?Columns $columns): Result
     {
         if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
             throw ProtocolException::malformed($exchange->suspended ? 'rows were held back that had been asked for' : 'there are rows of a statement that has none');
@@ -357,7 +407,7 @@ final class NativeSession implements Session
             if ($exchange->error === null && $exchange->copy === '') {
                 $this->steps->log("Done: {$exchange->tag}, {$exchange->rows} rows", $sql);
 
-                return self::result($exchange, $statement?->columns);
+                return self::rows($exchange, $statement?->columns);
             }
             $this->ensureAgain($sql, $statement->parameters ?? [], $parameters, $exchange, $tries);
         }

@@ -35,8 +35,10 @@ final class Pipeline
     /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
     public int $since = 0;
 
-    /** Nanoseconds from one answer to the next, of those that were read last. */
-    public int $pace = 0;
+    public readonly ServerTime $serverTime;
+
+    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that are done or have something new, before their callers are woken */
+    public ?\Closure $onAnswered = null;
 
     /** The COPY of who has it, once it is sent. */
     public ?Exchange $copying = null;
@@ -74,6 +76,9 @@ final class Pipeline
 
     private bool $paused = false;
 
+    /** Whether answers are awaited, so that the loop runs on for them. */
+    private bool $expecting = false;
+
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
@@ -96,9 +101,11 @@ final class Pipeline
      * @param bool             $buffered    whether the stream has a buffer that the loop does not see, as one with TLS has
      * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
      * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
+     * @param int              $roundTrip   nanoseconds that a round trip takes at most, as far as connecting tells
      */
-    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout)
+    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, int $roundTrip = 0)
     {
+        $this->serverTime = new ServerTime($roundTrip);
         $this->process = (int) getmypid();
         $this->conversation = new Conversation();
         $this->outbox = new Outbox();
@@ -328,7 +335,7 @@ final class Pipeline
         $this->waiting->wakeAll();
         $callbacks = $this->onClose;
         $this->onClose = [];
-        $this->listener = null;
+        $this->listener = $this->onAnswered = null;
         foreach ($callbacks as $callback) {
             $callback($reason);
         }
@@ -337,9 +344,13 @@ final class Pipeline
     /** Answers are awaited from now on. */
     private function expect(): void
     {
+        $this->since = hrtime(true);
+        if ($this->expecting) {
+            return;
+        }
+        $this->expecting = true;
         EventLoop::reference($this->readable);
         self::$busy[spl_object_id($this)] = $this;
-        $this->since = hrtime(true);
         if ($this->readTimeout !== null) {
             $this->deadline ??= $this->watch($this->readTimeout);
         }
@@ -348,6 +359,7 @@ final class Pipeline
     /** Nothing is awaited any more. */
     private function rest(): void
     {
+        $this->expecting = false;
         if ($this->listener === null) {
             EventLoop::unreference($this->readable);
         }
@@ -412,6 +424,7 @@ final class Pipeline
         $this->lone = \count($exchanges) === 1;
         $size = $this->outbox->size;
         $takes = $this->outbox->flush($this->stream);
+        $this->serverTime->sent($this->conversation->tail, hrtime(true));
         if ($this->readTimeout !== null && $this->outbox->size < $size) {
             $this->since = hrtime(true);
         }
@@ -494,28 +507,19 @@ final class Pipeline
     {
         $conversation = $this->conversation;
         $before = $conversation->current();
-        $now = hrtime(true);
-        $elapsed = $now - $this->since;
-        if ($before !== null) {
-            $before->took = $elapsed;
-        }
-        $this->since = $now;
+        $this->since = hrtime(true);
         $head = $conversation->head;
         try {
             $conversation->receive($bytes);
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        if ($conversation->head > $head) {
-            $this->pace = intdiv($elapsed, $conversation->head - $head);
-        }
         if ($this->cancelling->unsettled && $this->cancelling->settles()) {
             $this->waiting->wakeAll();
         }
-        if ($conversation->exchanges === []) {
-            $this->rest();
-        } elseif ($before !== $conversation->exchanges[$conversation->head] && $conversation->exchanges[$conversation->head]->cancelled) {
-            $this->cancelling->requestLater($conversation->exchanges[$conversation->head]);
+        $next = $conversation->current();
+        if ($next !== null && $next !== $before && $next->cancelled) {
+            $this->cancelling->requestLater($next);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();
@@ -523,6 +527,12 @@ final class Pipeline
         // Only now, for whoever is woken runs at once, and may send, close or throw.
         $awake = $conversation->awake;
         $conversation->awake = [];
+        if ($conversation->head > $head) {
+            $this->time($awake, $head, $conversation->head - $head);
+        }
+        if ($this->onAnswered !== null && $awake !== []) {
+            ($this->onAnswered)($awake);
+        }
         foreach ($awake as $exchange) {
             // What is large is copied once more by whoever takes it: not before the loop has looked at others.
             if ($conversation->isLarge) {
@@ -532,6 +542,25 @@ final class Pipeline
             }
         }
         $conversation->isLarge = false;
+        // Only now, for most of those who were woken have sent something.
+        if ($conversation->exchanges === [] && $this->end === null) {
+            $this->rest();
+        }
+    }
+
+    /**
+     * Notes how long the server took for exchanges.
+     *
+     * @param list<Exchange> $answered
+     */
+    private function time(array $answered, int $head, int $count): void
+    {
+        $took = $this->serverTime->answered($head, $count, $this->since);
+        $isSlow = $count > 1 && $took > ServerTime::SHORT;
+        foreach ($answered as $index => $exchange) {
+            // Of several that took long together it was the first, since that was waited for.
+            $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
+        }
     }
 
     private function obey(): void

@@ -207,11 +207,6 @@ final class PgsqlSession implements Session
         $this->handle->stop();
     }
 
-    public function pace(): int
-    {
-        return $this->took;
-    }
-
     public function lastActivity(): int
     {
         return $this->handle->since;

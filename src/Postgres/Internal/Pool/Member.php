@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Session;
 
 /** A session of a pool. */
@@ -12,44 +13,96 @@ final class Member
     /** Queries that share a session at most: so many one that is slow for once can hold up. */
     public const MOST_SHARING = 64;
 
-    /** Nanoseconds that those ahead of a query on the same session may take, as long as it could have another. */
-    private const SOON = 500_000;
+    /** Nanoseconds for which a query may wait for those ahead of it on the same session while it could have another. */
+    private const SOON = 1_000_000;
 
-    /** Queries of different borrowers that share it now. */
-    public int $queries = 0;
+    /** Looks at it in a row between which nothing came, from which on the server is taken to be at something slow. */
+    private const STILL = 2;
 
-    /** Whether one borrower has it alone, or it is being looked after. */
+    /** Borrowers that use it now: one alone, or queries that share it. */
+    public int $borrowers = 0;
+
+    /** Nanoseconds that the server usually needs for these queries. */
+    public int $load = 0;
+
+    /** Whether nobody else gets it: one borrower has it alone, or it is being looked after. */
     public bool $alone = false;
 
-    /** Whether nobody shares it any more, because somebody is to have it alone. */
+    /** Whether it has to be looked after when those who share it are done. */
+    public bool $spoiled = false;
+
+    /** Whether nobody shares it any more, because somebody is to have it alone. Only {@see Members} changes it. */
     public bool $reserved = false;
 
-    /** @param int $until when it is to be replaced: hrtime */
-    public function __construct(public readonly Session $session, public readonly int $until) {}
+    /** Looks at it in a row between which nothing came, while several shared it. */
+    public int $still = 0;
 
-    /**
-     * Whether one more query may share it: not when the server has been at the same one for so long that it is not short.
-     *
-     * @param int $now hrtime
-     */
-    public function isShareable(int $now): bool
+    /** When something came last, at the last look: hrtime. */
+    private int $seen = 0;
+
+    /** The same session, if it can be sent queries ahead. */
+    public readonly ?NativeSession $native;
+
+    /** How much {@see $load} it has at most while there are others. */
+    private int $soon = self::SOON;
+
+    /** @param int $until when it is to be replaced: hrtime */
+    public function __construct(public readonly Session $session, public readonly int $until)
     {
-        return !$this->alone && !$this->reserved && ($this->queries === 0 || $this->queries < self::MOST_SHARING && $now - $this->session->lastActivity() < Paces::SHORT);
+        $this->native = $session instanceof NativeSession ? $session : null;
+    }
+
+    /** Whether one more query may share it. */
+    public function isShareable(): bool
+    {
+        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL;
     }
 
     /**
      * Whether one more query may share it, and is answered soon.
      *
-     * @param int $now hrtime
+     * @param int $cost nanoseconds that it usually takes
      */
-    public function answersSoon(int $now): bool
+    public function answersSoon(int $cost): bool
     {
-        return !$this->alone && !$this->reserved && ($this->queries === 0 || $this->queries < self::MOST_SHARING
-            && $this->queries * $this->session->pace() < self::SOON && $now - $this->session->lastActivity() < self::SOON);
+        return !$this->alone && !$this->reserved && ($this->borrowers === 0
+            || $this->borrowers < self::MOST_SHARING && $this->load + $cost <= $this->soon && $this->still < self::STILL);
     }
 
     public function isFree(): bool
     {
-        return !$this->alone && $this->queries === 0;
+        return !$this->alone && $this->borrowers === 0;
+    }
+
+    public function lend(bool $alone, int $cost): void
+    {
+        ++$this->borrowers;
+        $this->load += $cost;
+        $this->alone = $alone;
+    }
+
+    public function takeBack(int $cost): void
+    {
+        --$this->borrowers;
+        $this->load -= $cost;
+        if ($this->borrowers === 0 && !$this->spoiled) {
+            $this->alone = false;
+        }
+    }
+
+    /** Nobody joins it any more, and it is looked after when those who share it are done. */
+    public function spoil(): void
+    {
+        $this->alone = $this->spoiled = true;
+    }
+
+    /** Looks whether anything came since the last look, while several share it. */
+    public function look(): void
+    {
+        $seen = $this->session->lastActivity();
+        $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
+        $this->seen = $seen;
+        // Where a round trip takes longer than that, whoever waits for it may as well have others ahead.
+        $this->soon = max(self::SOON, $this->native?->roundTrip() ?? 0);
     }
 }

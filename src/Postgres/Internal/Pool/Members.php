@@ -10,13 +10,17 @@ final class Members
     /** @var list<Member> */
     public array $all = [];
 
-    private int $turn = 0;
+    /** How many are reserved. */
+    public int $reserved = 0;
+
+    /** Where a query was added last. */
+    private ?Member $last = null;
 
     /** One that nobody uses. */
     public function free(): ?Member
     {
         foreach ($this->all as $member) {
-            if ($member->isFree() && !$member->reserved) {
+            if ($member->isFree()) {
                 return $member;
             }
         }
@@ -25,48 +29,69 @@ final class Members
     }
 
     /**
-     * The first where a statement is answered soon: those who share it share its round trips too, which for short statements are most of
-     * what they cost on either side, and the server has fewer processes to wake. Where the server takes its time, of two the one with fewer
-     * queries, which is nearly as good as the least busy of all.
+     * One where a query is answered soon: those who share a session share its round trips too, which for short statements are most of what
+     * they cost on either side, and the server has fewer processes to wake. So one that is shared already is filled before another is begun.
+     * Where nothing is answered soon, the one with the least ahead.
+     *
+     * @param int $cost nanoseconds that the query usually takes
      */
-    public function shareable(): ?Member
+    public function shareable(int $cost): ?Member
     {
-        $now = hrtime(true);
-        foreach ($this->all as $member) {
-            if ($member->answersSoon($now)) {
-                return $member;
-            }
+        if ($this->last !== null && $this->last->borrowers > 0 && $this->last->answersSoon($cost)) {
+            return $this->last;
         }
-        $best = null;
-        $count = \count($this->all);
-        for ($looks = $count; $looks > 0; --$looks) {
-            $member = $this->all[$this->turn = ($this->turn + 1) % $count];
-            if ($member->isShareable($now)) {
-                if ($best !== null) {
-                    return $member->queries < $best->queries ? $member : $best;
+        $free = $best = null;
+        foreach ($this->all as $member) {
+            if ($member->answersSoon($cost)) {
+                if ($member->borrowers > 0) {
+                    return $this->last = $member;
                 }
+                $free ??= $member;
+            } elseif ($member->isShareable() && ($best === null || $member->load < $best->load)) {
                 $best = $member;
             }
         }
 
-        return $best;
+        return $this->last = $free ?? $best;
     }
 
-    /**
-     * Sees to it that of the sessions that are shared so many run empty, those with the fewest queries if they are not reserved already.
-     *
-     * @return list<Member> that are reserved no more
-     */
-    public function reserve(int $wanted): array
+    /** Nobody shares any more, of the sessions that are shared, the one that is free first. */
+    public function reserveOne(): void
     {
-        $shared = array_filter($this->all, static fn(Member $member): bool => !$member->alone);
-        usort($shared, static fn(Member $a, Member $b): int => [$b->reserved, $a->queries] <=> [$a->reserved, $b->queries]);
-        $surplus = array_values(array_filter(\array_slice($shared, max(0, $wanted)), static fn(Member $member): bool => $member->reserved));
-        foreach ($shared as $index => $member) {
-            $member->reserved = $index < $wanted;
+        $best = null;
+        foreach ($this->all as $member) {
+            if (!$member->alone && !$member->reserved && $member->borrowers > 0 && ($best === null || $member->load < $best->load)) {
+                $best = $member;
+            }
+        }
+        if ($best !== null) {
+            $this->reserve($best);
+        }
+    }
+
+    public function reserve(Member $member): void
+    {
+        $member->reserved = true;
+        ++$this->reserved;
+    }
+
+    public function unreserve(Member $member): void
+    {
+        if ($member->reserved) {
+            $member->reserved = false;
+            --$this->reserved;
+        }
+    }
+
+    public function aReserved(): ?Member
+    {
+        foreach ($this->all as $member) {
+            if ($member->reserved) {
+                return $member;
+            }
         }
 
-        return $surplus;
+        return null;
     }
 
     /** Closes it as well. */
@@ -76,6 +101,8 @@ final class Members
         if ($index !== false) {
             array_splice($this->all, $index, 1);
         }
+        $this->unreserve($member);
+        $this->last = $this->last === $member ? null : $this->last;
         $member->session->close();
     }
 }

@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
 
 /**
  * Those who wait for a session of a pool. They are served in the order of their coming, but that queries which share one may go ahead of
@@ -14,116 +15,158 @@ use Revolt\EventLoop;
  */
 final class Queue
 {
-    /** @var array<int, Waiter> in the order of their coming; only read by others */
-    public array $waiting = [];
+    /** @var array<int, self> in which somebody waits: he may be held by nobody else */
+    private static array $busy = [];
 
-    /** Of those who wait, who would share; only read by others. */
-    public int $sharers = 0;
+    /** Those who want a session for themselves, and those who would share one. Only read by others. */
+    public readonly Waiters $alone;
+    public readonly Waiters $sharers;
 
-    private int $ids = 0;
+    private int $numbers = 0;
 
-    /**
-     * @param \Closure(): void       $left     called when somebody went without having got anything
-     * @param \Closure(Member): void $declined called with what was given to somebody who had gone by then; he counts no more
-     */
-    public function __construct(private readonly Counts $counts, private readonly \Closure $left, private readonly \Closure $declined) {}
+    /** Ends the waiting of who waits too long; there is one for all, for they came in order. */
+    private ?string $timer = null;
 
-    /** How many wait to have a session alone. */
-    public function alone(): int
-    {
-        return \count($this->waiting) - $this->sharers;
-    }
-
-    /** Takes a place at the end, for {@see wait()}. */
-    public function enter(bool $alone): int
-    {
-        $this->waiting[++$this->ids] = new Waiter(EventLoop::getSuspension(), $alone, hrtime(true));
-        $this->sharers += $alone ? 0 : 1;
-
-        return $this->ids;
-    }
+    /** Whether the loop runs on for it. */
+    private bool $isHeld = false;
 
     /**
-     * Suspends until there is something for who has that place, in vain for so many seconds at most. A member that is to be had alone is so
-     * by then; one that is shared counts the query already.
-     *
-     * @param \Closure(): \Throwable $late tells what to throw then
+     * @param float                  $timeout seconds that somebody waits at most
+     * @param \Closure(): \Throwable $late    tells what to throw then
+     * @param \Closure(): void       $left    called when somebody went without having got anything
      */
-    public function wait(int $id, float $seconds, ?Cancellation $cancellation, \Closure $late): Member
+    public function __construct(private readonly Counts $counts, private readonly float $timeout, private readonly \Closure $late, private readonly \Closure $left)
     {
-        $waiter = $this->waiting[$id];
-        $leave = function (\Throwable $reason) use ($id, $waiter): void {
-            if (isset($this->waiting[$id])) {
-                $this->forget($id);
-                $waiter->suspension->throw($reason);
-                ($this->left)();
-            }
-        };
-        if ($seconds < 1e9) {
-            $waiter->timer = EventLoop::delay(max(0.0, $seconds), function () use ($leave, $late): void {
-                ++$this->counts->timedOut;
-                $leave($late());
-            });
+        $this->alone = new Waiters();
+        $this->sharers = new Waiters();
+    }
+
+    public function __destruct()
+    {
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
         }
-        $subscription = $cancellation?->subscribe(static fn(CancelledException $reason) => $leave($reason));
-        try {
-            return $waiter->suspension->suspend();
-        } catch (\Throwable $interruption) {
-            if (isset($this->waiting[$id])) {
-                $this->forget($id);
+    }
+
+    public function count(): int
+    {
+        return $this->alone->count + $this->sharers->count;
+    }
+
+    public function add(Waiter $waiter): void
+    {
+        $waiter->number = ++$this->numbers;
+        ($waiter->alone ? $this->alone : $this->sharers)->add($waiter);
+        if (!$this->isHeld) {
+            $this->isHeld = true;
+            self::$busy[spl_object_id($this)] = $this;
+            $this->timer === null ? $this->watch($this->timeout) : EventLoop::reference($this->timer);
+        }
+    }
+
+    /** Suspends until it has a session, which counts it by then, or its statement is answered. */
+    public function wait(Waiter $waiter, ?Cancellation $cancellation): void
+    {
+        $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($waiter): void {
+            if ($this->remove($waiter)) {
+                $waiter->failure = $reason;
+                EventLoop::queue($waiter->exchange->wake(...));
                 ($this->left)();
-            } elseif ($waiter->given !== null) {
-                // It came when {main} had been interrupted by an exception out of the loop.
-                $waiter->alone ? $waiter->given->alone = false : --$waiter->given->queries;
-                ($this->declined)($waiter->given);
             }
-            throw $interruption;
+        });
+        try {
+            $waiter->exchange->wait();
         } finally {
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);
             }
         }
+        if ($waiter->failure !== null) {
+            throw $waiter->failure;
+        }
     }
 
-    /** Gives the member to whom it is of use: one alone if he is the first, or all who would share it, as many as may. */
-    public function serve(Member $member): void
+    /** @return bool whether it was still waiting */
+    public function remove(Waiter $waiter): bool
     {
-        if ($member->isFree()) {
-            $member->reserved = false;
+        if (!($waiter->alone ? $this->alone : $this->sharers)->remove($waiter)) {
+            return false;
         }
-        foreach ($this->waiting as $id => $waiter) {
-            if ($member->alone || $member->queries > 0 && ($member->reserved || $member->queries >= Member::MOST_SHARING || $this->sharers === 0)) {
-                break;
-            }
-            if ($waiter->alone && $member->queries > 0) {
-                continue;
-            }
-            $this->forget($id);
-            $this->counts->waited((hrtime(true) - $waiter->since) / 1e9);
-            $member->alone = $waiter->alone;
-            $member->queries += $waiter->alone ? 0 : 1;
-            $waiter->given = $member;
-            $waiter->suspension->resume($member);
+        if ($this->alone->count + $this->sharers->count === 0) {
+            $this->release();
         }
+
+        return true;
+    }
+
+    /** Who gets the session next, if it is of use to anybody: one alone if he came first, or those who would share it, as many as may. */
+    public function next(Member $member): ?Waiter
+    {
+        if ($member->alone) {
+            return null;
+        }
+        $sharer = $this->sharers->first();
+        if ($member->borrowers > 0) {
+            return $sharer !== null && $member->answersSoon($sharer->cost) ? $sharer : null;
+        }
+        $alone = $this->alone->first();
+
+        return $alone !== null && ($sharer === null || $alone->number < $sharer->number) ? $alone : $sharer;
     }
 
     /** Nobody who waits now gets anything. */
     public function refuse(\Throwable $reason): void
     {
-        foreach ($this->waiting as $id => $waiter) {
-            $this->forget($id);
-            $waiter->suspension->throw($reason);
+        foreach ([$this->alone, $this->sharers] as $waiters) {
+            while (($waiter = $waiters->first()) !== null) {
+                $this->fail($waiter, $reason);
+            }
         }
         ($this->left)();
     }
 
-    private function forget(int $id): void
+    private function fail(Waiter $waiter, \Throwable $reason): void
     {
-        $waiter = $this->waiting[$id];
-        unset($this->waiting[$id]);
-        $this->sharers -= $waiter->alone ? 0 : 1;
-        if ($waiter->timer !== '') {
-            EventLoop::cancel($waiter->timer);
+        $this->remove($waiter);
+        $waiter->failure = $reason;
+        EventLoop::queue($waiter->exchange->wake(...));
+    }
+
+    /** The loop need not run on for the timer. */
+    private function release(): void
+    {
+        $this->isHeld = false;
+        unset(self::$busy[spl_object_id($this)]);
+        if ($this->timer !== null) {
+            EventLoop::unreference($this->timer);
+        }
+    }
+
+    private function watch(float $seconds): void
+    {
+        if ($this->timeout < 1e9) {
+            $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
+            if ($this->isHeld) {
+                EventLoop::reference($this->timer);
+            }
+        }
+    }
+
+    private function expire(): void
+    {
+        $this->timer = null;
+        $since = hrtime(true) - (int) ($this->timeout * 1e9);
+        $next = null;
+        foreach ([$this->alone, $this->sharers] as $waiters) {
+            while (($waiter = $waiters->first()) !== null && $waiter->since <= $since) {
+                ++$this->counts->timedOut;
+                $this->fail($waiter, ($this->late)());
+                ($this->left)();
+            }
+            $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
+        }
+        if ($next !== \PHP_INT_MAX) {
+            $this->watch(($next - $since) / 1e9);
         }
     }
 }

@@ -9,29 +9,37 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\Lender;
+use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Result;
 
 use function Amp\async;
 
 /**
  * The sessions of a pool, and who waits for them.
  *
- * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see Paces}). Who waits is in the
+ * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}). Who waits is in the
  * {@see Queue}. For whoever is to have a session alone one of those that are shared is reserved: nobody shares that one any more, so that
  * it is free as soon as those who do are done. No more are reserved than there are who wait so.
+ *
+ * A session counts a query from when it is sent until its answer is read. Then, before the fiber runs that the answer is for, it is sent
+ * the next one that waits, whose fiber sleeps on.
  */
 final class Roster implements Lender
 {
     /** Seconds for a connection that was idle to show that it is there. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /** Queries that share a session from which on another is opened, where the answer does not come soon. */
-    private const CROWDED = 4;
+    /** Seconds between looks at sessions that are shared. */
+    private const LOOK_EACH = 0.01;
 
-    /** @var array<int, Member> by the session's object id */
+    /** Looks in a row at a session that several share, between which nothing came, after which the query ahead gives way. */
+    private const MOST_STILL = 20;
+
+    /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> with its holder, by the session's object id */
     private array $lent = [];
 
     /** Members that were idle for a time and are tried now, to be shared. */
@@ -40,6 +48,9 @@ final class Roster implements Lender
     private bool $closed = false;
 
     private ?string $sweep = null;
+
+    /** The timer of the next look. */
+    private ?string $look = null;
 
     private readonly int $process;
 
@@ -50,6 +61,10 @@ final class Roster implements Lender
     private readonly Queue $queue;
 
     private readonly Openings $openings;
+
+    private readonly Holders $holders;
+
+    private readonly bool $pipelines;
 
     /** @param \Closure(string): void $warn */
     public function __construct(
@@ -68,52 +83,83 @@ final class Roster implements Lender
         $this->process = (int) getmypid();
         $this->counts = new Counts();
         $this->members = new Members();
-        $this->queue = new Queue($this->counts, static fn() => $weak->get()?->left(), static fn(Member $member) => $weak->get()?->freed($member));
-    }
-
-    /** A session for one query that is known to be short. {@see release()} gives it back. */
-    public function share(?Cancellation $cancellation): Member
-    {
-        $member = $this->queue->sharers === 0 && !$this->closed ? $this->members->shareable() : null;
-        if ($member === null || $this->isStale($member)) {
-            return $this->obtain(false, $cancellation);
-        }
-        if (++$member->queries > self::CROWDED && $this->openings->underWay === 0 && \count($this->members->all) < $this->most && !$member->answersSoon(hrtime(true))) {
-            $this->grow();
-        }
-        ++$this->counts->acquired;
-
-        return $member;
-    }
-
-    /** A shared query is done. */
-    public function release(Member $member): void
-    {
-        if (--$member->queries === 0 || $member->reserved || $this->queue->waiting !== []) {
-            $this->leftBySharer($member);
-        }
+        $this->holders = new Holders();
+        $this->queue = new Queue($this->counts, $options->acquireTimeout, static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(), static fn() => $weak->get()?->left());
+        $this->pipelines = $sessions->pipeline();
     }
 
     /**
-     * A shared query has failed, or was left.
+     * Runs a statement that leaves a session as it was, alone on one or with others.
      *
-     * @throws \LogicException in a fork, where each does; to look for that in {@see share()} would cost as much again
+     * @param list<mixed> $parameters
      */
-    public function releaseFailed(Member $member): void
+    public function query(KnownStatement $statement, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
-        --$member->queries;
-        $this->ensureOurs();
-        if ($member->queries === 0 && $member->session->inFlight() > 0) {
-            $this->lookAfter($member);
+        $alone = !$statement->shares || !$this->pipelines || $this->holders->count > 0 && $this->holders->holds();
+        if ($cancellation !== null || !$this->pipelines) {
+            return $this->queryOn($this->obtain($alone, $statement->cost, $cancellation), $statement->cost, $sql, $parameters, $cancellation, $statement);
+        }
+        $exchange = new Exchange();
+        $waiter = null;
+        $member = $this->available($alone, $statement->cost);
+        if ($member === null) {
+            $waiter = new Waiter($exchange, $alone, $statement->cost, hrtime(true), $sql, $parameters);
+            $this->enter($waiter);
+        } elseif ($this->isStale($member) || $member->native === null || !$member->native->send($exchange, $sql, $parameters)) {
+            return $this->queryOn($this->obtain($alone, $statement->cost, null), $statement->cost, $sql, $parameters, null, $statement);
         } else {
-            $this->leftBySharer($member);
+            $member->lend($alone, $exchange->cost = $statement->cost);
+            ++$this->counts->acquired;
+        }
+        $isAwake = false;
+        try {
+            $exchange->wait();
+            $isAwake = true;
+        } finally {
+            // Also where the fiber is destroyed, which is no exception.
+            if (!$isAwake) {
+                $this->leave($exchange, $waiter, $member);
+            }
+        }
+        if ($waiter !== null) {
+            if ($waiter->failure !== null) {
+                throw $waiter->failure;
+            }
+            $member = $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+            if (!$waiter->isSent) {
+                return $this->queryOn($member, $statement->cost, $sql, $parameters, null, $statement);
+            }
+        }
+        $statement->learn($exchange->took);
+
+        return $exchange->cost < 0 && $exchange->error === null && $exchange->failure === null
+            ? $member->native->result($exchange, $sql, $parameters)
+            : $this->resultOfFailed($member, $exchange, $sql, $parameters);
+    }
+
+    /**
+     * Runs a statement of which nothing is known, alone on a session.
+     *
+     * @param list<mixed> $parameters
+     * @param \Closure(int): void $learn gets the nanoseconds that the server took
+     */
+    public function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, \Closure $learn): Result
+    {
+        $member = $this->obtain(true, 0, $cancellation);
+        try {
+            $result = $member->session->query($sql, $parameters, $cancellation);
+            $learn($member->session->took());
+
+            return $result;
+        } finally {
+            $this->giveBack($member);
         }
     }
 
     public function take(?Cancellation $cancellation): Session
     {
-        $member = $this->obtain(true, $cancellation);
-        $this->lent[spl_object_id($member->session)] = $member;
+        $member = $this->obtain(true, 0, $cancellation);
+        $this->lent[spl_object_id($member->session)] = [$member, $this->holders->add()];
 
         return $member->session;
     }
@@ -122,14 +168,10 @@ final class Roster implements Lender
 
     public function give(Session $session): void
     {
-        $member = $this->lent[spl_object_id($session)];
+        [$member, $holder] = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
-        if ($session->isOpen() && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())) {
-            $this->lookAfter($member);
-        } else {
-            $member->alone = false;
-            $this->freed($member);
-        }
+        $this->holders->remove($holder);
+        $this->giveBack($member);
     }
 
     /** @return array{inUse: int, idle: int, opening: int, waiting: int} */
@@ -137,7 +179,7 @@ final class Roster implements Lender
     {
         $idle = \count(array_filter($this->members->all, static fn(Member $member): bool => $member->isFree()));
 
-        return ['inUse' => \count($this->members->all) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => \count($this->queue->waiting)];
+        return ['inUse' => \count($this->members->all) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => $this->queue->count()];
     }
 
     public function isClosed(): bool
@@ -191,81 +233,261 @@ final class Roster implements Lender
         }
     }
 
-    /** A member that is there: one that was idle for a time is tried first. It counts the query, or is the caller's alone. */
-    private function obtain(bool $alone, ?Cancellation $cancellation): Member
+    /** One that can be had at once; it counts nobody yet. */
+    private function available(bool $alone, int $cost): ?Member
     {
-        $start = hrtime(true);
-        do {
-            $this->ensureUsable();
-            $left = $this->options->acquireTimeout - (hrtime(true) - $start) / 1e9;
-            $member = $left > 0 ? $this->lendable($alone) : null;
-            if ($member === null) {
-                $member = $this->await($alone, $left, $cancellation);
-                // It may have ended in the moment since it was given.
-                $isThere = $member->session->isOpen();
-            } else {
-                $isThere = !$this->isStale($member) || $this->answers($member, $alone, $left, $cancellation);
-                $member->alone = $alone;
-                $member->queries += $alone ? 0 : 1;
+        if ($this->closed) {
+            return null;
+        }
+        if ($alone) {
+            return $this->queue->alone->count > 0 ? null : $this->members->free();
+        }
+        if ($this->queue->sharers->count > 0) {
+            return null;
+        }
+        $member = $this->members->shareable($cost);
+        if ($member !== null && $member->borrowers > 0) {
+            if ($this->look === null) {
+                $this->lookLater();
             }
-        } while (!$isThere);
-        ++$this->counts->acquired;
-        if ($member->queries > 0 && $this->queue->waiting !== []) {
-            // They may have come while it was tried.
-            $this->serve($member);
+            if (\count($this->members->all) < $this->most && $this->openings->underWay === 0 && !$member->answersSoon($cost)) {
+                $this->grow();
+            }
         }
 
         return $member;
     }
 
-    private function lendable(bool $alone): ?Member
+    /** A member that is there, and counts the caller: one that was idle for a time is tried first. */
+    private function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
     {
-        return match (true) {
-            $alone => $this->members->free(),
-            $this->queue->sharers > 0 => null,
-            default => $this->members->shareable(),
-        };
+        $since = hrtime(true);
+        for (;;) {
+            $this->ensureUsable();
+            $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
+            $member = $left > 0 ? $this->available($alone, $cost) : null;
+            if ($member === null) {
+                $member = $this->await(new Waiter(new Exchange(), $alone, $cost, $since), $cancellation);
+                if ($member->session->isOpen()) {
+                    return $member;
+                }
+                // It has ended in the moment since it was given.
+                $this->release($member, $cost);
+            } elseif (!$this->isStale($member) || $this->answers($member, $alone, $left, $cancellation)) {
+                $member->lend($alone, $cost);
+                ++$this->counts->acquired;
+                if (!$alone && $this->queue->sharers->count > 0) {
+                    // They may have come while it was tried.
+                    $this->serve($member);
+                }
+
+                return $member;
+            }
+        }
     }
 
-    private function await(bool $alone, float $seconds, ?Cancellation $cancellation): Member
+    private function await(Waiter $waiter, ?Cancellation $cancellation): Member
     {
-        $waiting = \count($this->queue->waiting);
+        $cancellation?->throwIfRequested();
+        $this->enter($waiter);
+        $isAwake = false;
+        try {
+            $this->queue->wait($waiter, $cancellation);
+            $isAwake = true;
+        } finally {
+            if (!$isAwake) {
+                $this->leave($waiter->exchange, $waiter, null);
+            }
+        }
+
+        return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+    }
+
+    private function enter(Waiter $waiter): void
+    {
+        $this->ensureUsable();
+        $waiting = $this->queue->count();
+        $open = \count($this->members->all);
         // Who has a connection opened for him, or shares one that is being tried, takes no place.
-        if ($waiting - ($this->most - \count($this->members->all)) - ($alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
+        if ($waiting - ($this->most - $open) - ($waiter->alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
-        $cancellation?->throwIfRequested();
-        $id = $this->queue->enter($alone);
-        $this->grow();
-        $this->openings->hold(true);
-        $this->reserve();
+        $this->queue->add($waiter);
+        if ($open < $this->most) {
+            $this->grow();
+        }
+        if ($waiting === 0) {
+            $this->openings->hold(true);
+        }
+        if ($waiter->alone && $this->members->reserved < $this->queue->alone->count) {
+            $this->members->reserveOne();
+        }
+    }
 
-        return $this->queue->wait($id, $seconds, $cancellation, fn(): PoolTimeoutException => PoolTimeoutException::after(
-            $this->options->acquireTimeout,
-            \count($this->members->all),
-            $this->openings->underWay,
-            \count($this->queue->waiting) - 1,
-            $this->openings->failure,
-        ));
+    /** The fiber will not come back to what it waits for. */
+    private function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
+    {
+        $member ??= $waiter?->member;
+        if ($member === null) {
+            if ($waiter !== null && $this->queue->remove($waiter)) {
+                $this->left();
+            }
+        } elseif ($waiter !== null && !$waiter->isSent) {
+            $this->release($member, $waiter->cost);
+        } else {
+            $member->native?->abandon($exchange);
+            $this->releaseFailed($member, $exchange);
+        }
     }
 
     /** Somebody waits no more. */
     private function left(): void
     {
-        $this->reserve();
-        if ($this->queue->waiting === []) {
+        while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
+            $this->members->unreserve($member);
+            $this->serve($member);
+        }
+        if ($this->queue->count() === 0) {
             $this->openings->hold(false);
         }
     }
 
-    /** Those who would share are served with what is reserved no more. */
-    private function reserve(): void
+    private function late(): \Throwable
     {
-        foreach ($this->members->reserve($this->queue->alone()) as $member) {
-            if ($member->isShareable(hrtime(true))) {
-                $this->queue->serve($member);
+        return PoolTimeoutException::after(
+            $this->options->acquireTimeout,
+            \count($this->members->all),
+            $this->openings->underWay,
+            $this->queue->count(),
+            $this->openings->failure,
+        );
+    }
+
+    /**
+     * With a member that counts the query already.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function queryOn(Member $member, int $cost, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, KnownStatement $statement): Result
+    {
+        try {
+            $result = $member->session->query($sql, $parameters, $cancellation);
+            $statement->learn($member->session->took());
+        } catch (\Throwable $failure) {
+            $this->release($member, $cost);
+            $this->ensureOurs();
+            throw $failure;
+        }
+        $this->release($member, $cost);
+
+        return $result;
+    }
+
+    /**
+     * Of a query that the session still counts: it failed, or began a transaction. It may be sent again.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function resultOfFailed(Member $member, Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
+    {
+        try {
+            return $member->native?->result($exchange, $sql, $parameters) ?? throw new \LogicException('A query was sent that could not be sent');
+        } finally {
+            $this->releaseFailed($member, $exchange);
+        }
+    }
+
+    /** @throws \LogicException in a fork, where each query fails; to look for that in {@see query()} would cost as much again */
+    private function releaseFailed(Member $member, Exchange $exchange): void
+    {
+        if ($exchange->cost >= 0) {
+            $cost = $exchange->cost;
+            $exchange->cost = -1;
+            $this->release($member, $cost);
+        }
+        $this->ensureOurs();
+    }
+
+    /** One borrower less. */
+    private function release(Member $member, int $cost): void
+    {
+        $member->takeBack($cost);
+        if ($member->session->transactionStatus() !== 'I') {
+            // Something has begun a transaction, which is no place for others.
+            $member->spoil();
+        }
+        if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
+            $this->lookAfter($member);
+        } else {
+            $this->freed($member);
+        }
+    }
+
+    /** One that had it alone, and may have done anything, does not need it any more. */
+    private function giveBack(Member $member): void
+    {
+        $session = $member->session;
+        $member->takeBack(0);
+        if ($session->isOpen() && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())) {
+            $this->lookAfter($member);
+        } else {
+            $this->freed($member);
+        }
+    }
+
+    /**
+     * Queries were answered, and their fibers do not know yet.
+     *
+     * @param list<Exchange> $exchanges
+     */
+    private function answered(Member $member, array $exchanges): void
+    {
+        $released = false;
+        foreach ($exchanges as $exchange) {
+            if ($exchange->cost < 0 || !$exchange->done) {
+                continue;
+            }
+            if ($exchange->status !== 'I') {
+                $member->spoil();
+            } elseif ($exchange->error === null && $exchange->failure === null && $exchange->copy === '') {
+                $member->takeBack($exchange->cost);
+                $exchange->cost = -1;
+                $released = true;
             }
         }
+        if (!$released) {
+            return;
+        }
+        $member->still = 0;
+        if ($member->borrowers > 0) {
+            if ($this->queue->sharers->count > 0) {
+                $this->serve($member);
+            }
+        } elseif ($member->spoiled) {
+            $this->lookAfter($member);
+        } else {
+            $this->freed($member);
+        }
+    }
+
+    private function lookLater(): void
+    {
+        $this->look = WeakTimer::after(self::LOOK_EACH, $this, static function (self $self): void {
+            $self->look = null;
+            $isShared = false;
+            foreach ($self->members->all as $member) {
+                $member->look();
+                $isShared = $isShared || $member->borrowers > 1;
+                if ($member->still > 0 && $member->still % self::MOST_STILL === 0 && $self->isOurs()) {
+                    // What it waits for may be what one of those behind it is to do: it runs again, with nobody behind it.
+                    $member->spoil();
+                    $member->native?->postpone();
+                }
+            }
+            if ($isShared) {
+                $self->lookLater();
+            }
+        });
     }
 
     /** A session may be of use to those who wait. */
@@ -277,46 +499,58 @@ final class Roster implements Lender
 
             return;
         }
-        if ($this->queue->waiting !== []) {
+        if ($this->queue->count() > 0) {
             $this->serve($member);
         }
-        if ($member->isFree() && $this->sweep === null) {
+        if ($this->sweep === null && $member->isFree()) {
             $this->sweepLater();
         }
     }
 
     private function serve(Member $member): void
     {
-        $concernsReserved = $this->queue->alone() > 0;
-        $this->queue->serve($member);
-        if ($concernsReserved) {
-            $this->reserve();
+        if ($member->reserved && $member->borrowers === 0) {
+            $this->members->unreserve($member);
         }
-        if ($this->queue->waiting === []) {
-            $this->openings->hold(false);
+        while (($waiter = $this->queue->next($member)) !== null) {
+            $this->lendTo($waiter, $member);
+        }
+        if ($this->queue->alone->count > $this->members->reserved && $member->borrowers > 0 && !$member->alone && !$member->reserved) {
+            $this->members->reserve($member);
+        } elseif ($this->members->reserved > $this->queue->alone->count) {
+            $this->left();
         }
     }
 
-    private function leftBySharer(Member $member): void
+    /** Sends its statement, where there is one that can be sent at once; otherwise the fiber goes on with the session. */
+    private function lendTo(Waiter $waiter, Member $member): void
     {
-        $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
-    }
-
-    /** A query that shared it has begun a transaction, which is no place for others: nobody joins them, and it is looked after. */
-    private function spoiled(Member $member): void
-    {
-        if ($member->queries === 0) {
-            $this->lookAfter($member);
+        $this->queue->remove($waiter);
+        $waiter->member = $member;
+        $member->lend($waiter->alone, $waiter->cost);
+        ++$this->counts->acquired;
+        $this->counts->waited((hrtime(true) - $waiter->since) / 1e9);
+        if ($waiter->sql !== null) {
+            try {
+                $waiter->isSent = $member->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
+            } catch (\Throwable) {
+                // Values that can't be sent: the fiber will have the same exception.
+                $waiter->isSent = false;
+            }
+        }
+        if ($waiter->isSent) {
+            $waiter->exchange->cost = $waiter->cost;
         } else {
-            $member->alone = true;
-            $member->reserved = false;
-            $this->reserve();
+            EventLoop::queue($waiter->exchange->wake(...));
+        }
+        if ($this->queue->count() === 0) {
+            $this->openings->hold(false);
         }
     }
 
     private function isStale(Member $member): bool
     {
-        return $member->queries === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
+        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
     }
 
     private function sinceIdle(Member $member): float
@@ -328,6 +562,7 @@ final class Roster implements Lender
     private function answers(Member $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
     {
         $member->alone = true;
+        $this->members->unreserve($member);
         $shared = $alone ? 0 : 1;
         $this->trying += $shared;
         $trial = async(function () use ($member, $shared, $seconds): void {
@@ -349,6 +584,7 @@ final class Roster implements Lender
             })->ignore();
             throw $interruption;
         }
+        $member->alone = false;
         if (!$member->session->isOpen()) {
             $this->growForWaiting();
 
@@ -362,7 +598,7 @@ final class Roster implements Lender
     private function lookAfter(Member $member): void
     {
         $member->alone = true;
-        $member->reserved = false;
+        $this->members->unreserve($member);
         async(function () use ($member): void {
             $isLeftOpen = false;
             try {
@@ -372,7 +608,7 @@ final class Roster implements Lender
             } catch (\Throwable) {
                 $member->session->close();
             }
-            $member->alone = false;
+            $member->alone = $member->spoiled = false;
             $this->freed($member);
             if ($isLeftOpen) {
                 // Only now, for whoever is told may want a connection himself.
@@ -383,8 +619,7 @@ final class Roster implements Lender
 
     private function growForWaiting(): void
     {
-        if ($this->queue->waiting !== []) {
-            $this->reserve();
+        if ($this->queue->count() > 0) {
             $this->grow();
         } elseif (\count($this->members->all) < $this->options->minConnections) {
             $this->grow();
@@ -400,8 +635,8 @@ final class Roster implements Lender
         $underWay = $this->openings->underWay;
         $open = \count($this->members->all) + $underWay;
         // Who would share waits for those that are being tried, and that is not for long.
-        $waiting = $this->trying > 0 ? $this->queue->alone() : \count($this->queue->waiting);
-        $wanted = max($waiting - $underWay, $this->options->minConnections - $open, $this->queue->waiting === [] ? 1 - $underWay : 0);
+        $waiting = $this->trying > 0 ? $this->queue->alone->count : $this->queue->count();
+        $wanted = max($waiting - $underWay, $this->options->minConnections - $open, $this->queue->count() === 0 ? 1 - $underWay : 0);
         $this->openings->start(min($wanted, $this->most - $open));
     }
 
@@ -417,6 +652,7 @@ final class Roster implements Lender
                 $weak->get()?->lost($member);
             }
         });
+        $member->native?->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
         $this->freed($member);
         $this->growForWaiting();
     }
@@ -424,7 +660,7 @@ final class Roster implements Lender
     /** What will not pass by itself, nobody waits for. */
     private function failedToOpen(\Throwable $failure): void
     {
-        $this->openings->hold($this->queue->waiting !== []);
+        $this->openings->hold($this->queue->count() > 0);
         if ($this->members->all !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
             return;
         }

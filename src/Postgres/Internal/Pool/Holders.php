@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+/**
+ * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool follows no other: the one ahead may wait
+ * for a lock that this fiber's own transaction holds, and then neither would ever end.
+ */
+final class Holders
+{
+    /** Connections that are held. */
+    public int $count = 0;
+
+    private int $main = 0;
+
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> */
+    private \WeakMap $fibers;
+
+    public function __construct()
+    {
+        $this->fibers = new \WeakMap();
+    }
+
+    /**
+     * The fiber that calls has one more.
+     *
+     * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null which, for {@see remove()}
+     */
+    public function add(): ?\WeakReference
+    {
+        ++$this->count;
+        $fiber = \Fiber::getCurrent();
+        if ($fiber === null) {
+            ++$this->main;
+
+            return null;
+        }
+        $this->fibers[$fiber] = ($this->fibers[$fiber] ?? 0) + 1;
+        /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>> $weak */
+        $weak = \WeakReference::create($fiber);
+
+        return $weak;
+    }
+
+    /** @param \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $holder */
+    public function remove(?\WeakReference $holder): void
+    {
+        --$this->count;
+        if ($holder === null) {
+            --$this->main;
+
+            return;
+        }
+        $fiber = $holder->get();
+        if ($fiber === null) {
+            return;
+        }
+        $left = ($this->fibers[$fiber] ?? 1) - 1;
+        if ($left > 0) {
+            $this->fibers[$fiber] = $left;
+        } else {
+            unset($this->fibers[$fiber]);
+        }
+    }
+
+    /** Whether the fiber that calls holds one. */
+    public function holds(): bool
+    {
+        $fiber = \Fiber::getCurrent();
+
+        return $fiber === null ? $this->main > 0 : isset($this->fibers[$fiber]);
+    }
+}

@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+use Spindle\Postgres\Internal\Native\ServerTime;
+
+/** What a pool knows of a statement that ran before: how it may be run, and how long the server needs for it. */
+final class KnownStatement
+{
+    /** Executions in a row that must be short after one that was slow. */
+    private const PROBATION = 50;
+
+    /** Least cost, in nanoseconds: no statement is free. */
+    private const LEAST = 2_000;
+
+    /** Whether other statements may follow it on its connection, and it may follow others. */
+    public bool $shares = false;
+
+    /** Nanoseconds that the server usually needs, nearer to the least than to the most that was seen. */
+    public int $cost;
+
+    private int $probation = 0;
+
+    /**
+     * @param bool $isPlain whether it leaves the session and its transaction as they are, and an error undoes all of it
+     * @param bool $reads   whether it only reads, and waits for no row lock
+     */
+    public function __construct(public readonly bool $isPlain, private readonly bool $reads, int $nanoseconds)
+    {
+        $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
+        $this->learn($nanoseconds);
+    }
+
+    /** @param int $nanoseconds that the server took; negative when nobody knows */
+    public function learn(int $nanoseconds): void
+    {
+        if ($nanoseconds > ServerTime::SHORT) {
+            $this->probation = self::PROBATION;
+            $this->shares = false;
+
+            return;
+        }
+        if ($nanoseconds < 0) {
+            return;
+        }
+        // A machine that is busy makes times longer, and nothing makes them shorter.
+        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 4));
+        if ($this->probation === 0 || --$this->probation === 0) {
+            $this->shares = $this->reads;
+        }
+    }
+}

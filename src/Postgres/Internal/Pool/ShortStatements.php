@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SqlText;
+
+/**
+ * The statements that a pool has run, by their text. Those that only read and that the server answers quickly may share a connection.
+ *
+ * A statement that may wait for a row lock never does, however short it is: those behind it would wait for the lock, too, and one of
+ * them may be what the owner of the lock waits for.
+ */
+final class ShortStatements
+{
+    /** Statements that are remembered. */
+    private const MOST = 4_096;
+
+    private const READS = '~' . SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
+
+    /** Words of statements that write or lock. A text that has one for another reason is only run more carefully than it has to be. */
+    private const WRITES = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
+
+    /** @var array<string, KnownStatement> by SQL */
+    private array $known = [];
+
+    public function find(string $sql): ?KnownStatement
+    {
+        return $this->known[$sql] ?? null;
+    }
+
+    /** @param int $nanoseconds that the server took for it; negative when nobody knows */
+    public function learn(string $sql, int $nanoseconds): void
+    {
+        if (isset($this->known[$sql])) {
+            $this->known[$sql]->learn($nanoseconds);
+
+            return;
+        }
+        if (\count($this->known) >= self::MOST) {
+            $this->known = [];
+        }
+        $isPlain = SqlText::isRepeatable($sql) && !SessionChanges::suspects($sql) && !SessionChanges::controlsTransaction($sql);
+        $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::reads($sql), $nanoseconds);
+    }
+
+    private static function reads(string $sql): bool
+    {
+        return preg_match(self::READS, $sql) === 1 && preg_match(self::WRITES, $sql) === 0;
+    }
+}

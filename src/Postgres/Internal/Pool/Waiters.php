@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+/** Those who wait for the same, in the order of their coming. Each operation takes constant time. */
+final class Waiters
+{
+    public int $count = 0;
+
+    /** @var array<int, Waiter> by place */
+    private array $waiters = [];
+
+    private int $head = 0;
+
+    private int $tail = 0;
+
+    public function add(Waiter $waiter): void
+    {
+        $waiter->place = $this->tail;
+        $this->waiters[$this->tail++] = $waiter;
+        ++$this->count;
+    }
+
+    public function first(): ?Waiter
+    {
+        for (; $this->count > 0; ++$this->head) {
+            if (isset($this->waiters[$this->head])) {
+                return $this->waiters[$this->head];
+            }
+        }
+
+        return null;
+    }
+
+    /** @return bool whether it was among them */
+    public function remove(Waiter $waiter): bool
+    {
+        if (($this->waiters[$waiter->place] ?? null) !== $waiter) {
+            return false;
+        }
+        unset($this->waiters[$waiter->place]);
+        --$this->count;
+
+        return true;
+    }
+}

@@ -1,0 +1,176 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Native\ServerTime;
+use Spindle\Postgres\Internal\Pool\Counts;
+use Spindle\Postgres\Internal\Pool\ShortStatements;
+use Spindle\Postgres\Internal\Pool\Transience;
+
+/** What a pool goes by. */
+final class ShortStatementsTest extends TestCase
+{
+    public function testAStatementSharesOnceItWasShort(): void
+    {
+        $statements = new ShortStatements();
+        self::assertNull($statements->find('SELECT 1'));
+        $statements->learn('SELECT 1', ServerTime::SHORT);
+
+        self::assertTrue($statements->find('SELECT 1')?->shares);
+        self::assertNull($statements->find('SELECT 2'));
+    }
+
+    public function testOneThatWasSlowHasToProveItself(): void
+    {
+        $statements = new ShortStatements();
+        $statements->learn('SELECT 1', 0);
+        $statements->learn('SELECT 1', ServerTime::SHORT + 1);
+        for ($i = 0; $i < 50; ++$i) {
+            self::assertFalse($statements->find('SELECT 1')?->shares, "after {$i} short executions");
+            $statements->learn('SELECT 1', -1);
+            $statements->learn('SELECT 1', 0);
+        }
+        self::assertTrue($statements->find('SELECT 1')?->shares);
+    }
+
+    public function testATimeThatNobodyKnowsChangesNothing(): void
+    {
+        $statements = new ShortStatements();
+        $statements->learn('SELECT 1', 1_000_000);
+        $statements->learn('SELECT 1', -1);
+
+        self::assertSame(1_000_000, $statements->find('SELECT 1')?->cost);
+    }
+
+    public function testWhatAStatementCostsIsNearerToTheLeastThanToTheMost(): void
+    {
+        $statements = new ShortStatements();
+        for ($i = 0; $i < 100; ++$i) {
+            $statements->learn('SELECT 1', $i % 2 === 0 ? 100_000 : 2_000_000);
+        }
+        self::assertLessThan(400_000, $statements->find('SELECT 1')?->cost);
+        for ($i = 0; $i < 100; ++$i) {
+            $statements->learn('SELECT 1', 2_000_000);
+        }
+        self::assertGreaterThan(1_800_000, $statements->find('SELECT 1')?->cost);
+    }
+
+    /** @return iterable<string, array{string, bool, bool}> SQL, whether it leaves the session as it is, whether it may share */
+    public static function statements(): iterable
+    {
+        foreach ([
+            'SELECT 1', ' (select 1) union select 2', 'VALUES (1)', 'TABLE a', 'WITH a AS (SELECT 1) SELECT * FROM a', '/* a /* b */ */ select updated, shared FROM a',
+            "SELECT substring('a' for 1)", 'SELECT a FROM b WHERE c = $1',
+        ] as $sql) {
+            yield $sql => [$sql, true, true];
+        }
+        foreach ([
+            'UPDATE a SET b = 1', 'insert into a values (1)', 'DELETE FROM a', 'MERGE INTO a USING b ON true WHEN MATCHED THEN DELETE', 'SELECT 1 FROM a FOR UPDATE',
+            "SELECT 1 FROM a FOR\nNO KEY UPDATE", 'SELECT 1 FROM a FOR /* a */ SHARE', 'select 1 from a for key share', 'WITH a AS (DELETE FROM b RETURNING *) SELECT * FROM a',
+            'SELECT 1 INTO a', 'SELECT pg_advisory_xact_lock(1)',
+        ] as $sql) {
+            yield $sql => [$sql, true, false];
+        }
+        foreach (['SET a = 1', 'BEGIN', '/* a /* b */ */ start transaction', 'COMMIT', 'ROLLBACK', "PREPARE TRANSACTION 'a'", 'LOCK a', 'CALL a()', 'DO $$ $$', 'TRUNCATE a', 'VACUUM', 'SELECT pg_advisory_lock(1)', 'LISTEN a'] as $sql) {
+            yield $sql => [$sql, false, false];
+        }
+    }
+
+    #[DataProvider('statements')]
+    public function testOnlyWhatReadsAndChangesNothingMayShare(string $sql, bool $isPlain, bool $shares): void
+    {
+        $statements = new ShortStatements();
+        for ($i = 0; $i < 100; ++$i) {
+            $statements->learn($sql, 0);
+        }
+        self::assertSame([$isPlain, $shares], [$statements->find($sql)?->isPlain, $statements->find($sql)?->shares]);
+    }
+
+    public function testWhatIsRememberedIsBounded(): void
+    {
+        $statements = new ShortStatements();
+        $before = memory_get_usage();
+        for ($i = 0; $i < 100_000; ++$i) {
+            $statements->learn("SELECT {$i}", 0);
+        }
+        self::assertLessThan(2 << 20, memory_get_usage() - $before);
+        self::assertTrue($statements->find('SELECT 99999')?->shares);
+    }
+
+    public function testAStatementIsTimedWithoutTheRoundTrip(): void
+    {
+        $time = new ServerTime(20_000_000);
+        $time->sent(1, 1_000_000_000);
+        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_000_000));
+        $time->sent(2, 2_000_000_000);
+        self::assertSame(0, $time->answered(1, 1, 2_012_000_000), 'a round trip takes less than that');
+        $time->sent(3, 3_000_000_000);
+        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_000_000));
+    }
+
+    public function testAStatementBehindOthersIsTimedFromTheAnswerBefore(): void
+    {
+        $time = new ServerTime(20_000_000);
+        $time->sent(3, 1_000_000_000);
+        self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
+        self::assertSame(4_000_000, $time->answered(1, 1, 1_024_000_000));
+        self::assertSame(1_000_000, $time->answered(2, 1, 1_025_000_000));
+    }
+
+    public function testAStatementThatWasSentLateIsTimedFromItsSending(): void
+    {
+        $time = new ServerTime(20_000_000);
+        $time->sent(1, 1_000_000_000);
+        $time->sent(2, 1_010_000_000);
+        self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
+        self::assertSame(1_000_000, $time->answered(1, 1, 1_031_000_000));
+    }
+
+    public function testStatementsThatAreAnsweredTogetherHaveTheSameTime(): void
+    {
+        $time = new ServerTime(0);
+        $time->sent(4, 1_000_000_000);
+        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_000_000));
+    }
+
+    public function testTheTimeInWhichThisProcessIsBusyIsNotTheServers(): void
+    {
+        $time = new ServerTime(0);
+        $begin = (int) hrtime(true);
+        $time->sent(1, $begin);
+        $used = getrusage();
+        self::assertIsArray($used);
+        $busy = static fn(array $usage): float => $usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6;
+        for ($i = 0; $busy((array) getrusage()) - $busy($used) < 0.05; ++$i) {
+            hash('sha256', (string) $i);
+        }
+        $now = (int) hrtime(true);
+
+        self::assertLessThan($now - $begin - 40_000_000, $time->answered(0, 1, $now));
+    }
+
+    public function testTimesOfWaitingAreCountedByTheirBounds(): void
+    {
+        $counts = new Counts();
+        foreach ([0.0, 0.001, 0.0011, 0.3, 5.0, 5.1, 1e9] as $seconds) {
+            $counts->waited($seconds);
+        }
+
+        self::assertSame([0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0], array_map(floatval(...), \array_slice(array_keys($counts->waited), 0, -1)));
+        self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waited));
+    }
+
+    public function testOnlyFailuresThatPassByThemselvesAreWaitedFor(): void
+    {
+        foreach (['53300' => true, '57P03' => true, '57P01' => true, '3D000' => false, '42704' => false] as $state => $passes) {
+            self::assertSame($passes, Transience::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)));
+        }
+        self::assertTrue(Transience::of(ConnectionFailedException::everywhere(['refused'])));
+        self::assertFalse(Transience::of(new \RuntimeException()));
+    }
+}
