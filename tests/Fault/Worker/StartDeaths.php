@@ -153,7 +153,8 @@ trait StartDeaths
     {
         foreach (array_keys(self::descendantsWith('Worker/Internal/Process/main.php')) as $pid) {
             posix_kill($pid, \SIGSTOP);
-            Eventually::holds(static fn(): bool => Processes::state($pid) === 'T', 'it is stopped');
+            $isStopped = static fn(): bool => Processes::state($pid) === 'T' || !Processes::isAlive($pid);
+            Eventually::holds($isStopped, 'it is stopped, or has ended', 20);
         }
     }
 
