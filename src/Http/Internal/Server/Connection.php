@@ -362,6 +362,12 @@ final class Connection
         }
     }
 
+    /** @return resource|null null where the connection is not encrypted */
+    public function secureStream()
+    {
+        return $this->peer->secure ? $this->transport->stream() : null;
+    }
+
     /** Who makes the next piece of an answer that nobody wants any more need not. */
     private function letGo(): void
     {
