@@ -210,7 +210,7 @@ final class HttpServer
         ignore_user_abort(true); // or PHP ends the process at what a handler prints, once nobody reads standard output
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // the connections are not those of a process that a handler forks
-        register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : null);
+        register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : $service->get()?->disown());
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
         }

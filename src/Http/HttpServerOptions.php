@@ -31,8 +31,9 @@ final readonly class HttpServerOptions
      * @param int   $maxConnections      at once; less where the event loop or the limit of descriptors allows less. Beyond, the one that has been idle
      *                                    longest makes room; where none is idle, more wait in the kernel's queue, and answers end their connections
      * @param int|null $maxConnectionsPerAddress of one client's IP address; null for half of those that the process can have. Beyond, the one
-     *                                    that has been idle longest makes room; where none is idle, the new one is closed. Neither clients of a Unix
-     *                                    socket are counted nor proxies that {@see Middleware\TrustedProxies} knows
+     *                                    that has been idle longest makes room; where none is idle, the new one is closed. A network of IPv6 with 64
+     *                                    bits counts as one address. Neither clients of a Unix socket are counted nor proxies that
+     *                                    {@see Middleware\TrustedProxies} knows
      * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping, for which a connection without a request is still kept
      * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning. A process that a handler blocks is killed by its supervisor a second later; where a reload has replaced the process, not before $handlerTimeout

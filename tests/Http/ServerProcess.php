@@ -52,7 +52,7 @@ final class ServerProcess
 
             return $response;
         }, $options, self::logger());
-        [$address] = $server->start('127.0.0.1:0');
+        [$address] = $server->start(($options->certificate === null ? '' : 'tls://') . '127.0.0.1:0');
         echo self::LISTENING . "{$address}\n";
         $server->listen();
         echo self::RETURNED, "\n";
@@ -60,7 +60,7 @@ final class ServerProcess
 
     public function client(): RawClient
     {
-        return RawClient::connect($this->address);
+        return str_starts_with($this->address, 'tls:') ? RawClient::connectSecurely($this->address) : RawClient::connect($this->address);
     }
 
     public function pid(): int

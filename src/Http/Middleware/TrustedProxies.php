@@ -25,12 +25,15 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  *
  * Header fields that are not believed are taken out of the request: all of them when it comes from elsewhere than a trusted
  * proxy, otherwise those of the other kind, which a proxy that does not know them passes on from the client as they are.
- * A proxy has to set or remove each field of its own kind.
+ * A proxy has to set or remove each field of its own kind. Fields such as X_Forwarded_For are taken out in any case: what
+ * makes variables or Symfony's headers of a request takes them for those with hyphens, and proxies do not know them.
  *
  * A server that knows a proxy in this way does not apply `maxConnectionsPerAddress` to it.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
+    private const X_FORWARDED = 'x-forwarded-';
+
     private Networks $trusted;
 
     /**
@@ -96,6 +99,16 @@ final readonly class TrustedProxies implements MiddlewareInterface
             foreach ($isProxy && $kind === $this->told ? [] : $kind->names() as $name) {
                 $request = $request->hasHeader($name) ? $request->withoutHeader($name) : $request;
             }
+        }
+
+        return self::withoutUnderscores($request);
+    }
+
+    private static function withoutUnderscores(ServerRequestInterface $request): ServerRequestInterface
+    {
+        foreach (array_keys($request->getHeaders()) as $name) {
+            $isDisguised = str_contains((string) $name, '_') && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED);
+            $request = $isDisguised ? $request->withoutHeader((string) $name) : $request;
         }
 
         return $request;

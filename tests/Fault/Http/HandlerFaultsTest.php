@@ -12,12 +12,15 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
 
 /** Handlers that end the process, or would, if it let them. */
 final class HandlerFaultsTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
+    use OwnDirectory;
     use StartsServers;
 
     public function testWhoeverWaitsWhenAHandlerExitsIsToldSo(): void
@@ -97,6 +100,21 @@ final class HandlerFaultsTest extends TestCase
         self::assertSame('forked', $server->client()->get('/fork')->response()->body);
 
         self::assertSame('waited', $waiting->response()->body);
+        self::assertSame(200, $idle->get('/')->response()->status);
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkOfAHandlerThatEndsDoesNotEndTheTlsOfOthers(): void
+    {
+        [$certificate, $key] = (new Certificates($this->path()))->forServer('server.test');
+        $server = $this->startServer(new HttpServerOptions($certificate, $key));
+        $idle = $server->client()->get('/');
+        $idle->response();
+        $forking = $server->client();
+        self::assertSame('forked', $forking->get('/fork')->response()->body);
+        self::assertSame('forked', $forking->get('/fork')->response()->body);
+
         self::assertSame(200, $idle->get('/')->response()->status);
     }
 

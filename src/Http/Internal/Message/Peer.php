@@ -7,8 +7,13 @@ namespace Spindle\Http\Internal\Message;
 /** The two ends of a connection. */
 final readonly class Peer
 {
+    /** Bytes of an IPv6 address that providers give to a client as a whole: RFC 6177, 2. */
+    private const NETWORK = 8;
+
+    /** @param string $network what counts as one client: the address, or the /64 of an IPv6 address */
     private function __construct(
         public string $address,
+        public string $network,
         public int $port,
         public string $localAddress,
         public int $localPort,
@@ -24,7 +29,7 @@ final readonly class Peer
         [$address, $port] = self::split($remote);
         [$localAddress, $localPort] = self::split($local);
 
-        return new self($address, $port, $localAddress, $localPort, $secure);
+        return new self($address, self::network($address, $port), $port, $localAddress, $localPort, $secure);
     }
 
     /** Returns this side's address and port as a URI has them. */
@@ -35,6 +40,13 @@ final readonly class Peer
             str_contains($this->localAddress, ':') => "[{$this->localAddress}]:{$this->localPort}",
             default => "{$this->localAddress}:{$this->localPort}",
         };
+    }
+
+    private static function network(string $address, int $port): string
+    {
+        $isIpv6 = $port !== 0 && str_contains($address, ':');
+
+        return $isIpv6 ? substr((string) inet_pton(explode('%', $address)[0]), 0, self::NETWORK) : $address;
     }
 
     /** @return array{string, int} */

@@ -130,6 +130,19 @@ final class RequestParser
         return $bytes;
     }
 
+    /** The body of a length, where nothing of it was taken and all of it has come. */
+    public function wholeBody(?int $length): ?string
+    {
+        if ($this->missing !== $length || $length > \strlen($this->buffer) - $this->offset) {
+            return null;
+        }
+        $body = substr($this->buffer, $this->offset, $length);
+        $this->offset += $length;
+        $this->missing = 0;
+
+        return $body;
+    }
+
     /** Whether the body was taken to its end. */
     public function bodyEnded(): bool
     {

@@ -74,8 +74,18 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     public function getContents(): string
     {
+        $length = $this->exchange->head->length;
+        if ($this->offset === 0 && $this->bytes === '' && $length !== null && $length <= ($this->limit ?? self::SHORT) && !$this->closed) {
+            $whole = $this->connection->wholeBody($this->exchange);
+            if ($whole !== null) {
+                $this->offset = $length;
+
+                return $this->bytes = $whole;
+            }
+        }
         $contents = $this->read(\PHP_INT_MAX);
-        while (!$this->eof()) {
+        // What eof() says, without a call: most bodies are whole by now.
+        while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
 
@@ -191,7 +201,9 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }
-        $this->connection->checkMemory();
+        if ($length === null || $length > self::SHORT) {
+            $this->connection->checkMemory();
+        }
         $piece = $this->connection->receiveBody($this->exchange);
         if ($piece === '') {
             $this->ended = true;

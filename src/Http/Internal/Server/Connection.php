@@ -164,6 +164,12 @@ final class Connection
         }
     }
 
+    /** Returns the body of the request that is being handled, where its length is known, all of it has come, and none was taken. */
+    public function wholeBody(ServerExchange $exchange): ?string
+    {
+        return $exchange === $this->exchange && !$this->closed && $exchange->head->length <= $this->service->options->maxBody ? $this->parser->wholeBody($exchange->head->length) : null;
+    }
+
     /** @throws HttpException when there is no memory for more of a body */
     public function checkMemory(): void
     {
@@ -360,6 +366,12 @@ final class Connection
         if (!$this->closed) {
             $this->transport->end();
         }
+    }
+
+    /** @return resource|null null where the connection is not encrypted */
+    public function secureStream()
+    {
+        return $this->peer->secure ? $this->transport->stream() : null;
     }
 
     /** Who makes the next piece of an answer that nobody wants any more need not. */

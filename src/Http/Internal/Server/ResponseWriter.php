@@ -39,6 +39,14 @@ final class ResponseWriter
     /** @var array<array-key, bool> whether the server decides about a field, by a name that can be sent as it is */
     private array $names = [];
 
+    /** The last head of another library, and what it was made of: many answers have the same. */
+    private string $lastLine = '';
+
+    /** @var array<array-key, mixed> */
+    private array $lastHeaders = [];
+
+    private ?string $lastHead = null;
+
     private string $date = '';
 
     /** By hrtime(). */
@@ -138,11 +146,16 @@ final class ResponseWriter
         if ($status < 200 || $status > 599 || isset(self::BARE[$status])) {
             return null;
         }
-        $head = "HTTP/1.1 {$status} {$response->getReasonPhrase()}\r\n";
-        $lines = 1;
-        foreach (self::unchecked($response->getHeaders()) as $name => $values) {
+        $line = "HTTP/1.1 {$status} {$response->getReasonPhrase()}\r\n";
+        $headers = self::unchecked($response->getHeaders());
+        if ($headers === $this->lastHeaders && $line === $this->lastLine) {
+            return $this->lastHead;
+        }
+        [$head, $lines, $isRepeatable] = [$line, 1, true];
+        foreach ($headers as $name => $values) {
             $isDecided = $this->names[$name] ?? $this->isDecided($name);
             if ($isDecided && strcasecmp((string) $name, 'Content-Length') === 0 && $values === [(string) $length]) {
+                $isRepeatable = false;
                 continue;
             }
             if ($isDecided || !\is_array($values)) {
@@ -157,7 +170,14 @@ final class ResponseWriter
             }
         }
 
-        return preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lines}}$/D", $head) === 1 ? $head : null;
+        if (preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lines}}$/D", $head) !== 1) {
+            return null;
+        }
+        if ($isRepeatable) {
+            [$this->lastLine, $this->lastHeaders, $this->lastHead] = [$line, $headers, $head];
+        }
+
+        return $head;
     }
 
     /**

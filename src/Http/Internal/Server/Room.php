@@ -51,13 +51,13 @@ final class Room
     private const FULL_AFTER = 1_000_000_000;
     private const REPEATED_WITHIN = 300_000_000;
 
-    /** @var array<string, int> connections by the client's address */
-    private array $addresses = [];
+    /** @var array<string, int> connections by the client's network */
+    private array $networks = [];
 
-    /** @var array<string, true> addresses of proxies, through which many clients come */
+    /** @var array<string, string> networks of proxies, through which many clients come, by their addresses */
     private array $proxies = [];
 
-    /** @var array<string, int> until when no search for connections of an address is made, or of any (''), by hrtime() */
+    /** @var array<string, int> until when no search for connections of a network is made, or of any (''), by hrtime() */
     private array $pauses = [];
 
     /** Until when {@see relieve()} does nothing, by hrtime(). */
@@ -105,33 +105,33 @@ final class Room
      */
     public function admits(Peer $peer, array $connections): bool
     {
-        $address = $peer->address;
         $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::SHARE));
 
-        return ($this->addresses[$address] ?? 0) < $max || isset($this->proxies[$address]) || $this->make($connections, $address);
+        return ($this->networks[$peer->network] ?? 0) < $max || isset($this->proxies[$peer->address]) || $this->make($connections, $peer->network);
     }
 
     /** The clients of a Unix socket have no address, and are not counted. */
     public function began(Peer $peer): void
     {
         if ($peer->port !== 0) {
-            $this->addresses[$peer->address] = ($this->addresses[$peer->address] ?? 0) + 1;
+            $this->networks[$peer->network] = ($this->networks[$peer->network] ?? 0) + 1;
         }
     }
 
     public function ended(Peer $peer): void
     {
-        $address = $peer->address;
-        if (isset($this->addresses[$address]) && --$this->addresses[$address] === 0) {
-            unset($this->addresses[$address], $this->proxies[$address], $this->pauses[$address]);
+        $network = $peer->network;
+        if (isset($this->networks[$network]) && --$this->networks[$network] === 0) {
+            unset($this->networks[$network], $this->pauses[$network]);
+            $this->proxies = $this->proxies === [] ? [] : array_diff($this->proxies, [$network]);
         }
     }
 
     /** The peer is a proxy that the application trusts: the share of an address is not for it, as long as it has connections. */
     public function trust(Peer $peer): void
     {
-        if (isset($this->addresses[$peer->address])) {
-            $this->proxies[$peer->address] = true;
+        if (isset($this->networks[$peer->network])) {
+            $this->proxies[$peer->address] = $peer->network;
         }
     }
 
@@ -139,19 +139,19 @@ final class Room
      * Closes connections that have kept the server waiting, if there are any; those of proxies and of Unix sockets last.
      *
      * @param array<Connection> $connections all of the server
-     * @param string            $address     whose connections may be closed; '' for those of any
+     * @param string            $network     whose connections may be closed; '' for those of any
      *
      * @return bool whether one was closed
      */
-    public function make(array $connections, string $address = ''): bool
+    public function make(array $connections, string $network = ''): bool
     {
         $now = (int) hrtime(true);
-        if ($now < ($this->pauses[$address] ?? 0)) {
+        if ($now < ($this->pauses[$network] ?? 0)) {
             return false;
         }
         [$direct, $proxied, $young] = [[], [], 0];
         foreach ($connections as $key => $connection) {
-            $from = $address === '' || $connection->peer->address === $address ? $connection->disposableFrom() : null;
+            $from = $network === '' || $connection->peer->network === $network ? $connection->disposableFrom() : null;
             if ($from !== null && $now < $from) {
                 ++$young;
             } elseif ($from !== null) {
@@ -161,7 +161,7 @@ final class Room
         }
         $waiting = $direct === [] ? $proxied : $direct;
         if ($waiting === []) {
-            $mine = $address === '' ? $connections : array_filter($connections, static fn(Connection $connection): bool => $connection->peer->address === $address);
+            $mine = $network === '' ? $connections : array_filter($connections, static fn(Connection $connection): bool => $connection->peer->network === $network);
             $waiting = self::tooSlow($mine, $now);
         }
         asort($waiting);
@@ -169,8 +169,8 @@ final class Room
             $connections[$key]->evict();
         }
         if ($waiting === []) {
-            $this->pauses[$address] = $now + self::PAUSE;
-            $this->soon = $address === '' ? $young * self::FEW >= \count($connections) : $this->soon;
+            $this->pauses[$network] = $now + self::PAUSE;
+            $this->soon = $network === '' ? $young * self::FEW >= \count($connections) : $this->soon;
         }
 
         return $waiting !== [];

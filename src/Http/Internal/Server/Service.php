@@ -177,6 +177,12 @@ final class Service
         }
     }
 
+    /** This process is a fork of that which serves the connections, and ends. */
+    public function disown(): void
+    {
+        ForkedSockets::disown(array_values(array_filter(array_map(static fn(Connection $connection) => $connection->secureStream(), $this->connections))));
+    }
+
     /** @param int $deadline by hrtime() */
     public function lookAt(int $deadline): void
     {

@@ -60,6 +60,12 @@ final class Transport
         }
     }
 
+    /** @return resource */
+    public function stream()
+    {
+        return $this->stream;
+    }
+
     public function isBroken(): bool
     {
         return $this->broken;

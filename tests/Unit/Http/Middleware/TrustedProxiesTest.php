@@ -271,6 +271,17 @@ final class TrustedProxiesTest extends TestCase
         self::assertSame(['Host', 'X-Other'], $names($request));
     }
 
+    public function testNoFieldThatLooksLikeThatOfAProxyReachesTheHandler(): void
+    {
+        $headers = ['X_Forwarded_For' => '6.6.6.6', 'x-forwarded_proto' => 'https', 'X_FORWARDED-Prefix' => '/evil', 'X_Other' => 'x'];
+        foreach (ProxyHeaders::cases() as $told) {
+            $request = self::passed($headers, $told);
+
+            self::assertSame(self::PEER, $request->getAttribute('client-ip'));
+            self::assertSame(['Host', 'X_Other'], array_keys($request->getHeaders()));
+        }
+    }
+
     public function testARequestWhosePeerIsNotKnownIsNotTrusted(): void
     {
         $handler = new Handler();

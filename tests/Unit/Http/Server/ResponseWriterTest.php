@@ -59,6 +59,25 @@ final class ResponseWriterTest extends TestCase
         self::assertEquals($before->lines, self::write(Response::text('hello'))[0]->lines);
     }
 
+    public function testTheAnswersOfAnotherLibraryAreToldApart(): void
+    {
+        $writer = new ResponseWriter();
+        $lines = static function (ForeignResponse $response) use ($writer): array {
+            $keep = true;
+            $head = explode("\r\n\r\n", $writer->whole($response, 'hello', new Head(), $keep, (int) hrtime(true)))[0];
+
+            return array_values(array_filter(explode("\r\n", $head), static fn(string $line): bool => !str_starts_with($line, 'Date: ')));
+        };
+        foreach ([1, 2] as $ignored) {
+            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => '1'])));
+            self::assertSame(['HTTP/1.1 404 Not Found', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '1'])));
+            self::assertSame(['HTTP/1.1 404 Lost', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '1'], reason: 'Lost')));
+            self::assertSame(['HTTP/1.1 404 Lost', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '2'], reason: 'Lost')));
+            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '5'])));
+            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '6'])));
+        }
+    }
+
     public function testADateThatAHandlerGaveIsKept(): void
     {
         [$written] = self::write(Response::text('hello', headers: ['Date' => 'Thu, 01 Jan 1970 00:00:00 GMT']));
