@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Spindle\Command\Internal\Dispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
@@ -117,6 +118,10 @@ final class CommandPool implements Statistics
         });
         try {
             $result = $execution->wait();
+        } catch (CannotWaitException $exception) {
+            $this->dispatcher->cancel([$ticket]);
+
+            throw $exception;
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\Launcher\Credentials;
 use Spindle\Internal\Launcher\Environment;
@@ -301,6 +302,10 @@ final class Launchers implements Place
             $launcher->keepLoop();
             try {
                 $suspension->suspend();
+            } catch (\FiberError $blocked) {
+                array_pop($this->waiting);
+
+                throw CannotWaitException::because($blocked);
             } finally {
                 $launcher->releaseLoop();
             }

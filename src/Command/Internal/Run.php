@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
+use Spindle\Internal\LoopTurn;
 
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and hands results to the caller's loop.
@@ -147,9 +148,7 @@ final class Run implements TicketOwner
                 // The caller's loop body took a while: see to the pool before the next one.
                 $this->gaveWay = $now;
                 $this->pullSoon();
-                $suspension = EventLoop::getSuspension();
-                EventLoop::defer(static fn() => $suspension->resume());
-                $suspension->suspend();
+                LoopTurn::await();
 
                 continue;
             }

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Something waits for the event loop where PHP lets no fiber be switched: in a destructor, before PHP 8.4. */
+final class CannotWaitException extends \LogicException
+{
+    public static function because(\FiberError $blocked): self
+    {
+        return new self(
+            'Waiting is not possible here, because PHP cannot switch fibers in a destructor before version 8.4. Wait'
+            . ' before the object is destroyed; kill() of a pool does not wait',
+            0,
+            $blocked,
+        );
+    }
+}
