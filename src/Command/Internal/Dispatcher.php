@@ -80,6 +80,7 @@ final class Dispatcher
             Outcome::class,
             RunSummary::class,
             Execution::class,
+            Run::class,
             Feeder::class,
             Sink::class,
             Request::class,
