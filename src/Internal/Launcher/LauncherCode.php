@@ -25,8 +25,8 @@ final class LauncherCode
         $present = hash_final($context);
         if ($present !== (self::$loaded ??= $present)) {
             throw LauncherException::cannotStart(
-                'its source files in ' . \dirname(__DIR__, 2) . ' have changed or are gone since this process loaded them, as'
-                . ' after a deployment. Restart this process',
+                'its source files in ' . \dirname(__DIR__, 2) . ' have changed since this process loaded them, or can\'t be'
+                . ' read, as after a deployment. Restart this process',
             );
         }
     }

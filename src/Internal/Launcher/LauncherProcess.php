@@ -96,7 +96,6 @@ final class LauncherProcess
         private readonly ?\Closure $left = null,
     ) {
         self::checkFunctions();
-        LauncherCode::check();
         $this->owner = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
         $command = [
@@ -105,6 +104,7 @@ final class LauncherProcess
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $means, $files,
         ];
+        LauncherCode::check();
         [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
         $this->pid = $this->status['pid'];

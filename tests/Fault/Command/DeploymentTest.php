@@ -34,7 +34,7 @@ final class DeploymentTest extends TestCase
         foreach ($messages as $message) {
             self::assertIsString($message);
             self::assertSame($works, $message === '', $message);
-            self::assertStringContainsString($works ? '' : "its source files in {$this->path('src')} have changed or are gone", $message);
+            self::assertStringContainsString($works ? '' : "its source files in {$this->path('src')} have changed since this process loaded them, or can't be read", $message);
         }
     }
 
