@@ -9,7 +9,6 @@ use Amp\CancelledException;
 use Spindle\Command\Internal\Dispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
-use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
@@ -121,11 +120,10 @@ final class CommandPool implements Statistics
         });
         try {
             $result = $execution->wait();
-        } catch (CannotWaitException $exception) {
-            $this->dispatcher->cancel([$ticket]);
-
-            throw $exception;
         } finally {
+            if (!$execution->isOver()) {
+                $this->dispatcher->cancel([$ticket]); // waiting is impossible here, or a signal handler has thrown
+            }
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }

@@ -10,10 +10,11 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Worker\WorkerPool;
 
-/** What waits for the event loop is called in a destructor, where PHP switches no fibers before version 8.4. */
+/** What waits for the event loop is called where PHP switches no fibers: in a destructor before version 8.4, in a signal handler. */
 final class DestructorTest extends TestCase
 {
     use EndsInTime;
@@ -52,6 +53,52 @@ final class DestructorTest extends TestCase
         self::assertSame(\PHP_VERSION_ID < 80400, $thrown instanceof CannotWaitException, (string) $thrown);
         self::assertSame("6\n", $commands->execute(Command::of('echo', '6'))->stdout());
         $workers->close();
+    }
+
+    /** @param \Closure(CommandPool, WorkerPool): mixed $wait */
+    #[DataProvider('waits')]
+    public function testInASignalHandlerItFailsInTheSameWay(\Closure $wait): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs pcntl');
+        }
+        $commands = new CommandPool(1);
+        $workers = new WorkerPool(1);
+        $thrown = null;
+        pcntl_signal(\SIGUSR2, static function () use ($wait, $commands, $workers, &$thrown): void {
+            try {
+                $wait($commands, $workers);
+            } catch (CannotWaitException $thrown) {
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+        self::assertSame("6\n", $commands->execute(Command::of('echo', '6'))->stdout());
+        $workers->close();
+    }
+
+    public function testACommandEndsThatASignalHandlerHasTakenTheCallerFrom(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs pcntl');
+        }
+        $pool = new CommandPool(1);
+        $async = pcntl_async_signals(true);
+        pcntl_signal(\SIGUSR2, static fn() => throw new \DomainException('of the handler'));
+        $thrown = null;
+        try {
+            $pool->execute(Command::shell('kill -USR2 ' . getmypid() . '; exec sleep 60'));
+        } catch (\Throwable $thrown) {
+        }
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+        pcntl_async_signals($async);
+
+        self::assertInstanceOf(\DomainException::class, $thrown);
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'The command has ended', 30);
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
     /** @param \Closure(): void $then */
