@@ -27,16 +27,13 @@ final class OutputOrderTest extends TestCase
     {
         $order = new OutputOrder();
         $large = str_repeat('x', 4 << 20);
-        $jobs = [];
-        foreach ([0, 1, 2] as $i) {
-            $jobs[] = new Job($i, $large, $large, Command::of('true'));
-            $order->expect($jobs[$i]);
-        }
-        self::give($order->finished($jobs[1], Outcome::result()));
+        $jobs = array_map(static fn(int $number): Job => new Job($number, $large, $large, Command::of('true')), range(0, 2));
+        array_map($order->expect(...), $jobs);
+        self::assertSame([], self::give($order->finished($jobs[1], Outcome::result())));
         self::assertFalse($order->isFull());
-        self::give($order->finished($jobs[2], null));
+        self::assertSame([], self::give($order->finished($jobs[2], null)));
         self::assertTrue($order->isFull());
-        self::give($order->finished($jobs[0], Outcome::result()));
+        self::assertSame([0, 1], self::give($order->finished($jobs[0], Outcome::result())));
 
         self::assertFalse($order->isFull());
     }
