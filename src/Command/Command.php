@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-use Spindle\Internal\NumberRange;
-
 /**
  * A command and the conditions it runs under. Immutable: each `with...()` returns a changed copy.
  *
@@ -82,7 +80,7 @@ final class Command
     /**
      * @param float|null $seconds how long one attempt may take; null for no limit
      *
-     * @throws \ValueError unless it is above 0 and up to 1,000,000,000
+     * @throws \ValueError when it is not positive
      */
     public function withTimeout(?float $seconds): self
     {
@@ -92,7 +90,7 @@ final class Command
     /**
      * @param float|null $seconds how long the command may write nothing to its captured or streamed outputs; null for no limit
      *
-     * @throws \ValueError unless it is above 0 and up to 1,000,000,000
+     * @throws \ValueError when it is not positive
      */
     public function withIdleTimeout(?float $seconds): self
     {
@@ -202,7 +200,11 @@ final class Command
 
     private static function positive(string $what, ?float $seconds): ?float
     {
-        return $seconds === null ? null : NumberRange::positiveSeconds($what, $seconds);
+        if ($seconds !== null && !($seconds > 0 && $seconds < \INF)) {
+            throw new \ValueError("{$what} must be a positive number of seconds, not {$seconds}");
+        }
+
+        return $seconds;
     }
 
     private static function target(string $which, mixed $target): mixed

@@ -58,7 +58,9 @@ final class CommandPool implements Statistics
      * Runs the commands and yields each one's result under its key as soon as it is there.
      *
      * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them, and
-     * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more.
+     * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more. All commands start from
+     * the environment that this process has when the first result is asked for; each has the working directory and the
+     * umask that this process has when it is pulled.
      *
      * Cancellation: commands that run are ended with all their descendants, what callbacks and streams have not taken of
      * their output is dropped, their results are yielded as cancelled like those of waiting commands, then
@@ -96,7 +98,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Runs one command and returns its result; other fibers go on meanwhile.
+     * Runs one command and returns its result; other fibers go on meanwhile. The command, also one that waits for a slot or
+     * is tried again, has the environment, the working directory and the umask that this process has now.
      *
      * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
      * What a callback or a stream has not taken of its output is dropped; one that has suspended is left to itself.
@@ -118,6 +121,9 @@ final class CommandPool implements Statistics
         try {
             $result = $execution->wait();
         } finally {
+            if (!$execution->isOver()) {
+                $this->dispatcher->cancel([$ticket]); // waiting is impossible here, or a signal handler has thrown
+            }
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }

@@ -17,7 +17,8 @@ final class CommandPoolOptions
      * @param HaltPolicy|null      $halt      ends a run early; null runs everything
      * @param float                $grace     seconds between TERM and KILL for a command that is ended
      * @param int                  $lookahead commands handed to the launcher, or results waiting in this process, beyond
-     *                                        the running ones: they keep the pool busy while the caller's loop body runs
+     *                                        the running ones: they keep the pool busy while the caller's loop body runs.
+     *                                        There are none while commands and their inputs have 16 MiB or more
      * @param bool                 $redispatch run again what a launcher that died had started, instead of failing with
      *                                        {@see LauncherException}: such a command may run twice. One that four
      *                                        launchers have died with fails nevertheless

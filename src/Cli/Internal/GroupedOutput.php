@@ -11,6 +11,9 @@ final class GroupedOutput implements ResultWriter
 {
     private const PIECE = 1 << 18;
 
+    /** Bytes of a piece with its tags, at most: a tag may be as long as a line of the input. */
+    private const TAGGED = 16 << 20;
+
     public function __construct(private readonly Console $console, private readonly bool $tag) {}
 
     public function write(Job $job, CommandResult $result): int
@@ -32,7 +35,8 @@ final class GroupedOutput implements ResultWriter
     {
         $length = 0;
         $tag = $this->tag ? new LineTag($job->input) : null;
-        while (($piece = (string) stream_get_contents($from, self::PIECE)) !== '') {
+        $size = min(self::PIECE, $tag?->pieceSize(self::TAGGED) ?? self::PIECE);
+        while (($piece = (string) stream_get_contents($from, $size)) !== '') {
             $length += \strlen($piece);
             $write($tag === null ? $piece : $tag->piece($piece));
         }

@@ -15,6 +15,12 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
+    /** Bytes of output that the tag makes no larger than this, in bytes, even if all of them are ends of lines. */
+    public function pieceSize(int $most): int
+    {
+        return max(1, intdiv($most, \strlen($this->prefix) + 1));
+    }
+
     public function piece(string $bytes): string
     {
         if ($bytes === '') {

@@ -10,8 +10,9 @@ use Spindle\Command\SpoolException;
 /** --keep-order: results wait here for those of the jobs before them. */
 final class OutputOrder
 {
-    /** When so many wait, the input does too. */
+    /** When so many wait, or those that wait have so many bytes of input and command, the input waits too. */
     private const MOST = 1000;
+    private const MOST_BYTES = 16 << 20;
 
     /** So many results with large outputs share a temporary file: descriptors are scarce, and so is disk space. */
     private const SHARING = 50;
@@ -21,6 +22,7 @@ final class OutputOrder
 
     /** @var array<int, CommandResult|null> of them, those that are over, by sequence; null without a result */
     private array $early = [];
+    private int $bytes = 0;
 
     /** @var resource|null where the large outputs of early results are kept; each result keeps it open too */
     private mixed $file = null;
@@ -33,7 +35,7 @@ final class OutputOrder
 
     public function isFull(): bool
     {
-        return \count($this->early) >= self::MOST;
+        return \count($this->early) >= self::MOST || $this->bytes >= self::MOST_BYTES;
     }
 
     public function expect(Job $job): void
@@ -49,6 +51,7 @@ final class OutputOrder
     public function finished(Job $job, ?CommandResult $result): \Generator
     {
         $this->early[$job->sequence] = $result;
+        $this->bytes += self::size($job);
         while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
             yield from $this->next();
         }
@@ -88,12 +91,20 @@ final class OutputOrder
     {
         $job = $this->jobs->dequeue();
         $result = $this->early[$job->sequence] ?? null;
-        unset($this->early[$job->sequence]);
+        if (\array_key_exists($job->sequence, $this->early)) {
+            $this->bytes -= self::size($job);
+            unset($this->early[$job->sequence]);
+        }
         if ($this->early === []) {
             $this->file = null;
         }
         if ($result !== null) {
             yield $job => $result;
         }
+    }
+
+    private static function size(Job $job): int
+    {
+        return \strlen($job->input) + \strlen($job->text);
     }
 }

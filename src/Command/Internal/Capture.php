@@ -25,7 +25,7 @@ final class Capture
     private int $held = 0;
     private int $length = 0;
 
-    public function __construct(private readonly CaptureStore $store) {}
+    public function __construct(private CaptureStore $store) {}
 
     public function __destruct()
     {
@@ -33,6 +33,19 @@ final class Capture
         if ($this->held !== 0 || $ownsFile) {
             $this->store->release($this->held, $ownsFile);
         }
+    }
+
+    /** @return array{string} the output itself, for neither a file nor the accounts of a pool leave their process */
+    public function __serialize(): array
+    {
+        return [$this->toString()];
+    }
+
+    /** @param array{string} $data */
+    public function __unserialize(array $data): void
+    {
+        $this->store = new CaptureStore(null);
+        $this->finish($data[0]);
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 
 /**
  * A condition variable of the event loop, for one fiber that waits: it looks at its condition, and waits while that does
@@ -16,12 +17,18 @@ final class Condition
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
 
-    /** Returns at the next notification; those before are not kept. */
+    /**
+     * Returns at the next notification; those before are not kept.
+     *
+     * @throws CannotWaitException
+     */
     public function wait(): void
     {
         $this->waiting = EventLoop::getSuspension();
         try {
             $this->waiting->suspend();
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
         } finally {
             $this->waiting = null;
         }

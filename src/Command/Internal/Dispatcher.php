@@ -11,6 +11,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
@@ -52,8 +53,11 @@ final class Dispatcher
     /** @var array<int, true> ids of commands whose owners have not been told what became of them */
     private array $open = [];
 
-    /** @var \WeakMap<TicketOwner, true> that may have commands here */
+    /** @var \WeakMap<TicketOwner, array<array-key, string>> that may have commands here, and the environment of those */
     private \WeakMap $owners;
+
+    /** @var array<array-key, string> of this process when a lane was opened last */
+    private array $environment = [];
 
     private int $id = 0;
     private int $lane = 0;
@@ -80,6 +84,7 @@ final class Dispatcher
             Outcome::class,
             RunSummary::class,
             Execution::class,
+            Run::class,
             Feeder::class,
             Sink::class,
             Request::class,
@@ -125,13 +130,18 @@ final class Dispatcher
     }
 
     /**
-     * Opens a lane for one run: a launcher starts waiting commands of different lanes in turn.
+     * Opens a lane for one run: a launcher starts waiting commands of different lanes in turn. All commands of a lane start
+     * from the environment that this process has now.
      *
      * @throws LauncherException when a launcher can't be started
      */
     public function open(TicketOwner $owner): int
     {
-        $this->owners[$owner] = true;
+        $environment = Environment::variables();
+        if ($environment !== $this->environment) {
+            $this->environment = $environment; // else the array stays the same one, which compares at once
+        }
+        $this->owners[$owner] = $this->environment;
         $this->place->refresh($this->concurrency);
 
         return ++$this->lane;
@@ -171,7 +181,7 @@ final class Dispatcher
     public function submit(int $lane, mixed $key, Command $command, TicketOwner $owner): Ticket
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
-        $ticket = new Ticket($id, $lane, $key, $command, $owner, $this->store);
+        $ticket = new Ticket($id, $lane, $key, $command, $owner, $this->store, $this->owners[$owner]);
         $this->start($ticket);
         $this->open[$id] = true;
         self::$busy[spl_object_id($this)] = $this;

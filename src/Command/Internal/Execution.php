@@ -16,11 +16,16 @@ final class Execution implements TicketOwner
 
     public function wait(): CommandResult
     {
-        if ($this->result === null && $this->failure === null) {
+        if (!$this->isOver()) {
             $this->ended->wait();
         }
 
         return $this->result ?? throw $this->failure ?? new \LogicException('Resumed without an outcome');
+    }
+
+    public function isOver(): bool
+    {
+        return $this->result !== null || $this->failure !== null;
     }
 
     public function finished(Ticket $ticket, CommandResult $result): void

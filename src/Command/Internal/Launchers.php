@@ -7,9 +7,9 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\Launcher\Credentials;
-use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\LauncherException;
 
@@ -76,7 +76,7 @@ final class Launchers implements Place
     ) {}
 
     /**
-     * Replaces those that have died while there was nothing to do, and tells all what has changed in the environment.
+     * Replaces those that have died while there was nothing to do.
      *
      * @throws LauncherException
      */
@@ -91,10 +91,6 @@ final class Launchers implements Place
             }
         }
         $this->start($concurrency);
-        $environment = Environment::variables();
-        foreach ($this->launchers as $launcher) {
-            $launcher->useEnvironment($environment);
-        }
     }
 
     /**
@@ -115,10 +111,8 @@ final class Launchers implements Place
         if (\count($this->launchers) === $this->wanted) {
             return;
         }
-        $environment = Environment::variables();
         while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = $launcher = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->left);
-            $launcher->useEnvironment($environment);
+            $this->launchers[] = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->left);
             $this->options->logger?->debug('A launcher was started');
         }
         $this->share($concurrency);
@@ -301,6 +295,10 @@ final class Launchers implements Place
             $launcher->keepLoop();
             try {
                 $suspension->suspend();
+            } catch (\FiberError $blocked) {
+                array_pop($this->waiting);
+
+                throw CannotWaitException::because($blocked);
             } finally {
                 $launcher->releaseLoop();
             }
@@ -353,6 +351,7 @@ final class Launchers implements Place
     {
         $launcher->add($ticket);
         $ticket->connect();
+        $launcher->useEnvironment($ticket->environment);
         $launcher->gather(Request::run($ticket));
     }
 

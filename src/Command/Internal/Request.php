@@ -23,14 +23,14 @@ final class Request
         $flags = self::flags($ticket);
         $line = $command->line;
         $arguments = $line === null ? $command->arguments : ShellLine::split($line) ?? [];
-        $directory = self::directory($command->directory);
+        $directory = self::directory($command->directory, $ticket->currentDirectory);
 
         $changes = [];
         foreach ($command->environment as $name => $value) {
             $changes[] = $value === null ? $name : "{$name}={$value}";
         }
         if ($line !== null && $arguments !== []) {
-            array_push($changes, ...self::whereItIs($directory, $command->environment));
+            array_push($changes, ...self::whereItIs($directory, $command->environment + $ticket->environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
         if (\strlen($strings) > self::LARGEST) {
@@ -45,7 +45,7 @@ final class Request
             $command->idleTimeout ?? 0.0,
             \count($changes),
             \strlen($strings),
-            $ticket->umask ??= umask(),
+            $ticket->umask,
         ) . $strings . (($flags & Protocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
     }
 
@@ -70,13 +70,13 @@ final class Request
     }
 
     /** The launcher has a working directory of its own, so that each command is told this process's. */
-    private static function directory(?string $directory): string
+    private static function directory(?string $directory, string $current): string
     {
-        if ($directory === null) {
-            return (string) getcwd();
-        }
-
-        return $directory[0] === '/' ? $directory : getcwd() . "/{$directory}";
+        return match (true) {
+            $directory === null => $current,
+            $directory[0] === '/' => $directory,
+            default => "{$current}/{$directory}",
+        };
     }
 
     /**
@@ -89,7 +89,7 @@ final class Request
      */
     private static function whereItIs(string $directory, array $environment): array
     {
-        $told = \array_key_exists('PWD', $environment) ? $environment['PWD'] : getenv('PWD', true);
+        $told = $environment['PWD'] ?? null;
         if ($told === $directory) {
             return [];
         }

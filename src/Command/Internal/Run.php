@@ -10,17 +10,22 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
+use Spindle\Internal\LoopTurn;
 
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and hands results to the caller's loop.
  *
  * The input is pulled in a callback of the event loop, so that an input that suspends holds up no result. Commands whose
- * results the caller has not taken never exceed the window: the pool's concurrency plus the lookahead.
+ * results the caller has not taken never exceed the window: the pool's concurrency plus the lookahead. There is no
+ * lookahead while they are larger than the room.
  */
 final class Run implements TicketOwner
 {
     /** A pull, and a row of results, gives way to the event loop after this time, in nanoseconds. */
     private const SLICE = 1_000_000;
+
+    /** Bytes of commands and their inputs in the window, above which only as many are pulled as can run. */
+    private const ROOM = 16 << 20;
 
     /** @var array<int, Ticket> without an outcome, by id */
     private array $tickets = [];
@@ -44,6 +49,7 @@ final class Run implements TicketOwner
     private bool $halted = false;
     private bool $left = false;
     private int $untaken = 0;
+    private int $untakenBytes = 0;
     private int $succeeded = 0;
     private int $failed = 0;
     private int $gaveWay = 0;
@@ -75,6 +81,7 @@ final class Run implements TicketOwner
             $cancellation?->throwIfRequested();
             while (($result = $this->take()) !== null) {
                 yield $result->key => $result;
+                $this->untakenBytes -= self::size($result->command);
                 --$this->untaken;
             }
 
@@ -122,6 +129,7 @@ final class Run implements TicketOwner
     public function lost(Ticket $ticket, \Throwable $reason): void
     {
         unset($this->tickets[$ticket->id]);
+        $this->untakenBytes -= self::size($ticket->command);
         --$this->untaken;
         $this->failure ??= $reason;
         $this->abandon();
@@ -140,9 +148,7 @@ final class Run implements TicketOwner
                 // The caller's loop body took a while: see to the pool before the next one.
                 $this->gaveWay = $now;
                 $this->pullSoon();
-                $suspension = EventLoop::getSuspension();
-                EventLoop::defer(static fn() => $suspension->resume());
-                $suspension->suspend();
+                LoopTurn::await();
 
                 continue;
             }
@@ -186,7 +192,7 @@ final class Run implements TicketOwner
     /** None as well when much output is kept: it may be the caller who keeps it, and then waiting would not help. */
     private function lookahead(): int
     {
-        return $this->dispatcher->options->halt === null && !$this->dispatcher->store->isFull()
+        return $this->dispatcher->options->halt === null && $this->untakenBytes < self::ROOM && !$this->dispatcher->store->isFull()
             ? $this->dispatcher->options->lookahead
             : 0;
     }
@@ -236,6 +242,7 @@ final class Run implements TicketOwner
         }
         $ticket = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
         $this->tickets[$ticket->id] = $ticket;
+        $this->untakenBytes += self::size($command);
         ++$this->untaken;
         if ($this->inOrder) {
             $this->order->enqueue($ticket->id);
@@ -244,6 +251,20 @@ final class Run implements TicketOwner
         if (\count($this->tickets) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
             $this->dispatcher->flush();
         }
+    }
+
+    /** In bytes. */
+    private static function size(Command $command): int
+    {
+        $size = \strlen($command->line ?? '') + (\is_string($command->input) ? \strlen($command->input) : 0);
+        foreach ($command->arguments as $argument) {
+            $size += \strlen($argument);
+        }
+        foreach ($command->environment as $value) {
+            $size += \strlen($value ?? '');
+        }
+
+        return $size;
     }
 
     private function considerHalt(): void

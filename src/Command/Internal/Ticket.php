@@ -45,14 +45,20 @@ final class Ticket
     /** It runs, or is about to; known where the launcher tells of each start, and of those that were asked back. */
     public bool $started = false;
 
-    /** The umask and the credentials of this process when the command first went to a launcher; null before. */
-    public ?int $umask = null;
+    /** The working directory and the umask of this process when it gave the command, for all attempts. */
+    public readonly string $currentDirectory;
+    public readonly int $umask;
+
+    /** The credentials of this process when the command first went to a launcher; null before. */
     public ?string $credentials = null;
 
     /** How many launchers have died while they ran it; counted where commands are given to another then. */
     public int $deaths = 0;
 
-    /** @param int $lane the launcher starts commands of different lanes in turn */
+    /**
+     * @param int                      $lane        the launcher starts commands of different lanes in turn
+     * @param array<array-key, string> $environment variables that it starts from
+     */
     public function __construct(
         public readonly int $id,
         public readonly int $lane,
@@ -60,7 +66,10 @@ final class Ticket
         public readonly Command $command,
         public readonly TicketOwner $owner,
         private readonly CaptureStore $store,
+        public readonly array $environment,
     ) {
+        $this->currentDirectory = (string) getcwd();
+        $this->umask = umask();
         $this->begin();
     }
 

@@ -40,6 +40,9 @@ final class LauncherProcess
     private const FIRST_EXIT_POLL = 100;
     private const LONGEST_EXIT_POLL = 5_000;
 
+    /** Exit code of a process that could not become PHP. */
+    private const NOT_EXECUTED = 127;
+
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
@@ -101,6 +104,7 @@ final class LauncherProcess
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $means, $files,
         ];
+        LauncherCode::check();
         [$this->process, $this->status, $pipes] = self::open($command);
         [$this->in, $this->out] = $pipes;
         $this->pid = $this->status['pid'];
@@ -277,6 +281,7 @@ final class LauncherProcess
         }
         // When they are needed, no descriptor may be free, or the files themselves may be out of reach.
         Preload::classes(
+            LauncherCode::class,
             LauncherException::class,
             MalformedFrameException::class,
             LoopLimit::class,
@@ -458,7 +463,11 @@ final class LauncherProcess
             usleep(1000); // its descriptors are closed a moment before it is gone
             $status = proc_get_status($this->process);
         }
-        $how ??= $status['signaled'] ? "signal {$status['termsig']}" : "exit code {$status['exitcode']}";
+        $how ??= match (true) {
+            $status['signaled'] => "signal {$status['termsig']}",
+            $status['exitcode'] === self::NOT_EXECUTED => 'the system could not execute PHP, as when the environment is too large (putenv())',
+            default => "exit code {$status['exitcode']}",
+        };
         $this->killTree();
         $this->close();
         ($this->died)($how);

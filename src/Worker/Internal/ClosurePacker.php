@@ -18,7 +18,7 @@ final class ClosurePacker
     /** @var \SplObjectStorage<\Closure, SentClosure|SentCallable> */
     private \SplObjectStorage $sent;
 
-    /** @var array<string, mixed> values of variables that are shared by reference, by the id of the reference */
+    /** @var array<string, mixed> values with closures that are shared by reference, by the id of the reference */
     private array $shared = [];
 
     /** @var array<int|string, true> objects and references that were checked, by id */
@@ -99,15 +99,20 @@ final class ClosurePacker
         foreach ($captured as $name => $value) {
             $what = "{$path}'s captured variable \${$name}";
             $this->check($value, $what, $depth + 2);
-            if ($this->foundClosure && self::holdsClosures([$value])) {
+            $holdsClosures = $this->foundClosure && self::holdsClosures([$value]);
+            if ($holdsClosures) {
                 $sent->holders[] = $name;
             }
             $reference = \ReflectionReference::fromArrayElement($captured, $name)?->getId();
             if ($reference === null) {
                 $sent->captured[$name] = $this->packed($value, $what, $depth + 2);
-            } else {
-                $sent->references[] = $name;
+                continue;
+            }
+            $sent->references[] = $name;
+            if ($holdsClosures) {
                 $sent->captured[$name] = &$this->share($reference, $value, $what, $depth + 2);
+            } else {
+                $sent->captured[$name] = &$captured[$name]; // arrays and objects may have the same reference
             }
         }
 
@@ -126,11 +131,13 @@ final class ClosurePacker
         $packed = [];
         foreach ($value as $key => $item) {
             $what = Portable::inArray($path, $key);
-            $reference = \is_array($item) ? \ReflectionReference::fromArrayElement($value, $key)?->getId() : null;
+            $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
             if ($reference === null) {
                 $packed[$key] = $this->packed($item, $what, $depth + 1);
-            } else {
+            } elseif (self::holdsClosures([$item])) {
                 $packed[$key] = &$this->share($reference, $item, $what, $depth + 1);
+            } else {
+                $packed[$key] = &$value[$key];
             }
         }
 

@@ -63,6 +63,7 @@ final class Dispatcher
             Mark::class,
             Reception::class,
             Outcome::class,
+            PoolClosedException::class,
             WorkerStartException::class,
             WorkerCrashedException::class,
             TaskFailedException::class,

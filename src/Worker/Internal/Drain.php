@@ -4,8 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Amp\DeferredFuture;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 
 /** What is open in a pool: while anything is the loop goes on, and when a closed pool has nothing more its workers stop. */
 final class Drain
@@ -21,8 +22,11 @@ final class Drain
     private bool $stopping = false;
     private bool $over = false;
 
-    /** @var DeferredFuture<null>|null completed when nothing is open any more */
-    private ?DeferredFuture $drained = null;
+    /** The workers are to stop when nothing is open any more; and who waits for that. */
+    private bool $draining = false;
+
+    /** @var array<int, Suspension<null>> by id */
+    private array $waiting = [];
 
     /** The loop goes on while this timer is referenced. */
     private readonly string $alive;
@@ -49,18 +53,19 @@ final class Drain
         if ($this->over) {
             return;
         }
-        $future = ($this->drained ??= new DeferredFuture())->getFuture();
+        $this->draining = true;
         $this->keepLoop();
         $this->checkDrained();
-        $future->await();
+        if (!$this->over) {
+            $this->awaitEnd();
+        }
     }
 
     /** Takes no more tasks, and holds itself until those that there are have their outcomes. */
     public function release(): void
     {
         $this->closed = true;
-        $this->drained = new DeferredFuture();
-        $this->drained->getFuture()->ignore();
+        $this->draining = true;
         $this->released = true;
         $this->keepLoop();
     }
@@ -78,7 +83,7 @@ final class Drain
         if ($this->over) {
             return;
         }
-        if ($this->sources->areOpen() || $this->results->streams() > 0 || $this->drained !== null) {
+        if ($this->sources->areOpen() || $this->results->streams() > 0 || $this->draining) {
             EventLoop::reference($this->alive);
             self::$busy[spl_object_id($this)] = $this;
         } else {
@@ -90,7 +95,7 @@ final class Drain
     /** Stops the workers when the pool is closed and nothing is open. */
     public function checkDrained(): void
     {
-        if ($this->drained === null || $this->stopping || $this->results->streams() > 0 || !$this->sources->areSettled()) {
+        if (!$this->draining || $this->stopping || $this->results->streams() > 0 || !$this->sources->areSettled()) {
             return;
         }
         $this->stopping = true;
@@ -117,6 +122,25 @@ final class Drain
         EventLoop::cancel($this->alive);
         $this->overdue->close();
         unset(self::$busy[spl_object_id($this)]);
-        $this->drained?->complete();
+        $waiting = $this->waiting;
+        $this->waiting = [];
+        foreach ($waiting as $suspension) {
+            $suspension->resume();
+        }
+    }
+
+    /** @throws CannotWaitException */
+    private function awaitEnd(): void
+    {
+        $suspension = EventLoop::getSuspension();
+        $id = spl_object_id($suspension);
+        $this->waiting[$id] = $suspension;
+        try {
+            $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
+        } finally {
+            unset($this->waiting[$id]);
+        }
     }
 }

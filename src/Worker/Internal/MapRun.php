@@ -8,6 +8,8 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
@@ -291,7 +293,13 @@ final class MapRun implements Source
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
             $this->consumer = EventLoop::getSuspension();
-            $this->consumer->suspend();
+            try {
+                $this->consumer->suspend();
+            } catch (\FiberError $blocked) {
+                $this->consumer = null;
+
+                throw CannotWaitException::because($blocked);
+            }
             $this->turned = hrtime(true);
         }
     }
@@ -299,9 +307,7 @@ final class MapRun implements Source
     /** The caller's loop may take long over each result: workers are heard and fed all the same. */
     private function turn(): void
     {
-        $suspension = EventLoop::getSuspension();
-        EventLoop::defer(static fn() => $suspension->resume());
-        $suspension->suspend();
+        LoopTurn::await();
         $this->turned = hrtime(true);
     }
 

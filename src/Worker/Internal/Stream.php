@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 
 /** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
@@ -82,7 +83,13 @@ final class Stream
             }
             self::$awaited[spl_object_id($this)] = $this;
             $this->reader = EventLoop::getSuspension();
-            $this->reader->suspend();
+            try {
+                $this->reader->suspend();
+            } catch (\FiberError $blocked) {
+                $this->reader = null;
+
+                throw CannotWaitException::because($blocked);
+            }
         }
     }
 

@@ -20,6 +20,14 @@ final class LineTagTest extends TestCase
         yield 'empty lines' => ["\n\na", "t\t\nt\t\nt\ta\n"];
     }
 
+    public function testAPieceOfItsSizeIsNoLargerWithTagsThanTold(): void
+    {
+        $tag = new LineTag(str_repeat('t', 1_000));
+
+        self::assertLessThanOrEqual(100_000, \strlen($tag->piece(str_repeat("\n", $tag->pieceSize(100_000)))));
+        self::assertSame(1, $tag->pieceSize(10));
+    }
+
     #[DataProvider('outputs')]
     public function testEachLineHasTheTagHoweverTheOutputComes(string $output, string $expected): void
     {

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Cli;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Job;
 use Spindle\Cli\Internal\OutputOrder;
+use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
 final class OutputOrderTest extends TestCase
@@ -20,6 +21,21 @@ final class OutputOrderTest extends TestCase
         self::assertSame([2, 3], self::give($order->finished($jobs[2], Outcome::result())));
         self::assertSame([], self::give($order->finished($jobs[9], Outcome::result())));
         self::assertSame([5, 9], self::give($order->finished($jobs[5], Outcome::result())));
+    }
+
+    public function testItIsFullOfAFewLargeJobsUntilTheyAreTaken(): void
+    {
+        $order = new OutputOrder();
+        $large = str_repeat('x', 4 << 20);
+        $jobs = array_map(static fn(int $number): Job => new Job($number, $large, $large, Command::of('true')), range(0, 2));
+        array_map($order->expect(...), $jobs);
+        self::assertSame([], self::give($order->finished($jobs[1], Outcome::result())));
+        self::assertFalse($order->isFull());
+        self::assertSame([], self::give($order->finished($jobs[2], null)));
+        self::assertTrue($order->isFull());
+        self::assertSame([0, 1], self::give($order->finished($jobs[0], Outcome::result())));
+
+        self::assertFalse($order->isFull());
     }
 
     public function testAJobWithoutAResultHoldsUpNothing(): void

@@ -74,8 +74,8 @@ final class CommandTest extends TestCase
         yield 'NUL in an argument' => [static fn() => Command::of('ls', 'a', "b\0"), "Argument 2 of 'ls' holds a NUL byte at offset 1"];
         yield 'NUL in a line' => [static fn() => Command::shell("echo \0"), 'The shell line holds a NUL byte at offset 5'];
         foreach ([0.0, -1.0, \INF, -\INF, \NAN] as $seconds) {
-            yield "a timeout of {$seconds}" => [static fn() => $command->withTimeout($seconds), 'The timeout must be more than 0 seconds, at most 1000000000'];
-            yield "an idle timeout of {$seconds}" => [static fn() => $command->withIdleTimeout($seconds), 'The idle timeout must be more than 0 seconds, at most 1000000000'];
+            yield "a timeout of {$seconds}" => [static fn() => $command->withTimeout($seconds), 'The timeout must be a positive number of seconds'];
+            yield "an idle timeout of {$seconds}" => [static fn() => $command->withIdleTimeout($seconds), 'The idle timeout must be a positive number of seconds'];
         }
         foreach (['', 'A=B', '=', "A\0"] as $name) {
             yield 'a variable named ' . json_encode($name) => [static fn() => $command->withEnvironment([$name => 'x']), "can't name an environment variable"];

@@ -44,6 +44,35 @@ final class ClosureJourneyTest extends TestCase
             . ' $item = &$list[0]; return function () use ($list) { return [$list[0](), $list[1]()]; };',
             [1, 2],
         ];
+        foreach (['' => '', ' with a closure' => ', fn() => 0'] as $with => $closure) {
+            yield "an element that a captured variable shares, in an array{$with}" => [
+                "\$a = 1; \$list = [&\$a{$closure}]; return function () use (&\$a, \$list) { \$a = 1; \$list[0] += 4; return [\$a, \$list[0]]; };",
+                [5, 5],
+            ];
+            yield "elements that two arrays share, one{$with}" => [
+                "\$a = 1; \$one = [&\$a{$closure}]; \$two = [[&\$a]]; return function () use (\$one, \$two) { \$one[0] = 5; return \$two[0][0]; };",
+                5,
+            ];
+            yield "elements of one array{$with} that are shared" => [
+                "\$a = 1; \$list = [&\$a, &\$a{$closure}]; return function () use (\$list) { \$list[0] = 5; return \$list[1]; };",
+                5,
+            ];
+            yield "a property that an array{$with} shares" => [
+                "\$a = 1; \$o = new \stdClass; \$o->x = &\$a; \$list = [&\$a{$closure}];"
+                . ' return function () use ($o, $list) { $list[0] = 5; return $o->x; };',
+                5,
+            ];
+        }
+        yield 'an element that is a variable of another closure' => [
+            '$a = 1; $list = [&$a]; $set = function () use (&$a) { $a = 5; };'
+            . ' return function () use ($list, $set) { $set(); return $list[0]; };',
+            5,
+        ];
+        yield 'closures that are shared elements' => [
+            '$f = fn() => 1; $list = [&$f, &$f]; return function () use ($list) { $g = $list[0]; $list[0] = 5;'
+            . ' $both = [$g(), $list[1]]; $list[0] = $g; return $both; };',
+            [1, 5],
+        ];
         yield 'an array that holds itself' => [
             '$tree = [fn() => 5]; $tree[1] = &$tree; return function () use (&$tree) { return $tree[1][1][0](); };',
             5,

@@ -56,6 +56,9 @@ final class Job
     /** @var array<int, resource> without FFI: our ends of its pipes, by the child's descriptor */
     public array $pipes = [];
 
+    /** @var list<string> `NAME=value`, what it starts from: the launcher's environment when it got the job */
+    public array $inherited = [];
+
     /** @var resource|null without FFI: the process handle */
     public mixed $process = null;
 

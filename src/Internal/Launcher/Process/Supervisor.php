@@ -41,6 +41,12 @@ final class Supervisor
     private int $flushed = 0;
     private int $flushAt = 0;
 
+    /** @var list<string> what later jobs start from */
+    private array $environment = [];
+
+    /** @var list<string>|null what the backend starts jobs from now */
+    private ?array $applied = null;
+
     private string $backlog = '';
     private bool $exhausted = false;
 
@@ -155,7 +161,7 @@ final class Supervisor
             Protocol::END => $this->poolGone(),
             Protocol::PING => $this->tell(Protocol::ALIVE, 0, ''),
             Protocol::CONFIGURE => $this->configure($payload),
-            Protocol::ENVIRONMENT => $this->backend->useEnvironment($payload === '' ? [] : explode("\0", $payload)),
+            Protocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
         };
     }
@@ -165,7 +171,7 @@ final class Supervisor
         /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
         $strings = explode("\0", substr($payload, self::RUN_HEAD, $head['strings']));
-        $this->waiting->add(new Job(
+        $job = new Job(
             $id,
             $head['lane'],
             $head['flags'],
@@ -177,7 +183,9 @@ final class Supervisor
             $strings[1],
             substr($payload, self::RUN_HEAD + $head['strings']),
             $head['umask'],
-        ));
+        );
+        $job->inherited = $this->environment;
+        $this->waiting->add($job);
     }
 
     private function configure(string $payload): void
@@ -251,6 +259,10 @@ final class Supervisor
         if ($this->announcing) {
             $this->tell(Protocol::STARTED, $id, '');
             $this->backlog = $this->backend->send($this->backlog);
+        }
+        if ($job->inherited !== $this->applied) {
+            $this->applied = $job->inherited;
+            $this->backend->useEnvironment($job->inherited);
         }
         try {
             if (!$this->startOrFallBack($job)) {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
 use Spindle\Command\Output;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Text;
@@ -28,6 +29,20 @@ trait KeepsLargeOutput
         fseek($one, -13, \SEEK_END);
         self::assertSame("\nline 399999\n", stream_get_contents($one));
         self::assertSame($result->stdout(), stream_get_contents($other, null, 0));
+    }
+
+    public function testAResultWithLargeOutputIsSerializedWithIt(): void
+    {
+        $result = $this->execute($this->php('echo str_repeat("ab", 1_000_000); fwrite(STDERR, "e");'));
+        $copies = [unserialize(serialize($result)), clone $result];
+
+        foreach ($copies as $copy) {
+            self::assertInstanceOf(CommandResult::class, $copy);
+            self::assertSame($result->stdout(), $copy->stdout());
+            self::assertSame('e', $copy->stderr());
+            self::assertSame($result->stdout(), stream_get_contents($copy->stdoutStream()));
+        }
+        self::assertSame(2_000_000, \strlen($result->stdout()));
     }
 
     public function testLargeOutputLeavesNoNameInTheTemporaryDirectory(): void

@@ -58,6 +58,26 @@ trait RunsLazily
     }
 
     #[Group('quiet')]
+    public function testLargeCommandsArePulledNoFurtherAheadThanABoundOfBytes(): void
+    {
+        $pulled = 0;
+        $large = str_repeat('x', 4 << 20);
+        $input = static function () use (&$pulled, $large): \Generator {
+            for (; $pulled < 40;) {
+                ++$pulled;
+                yield Command::of('wc', '-c')->withInput($large . $pulled);
+            }
+        };
+        $taken = 0;
+        foreach ($this->pool(2, lookahead: 256)->run($input()) as $result) {
+            self::assertLessThanOrEqual($taken + 2 + 4, $pulled);
+            self::assertStringStartsWith('419430', $result->stdout());
+            ++$taken;
+        }
+
+        self::assertSame(40, $taken);
+    }
+
     public function testAnInputThatBlocksDoesNotDelayWhatIsReady(): void
     {
         $start = hrtime(true);

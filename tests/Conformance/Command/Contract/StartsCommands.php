@@ -5,9 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\Internal\Launcher\Protocol;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Streams;
 
 /**
@@ -33,6 +37,58 @@ trait StartsCommands
             putenv('SPINDLE_SEEN');
         }
         self::assertSame('', $seen());
+    }
+
+    public function testACommandThatWaitsOrIsTriedAgainStartsWhereItWasGiven(): void
+    {
+        $pool = $this->pool(1, new RetryPolicy(1, delay: 0.01));
+        $before = (string) getcwd();
+        $go = $this->path('go');
+        $seen = Command::shell("echo \$SPINDLE_SEEN \$(umask) \$(pwd -P); test -e {$this->path('again')} || { touch {$this->path('again')}; exit 1; }");
+        $umask = umask(0o027);
+        try {
+            $running = Async::run(static fn(): CommandResult => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done")));
+            $waiting = [];
+            foreach (['/' => 'one', '/usr' => 'two'] as $directory => $value) {
+                chdir($directory);
+                putenv("SPINDLE_SEEN={$value}");
+                $waiting[] = Async::run(static fn(): CommandResult => $pool->execute($seen));
+                Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === \count($waiting), 'The command waits');
+            }
+            chdir('/tmp');
+            putenv('SPINDLE_SEEN=three');
+            umask(0o022);
+            touch($go);
+            [$one, $two] = [$waiting[0]->await(), $waiting[1]->await()];
+            $running->await();
+        } finally {
+            chdir($before);
+            putenv('SPINDLE_SEEN');
+            umask($umask);
+        }
+
+        self::assertSame(["one 0027 /\n", "two 0027 /usr\n"], [$one->stdout(), $two->stdout()]);
+        self::assertSame(3, $one->attempts + $two->attempts);
+    }
+
+    public function testAllCommandsOfARunHaveTheEnvironmentOfItsStart(): void
+    {
+        $pool = $this->pool(1);
+        $input = static function () use ($pool): \Generator {
+            for ($i = 0; $i < 4; ++$i) {
+                yield Command::of('printenv', 'SPINDLE_SEEN');
+                putenv("SPINDLE_SEEN=later {$i}");
+                $pool->execute(Command::of('true'));
+            }
+        };
+        putenv('SPINDLE_SEEN=start');
+        try {
+            foreach ($pool->run($input()) as $result) {
+                self::assertSame("start\n", $result->stdout());
+            }
+        } finally {
+            putenv('SPINDLE_SEEN');
+        }
     }
 
     public function testACommandChangesItsOwnEnvironment(): void

@@ -18,7 +18,7 @@ final class RequestTest extends TestCase
     #[DataProvider('largeCommands')]
     public function testALauncherDoesNotGetACommandThatNoSystemAllows(Command $command): void
     {
-        $ticket = new Ticket(1, 1, null, $command->withInput('input'), new Execution(), new CaptureStore(null));
+        $ticket = new Ticket(1, 1, null, $command->withInput('input'), new Execution(), new CaptureStore(null), []);
 
         self::assertLessThan(100, \strlen(Request::run($ticket)));
     }

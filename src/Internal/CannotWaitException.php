@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/**
+ * Something waits for the event loop where PHP lets no fiber be switched: in a handler of pcntl_signal(), and before PHP 8.4
+ * in a destructor.
+ */
+final class CannotWaitException extends \LogicException
+{
+    public static function because(\FiberError $blocked): self
+    {
+        return new self(
+            'Waiting is not possible here, because PHP cannot switch fibers in a handler of pcntl_signal(), or in a destructor'
+            . ' before version 8.4. Wait before the object is destroyed, or in EventLoop::onSignal(); kill() of a pool does'
+            . ' not wait',
+            0,
+            $blocked,
+        );
+    }
+}

@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Launcher;
+
+use Spindle\LauncherException;
+
+/**
+ * The source files that a launcher loads. This process has loaded its own half of the protocol already: a launcher of
+ * another version, which a deployment has put there meanwhile, could misunderstand it.
+ */
+final class LauncherCode
+{
+    /** Hash of their text; null before the first launcher. */
+    private static ?string $loaded = null;
+
+    /** @throws LauncherException when the files are not those that were there for the first launcher of this process */
+    public static function check(): void
+    {
+        $context = hash_init('xxh128');
+        foreach (self::files() as $file) {
+            hash_update($context, (string) @file_get_contents($file) . "\0");
+        }
+        $present = hash_final($context);
+        if ($present !== (self::$loaded ??= $present)) {
+            throw LauncherException::cannotStart(
+                'its source files in ' . \dirname(__DIR__, 2) . ' have changed since this process loaded them, or can\'t be'
+                . ' read, as after a deployment. Restart this process',
+            );
+        }
+    }
+
+    /** @return list<string> */
+    private static function files(): array
+    {
+        $names = @scandir(__DIR__ . '/Process');
+        $files = [__DIR__ . '/Protocol.php', \dirname(__DIR__) . '/FrameReader.php', \dirname(__DIR__) . '/MalformedFrameException.php'];
+        foreach ($names === false ? [] : $names as $name) {
+            if (str_ends_with($name, '.php')) {
+                $files[] = __DIR__ . "/Process/{$name}";
+            }
+        }
+
+        return $files;
+    }
+}

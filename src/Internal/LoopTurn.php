@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+use Revolt\EventLoop;
+
+/** Waits while the event loop turns once. */
+final class LoopTurn
+{
+    /** @throws CannotWaitException */
+    public static function await(): void
+    {
+        $suspension = EventLoop::getSuspension();
+        $watcher = EventLoop::defer(static fn() => $suspension->resume());
+        try {
+            $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
+        } finally {
+            EventLoop::cancel($watcher);
+        }
+    }
+}

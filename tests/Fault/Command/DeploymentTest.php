@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Command;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\LauncherException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
+use Symfony\Component\Process\Process;
+
+/** The source of Spindle is replaced while a pool lives. */
+final class DeploymentTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+
+    #[TestWith(['rewritten', true])]
+    #[TestWith(['changed', false])]
+    #[TestWith(['gone', false])]
+    public function testANewLauncherNeedsTheSourceThatTheProcessHasLoaded(string $how, bool $works): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+        $messages = Host::call(self::class . '::deploy', [$this->path('src'), $how]);
+
+        self::assertIsArray($messages);
+        foreach ($messages as $message) {
+            self::assertIsString($message);
+            self::assertSame($works, $message === '', $message);
+            self::assertStringContainsString($works ? '' : "its source files in {$this->path('src')} have changed since this process loaded them, or can't be read", $message);
+        }
+    }
+
+    /** @return list<string> */
+    public static function deploy(string $source, string $how): array
+    {
+        spl_autoload_register(static function (string $class) use ($source): void {
+            $file = $source . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.php';
+            if (str_starts_with($class, 'Spindle\\') && is_file($file)) {
+                require $file;
+            }
+        }, prepend: true);
+        $pool = new CommandPool(1);
+        $pool->execute(Command::of('true'));
+        $protocol = "{$source}/Internal/Launcher/Protocol.php";
+        $text = (string) file_get_contents($protocol);
+        match ($how) {
+            'rewritten' => file_put_contents($protocol, $text),
+            'changed' => file_put_contents($protocol, str_replace('RUN = 3', 'RUN = 2', $text)),
+            default => rename($source, "{$source}.old"),
+        };
+        foreach (Processes::launchers() as $launcher) {
+            posix_kill($launcher, \SIGKILL);
+            Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($launcher), 'The launcher is gone', 30);
+        }
+
+        return [self::outcome($pool), self::outcome($pool)];
+    }
+
+    private static function outcome(CommandPool $pool): string
+    {
+        try {
+            return (string) $pool->execute(Command::of('true'))->error;
+        } catch (LauncherException $exception) {
+            return $exception->getMessage();
+        }
+    }
+}

@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Command;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Worker\WorkerPool;
+
+/** What waits for the event loop is called where PHP switches no fibers: in a destructor before version 8.4, in a signal handler. */
+final class DestructorTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    /** @return array<string, array{\Closure(CommandPool, WorkerPool): mixed}> */
+    public static function waits(): array
+    {
+        return [
+            'execute' => [static fn(CommandPool $commands): string => $commands->execute(Command::of('echo', '5'))->stdout()],
+            'run' => [static fn(CommandPool $commands): int => iterator_count($commands->run([Command::of('echo', '5')]))],
+            'capacity' => [static fn(CommandPool $commands): int => $commands->capacity()],
+            'map' => [static fn(CommandPool $commands, WorkerPool $workers): array => iterator_to_array($workers->map([-5], abs(...)))],
+            'close' => [static function (CommandPool $commands, WorkerPool $workers): void {
+                $workers->submit(getmypid(...));
+                $workers->close();
+            }],
+        ];
+    }
+
+    /** @param \Closure(CommandPool, WorkerPool): mixed $wait */
+    #[DataProvider('waits')]
+    public function testItFailsWithTheReasonAndHarmsNothingElse(\Closure $wait): void
+    {
+        $commands = new CommandPool(1);
+        $workers = new WorkerPool(1);
+        $thrown = null;
+        $object = self::destroyed(static function () use ($wait, $commands, $workers, &$thrown): void {
+            try {
+                $wait($commands, $workers);
+            } catch (CannotWaitException $thrown) {
+            }
+        });
+        unset($object);
+
+        self::assertSame(\PHP_VERSION_ID < 80400, $thrown instanceof CannotWaitException, (string) $thrown);
+        self::assertSame("6\n", $commands->execute(Command::of('echo', '6'))->stdout());
+        $workers->close();
+    }
+
+    /** @param \Closure(CommandPool, WorkerPool): mixed $wait */
+    #[DataProvider('waits')]
+    public function testInASignalHandlerItFailsInTheSameWay(\Closure $wait): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs pcntl');
+        }
+        $commands = new CommandPool(1);
+        $workers = new WorkerPool(1);
+        $thrown = null;
+        pcntl_signal(\SIGUSR2, static function () use ($wait, $commands, $workers, &$thrown): void {
+            try {
+                $wait($commands, $workers);
+            } catch (CannotWaitException $thrown) {
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+        self::assertSame("6\n", $commands->execute(Command::of('echo', '6'))->stdout());
+        $workers->close();
+    }
+
+    public function testACommandEndsThatASignalHandlerHasTakenTheCallerFrom(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs pcntl');
+        }
+        $pool = new CommandPool(1);
+        $async = pcntl_async_signals(true);
+        pcntl_signal(\SIGUSR2, static fn() => throw new \DomainException('of the handler'));
+        $thrown = null;
+        try {
+            $pool->execute(Command::shell('kill -USR2 ' . getmypid() . '; exec sleep 60'));
+        } catch (\Throwable $thrown) {
+        }
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+        pcntl_async_signals($async);
+
+        self::assertInstanceOf(\DomainException::class, $thrown);
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'The command has ended', 30);
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    /** @param \Closure(): void $then */
+    private static function destroyed(\Closure $then): object
+    {
+        return new class ($then) {
+            /** @param \Closure(): void $then */
+            public function __construct(private readonly \Closure $then) {}
+
+            public function __destruct()
+            {
+                ($this->then)();
+            }
+        };
+    }
+}
