@@ -15,6 +15,7 @@ final class PortableOutcome
 {
     private const CRASHED = 8;
     private const LATE = 9;
+    private const TOO_LARGE = 10;
 
     public static function returned(mixed $value): string
     {
@@ -37,6 +38,24 @@ final class PortableOutcome
     public static function refused(UnserializableException $refused): string
     {
         return \chr(Protocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
+    }
+
+    /** The task gave more bytes than it may. They are not sent. */
+    public static function tooLarge(int $size): string
+    {
+        return \chr(self::TOO_LARGE) . pack('P', $size);
+    }
+
+    /** How many bytes the task gave that were too many; null when they were not. */
+    public static function excess(string $bytes): ?int
+    {
+        if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {
+            return null;
+        }
+        /** @var array{1: int} $size */
+        $size = unpack('P', $bytes, 1);
+
+        return $size[1];
     }
 
     /** @param float|null $timeout seconds that it had, if it ran for too long */

@@ -9,6 +9,8 @@ use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Command\CommandResult;
+use Spindle\Command\PortableCommand;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\LauncherException;
@@ -60,6 +62,10 @@ final class Tenure
     /** @var list<Settlement> */
     private array $settlements = [];
 
+    /** Bytes of those, and of those that the engine is asked to take in; and bytes of the jobs that it has. */
+    private int $settlementBytes = 0;
+    private int $jobBytes = 0;
+
     private int $capacity;
     private bool $exchanging = false;
     private bool $asked = false;
@@ -86,11 +92,12 @@ final class Tenure
         private readonly Workshop $workshop,
         Keys $keys,
         private readonly AgentOptions $options,
+        private readonly int $maxResult,
         private readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6)); // host names are not unique
-        $this->verdicts = new Verdicts($keys, $queue, $this->owner, $options->maxResult);
+        $this->verdicts = new Verdicts($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
     }
@@ -139,6 +146,7 @@ final class Tenure
             $stop->unsubscribe($subscription);
             EventLoop::cancel($beat);
             $close();
+            $this->release($this->settlementBytes);
         }
     }
 
@@ -300,7 +308,7 @@ final class Tenure
                         continue; // unless the lease was lost meanwhile
                     }
                     $settlements = $this->someSettlements();
-                    $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
+                    $want = $this->draining || $this->jobBytes >= $this->workshop->budget->bytes ? 0 : max(0, $this->capacity - \count($this->jobs));
                     if ($settlements === [] && $want === 0) {
                         break;
                     }
@@ -312,6 +320,7 @@ final class Tenure
                     continue;
                 }
                 $failures = 0;
+                $this->release(array_sum(array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements)));
                 $this->settled += \count($settlements);
                 $this->workshop->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
@@ -407,6 +416,7 @@ final class Tenure
                 $this->say($verdict);
             } else {
                 $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
+                $this->jobBytes += \strlen($delivery->frame);
             }
         }
         $this->hand();
@@ -415,8 +425,8 @@ final class Tenure
     /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
     private function hand(): void
     {
-        if ($this->isLate()) {
-            return; // the next beat ends it all
+        if ($this->isLate() || $this->workshop->budget->isFull()) {
+            return; // the next beat ends it all, or the engine takes results in first
         }
         $depth = max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
         foreach ($this->waiting as $id => $job) {
@@ -434,8 +444,16 @@ final class Tenure
     private function start(Assignment $job): Future
     {
         return $job->body->isCommand()
-            ? \Amp\async(fn() => $this->settle($job, $this->verdicts->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job))))
-            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+            ? \Amp\async(fn() => $this->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job)))
+            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+    }
+
+    private function ran(Assignment $job, CommandResult $result): void
+    {
+        $size = min($this->maxResult, PortableCommand::outputSize($result));
+        $this->workshop->budget->await($size);
+        $this->settle($job, $this->verdicts->ran($job, $result));
+        $this->workshop->budget->release($size);
     }
 
     private function returned(Assignment $job, mixed $outcome): void
@@ -470,6 +488,7 @@ final class Tenure
     private function settle(Assignment $job, Settlement $settlement): void
     {
         $job->ended();
+        $this->jobBytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
         unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
         $this->say($settlement);
         $this->hand();
@@ -479,7 +498,16 @@ final class Tenure
     {
         ++$this->workshop->counters[$settlement->kind->counter()];
         $this->settlements[] = $settlement;
+        $this->settlementBytes += \strlen($settlement->frame);
+        $this->workshop->budget->occupy(\strlen($settlement->frame));
         $this->poke();
+    }
+
+    /** The engine has results of so many bytes, or nobody needs them any more. */
+    private function release(int $bytes): void
+    {
+        $this->settlementBytes -= $bytes;
+        $this->workshop->budget->release($bytes);
     }
 
     /** There is no lease any more: ends what runs, before somebody else runs it. */

@@ -74,8 +74,9 @@ final class Verdicts
     /** @param string $outcome as {@see \Spindle\Worker\PortableTask} returns it */
     public function returned(Assignment $job, string $outcome): Settlement
     {
-        if (\strlen($outcome) > $this->maxResult) {
-            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, \strlen($outcome), $this->maxResult));
+        $size = PortableOutcome::excess($outcome);
+        if ($size !== null) {
+            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, $size, $this->maxResult));
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
@@ -105,7 +106,6 @@ final class Verdicts
     {
         return match (true) {
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
-            $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
             $failure instanceof UnserializableException
                 => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
@@ -126,13 +126,8 @@ final class Verdicts
         return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
     }
 
-    /** @throws ResultTooLargeException */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
-        if (\strlen($bytes) > $this->maxResult) {
-            throw ResultTooLargeException::of($delivery->id, \strlen($bytes), $this->maxResult);
-        }
-
         return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
     }
 

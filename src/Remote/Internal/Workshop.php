@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Worker\Executor;
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /** What an agent has tasks and commands run by, through all its leases, and what was counted. */
@@ -25,8 +26,14 @@ final class Workshop
      * @param \Closure(\Closure(mixed): void): Executor $make
      * @param int                                        $workers commands at once
      * @param float                                      $grace   seconds that a command has to end
+     * @param ResultBudget                               $budget  of results, until the engine has them
      */
-    public function __construct(private readonly \Closure $make, private readonly int $workers, private readonly float $grace) {}
+    public function __construct(
+        private readonly \Closure $make,
+        private readonly int $workers,
+        private readonly float $grace,
+        public readonly ResultBudget $budget,
+    ) {}
 
     public function pool(): Executor
     {

@@ -40,7 +40,6 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
-use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
 use function Amp\async;
@@ -298,8 +297,8 @@ final class DispatchedTasksTest extends TestCase
         try {
             $executor->submit(static fn(): string => str_repeat('x', 1 << 20))->await(new TimeoutCancellation(10));
             self::fail('It arrived');
-        } catch (UnserializableException $refused) {
-            self::assertStringContainsString('more than the 100000', $refused->what);
+        } catch (ResultTooLargeException $refused) {
+            self::assertStringContainsString('passes on 100000 at most', $refused->getMessage());
         } finally {
             $stop->cancel();
             $running->await();
