@@ -79,6 +79,7 @@ final class Agent implements Statistics
      * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.
      *
      * @throws BrokerRefusedException when the engine can't be used as it is
+     * @throws TamperedFrameException when it could verify none of the jobs that it was given
      */
     public function run(Cancellation $stop): void
     {

@@ -17,6 +17,9 @@ final class PortableOutcome
     private const LATE = 9;
     private const TOO_LARGE = 10;
 
+    /** Before what was thrown, when the task could not be read and has not run. */
+    private const UNREADABLE = 11;
+
     public static function returned(mixed $value): string
     {
         if (\is_string($value)) {
@@ -32,6 +35,17 @@ final class PortableOutcome
     public static function threw(\Throwable $thrown): string
     {
         return \chr(Protocol::THROWN) . Failure::pack($thrown);
+    }
+
+    /** The task itself could not be read, such as because a class is missing. It has not run. */
+    public static function unreadable(\Throwable $why): string
+    {
+        return \chr(self::UNREADABLE) . self::threw($why);
+    }
+
+    public static function isUnreadable(string $bytes): bool
+    {
+        return \ord($bytes[0] ?? "\0") === self::UNREADABLE;
     }
 
     /** What the task gave can't travel. */
@@ -73,6 +87,7 @@ final class PortableOutcome
      */
     public static function thrown(string $bytes): ?Thrown
     {
+        $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
         if (\ord($bytes[0] ?? "\0") !== Protocol::THROWN) {
             return null;
         }
@@ -99,6 +114,7 @@ final class PortableOutcome
      */
     public static function read(string $bytes, int $attempts, mixed $key): mixed
     {
+        $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
         $kind = \ord($bytes[0]);
         $rest = substr($bytes, 1);
         if ($kind === self::CRASHED) {

@@ -74,13 +74,16 @@ final class PortableTask
         if ($this->announced) {
             $outer->report([$this->idempotencyKey]);
         }
+        $isRead = false;
         try {
             $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
-            $result = $this->argument === null ? $task() : $task(Portable::unserialize($this->argument, TaskCode::MISSING));
+            $argument = $this->argument === null ? null : Portable::unserialize($this->argument, TaskCode::MISSING);
+            $isRead = true;
+            $result = $this->argument === null ? $task() : $task($argument);
 
             $outcome = $result instanceof \Generator ? $this->items($result, $outer) : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
-            $outcome = PortableOutcome::threw($thrown);
+            $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
         }
         if (\is_string($outcome)) {
             TaskContext::enter($outer); // the next task may be of the same batch

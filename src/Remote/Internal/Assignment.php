@@ -41,7 +41,8 @@ final class Assignment implements Cancellation
     /** @var Suspension<null>|null */
     private ?Suspension $over = null;
 
-    public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body)
+    /** @param int $number of the claim, among those of its owner */
+    public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body, public readonly int $number)
     {
         $this->cancellation = new DeferredCancellation();
     }

@@ -40,6 +40,10 @@ final class Tenure
     /** Bytes of outcomes in one question; a single one may have more. */
     private const QUESTION = 4 << 20;
 
+    /** So often it is given jobs of which it can verify none, before it stops; and seconds of the first pause after that. */
+    private const REFUSALS = 5;
+    private const REFUSED_PAUSE = 1.0;
+
     /** Every so many renewals it looks whether jobs have got lost. */
     private const AUDIT = 5;
 
@@ -71,6 +75,19 @@ final class Tenure
     private bool $asked = false;
     private bool $draining = false;
     private bool $renewing = false;
+
+    /** Whether a job was verified, so that the keys here are those of the queue. */
+    private bool $hasVerified = false;
+
+    /** How often in a row none of the jobs that were claimed could be verified; until when nothing is claimed for that; why it stops. */
+    private int $refusals = 0;
+    private float $pausedUntil = 0.0;
+    private ?TamperedFrameException $refusal = null;
+
+    /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
+    private int $lastNumber = 0;
+    private int $lastHanded = 0;
+    private int $lastTold = 0;
 
     /** Whether it may have jobs of which it does not know, or that nobody wants. */
     private bool $doubts = false;
@@ -142,6 +159,9 @@ final class Tenure
                 throw $failure;
             }
             $this->broker->leave($this->queue, $this->owner);
+            if ($this->refusal !== null) {
+                throw TamperedFrameException::never($this->queue, $this->refusal);
+            }
         } finally {
             $stop->unsubscribe($subscription);
             EventLoop::cancel($beat);
@@ -308,11 +328,15 @@ final class Tenure
                         continue; // unless the lease was lost meanwhile
                     }
                     $settlements = $this->someSettlements();
-                    $want = $this->draining || $this->jobBytes >= $this->workshop->budget->bytes ? 0 : max(0, $this->capacity - \count($this->jobs));
-                    if ($settlements === [] && $want === 0) {
+                    $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
+                    $begun = $this->mayHaveBegun();
+                    if ($settlements === [] && $want === 0 && $begun === $this->lastTold) {
                         break;
                     }
-                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention);
+                    $first = $this->lastNumber + 1;
+                    $this->lastNumber += $want;
+                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention, $first, $begun === $this->lastTold ? null : $begun);
+                    $this->lastTold = $begun;
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->settlements, ...$settlements);
                     $this->recover($failure, ++$failures);
@@ -324,7 +348,7 @@ final class Tenure
                 $this->settled += \count($settlements);
                 $this->workshop->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
-                $this->take($claim->deliveries);
+                $this->take($claim->deliveries, $first);
                 if ($want > 0 && \count($claim->deliveries) === $want) {
                     $this->asked = true;
                     if ($ranOut && \count($settlements) >= $this->workers) {
@@ -340,6 +364,23 @@ final class Tenure
         if ($this->draining && $this->jobs === [] && $this->settlements === []) {
             $this->end();
         }
+    }
+
+    private function mayClaim(): bool
+    {
+        return !$this->draining && $this->jobBytes < $this->workshop->budget->bytes && Clock::now() >= $this->pausedUntil;
+    }
+
+    /** The number of the last claim that may begin before the broker is asked again: the pool has it, or has room for it at once. */
+    private function mayHaveBegun(): int
+    {
+        return $this->waiting === [] ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs)) : $this->lastHanded;
+    }
+
+    /** How many jobs the pool has at most. */
+    private function depth(): int
+    {
+        return max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
     }
 
     /** @return list<Settlement> as many as one question may have, the others are for the next */
@@ -389,21 +430,27 @@ final class Tenure
                 $deliveries[] = $delivery;
             }
         }
-        $this->take($deliveries);
+        $this->lastHanded = $this->lastNumber; // which of them have which numbers is not known
+        $this->take($deliveries, 0);
     }
 
-    /** @param list<Delivery> $deliveries */
-    private function take(array $deliveries): void
+    /**
+     * @param list<Delivery> $deliveries
+     * @param int            $first      the number of the first
+     */
+    private function take(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
             return; // they are others' soon
         }
-        foreach ($deliveries as $delivery) {
+        $refusals = [];
+        foreach ($deliveries as $i => $delivery) {
             try {
-                $job = $this->verdicts->open($delivery);
+                $job = $this->verdicts->open($delivery, $first + $i);
+                $this->hasVerified = true;
             } catch (TamperedFrameException $refused) {
                 $this->logger->error($refused->getMessage());
-                $this->say($this->verdicts->refused($delivery, $refused));
+                $refusals[] = [$delivery, $refused];
 
                 continue;
             }
@@ -419,7 +466,34 @@ final class Tenure
                 $this->jobBytes += \strlen($delivery->frame);
             }
         }
+        $this->refuse($refusals);
         $this->hand();
+    }
+
+    /**
+     * Gives back what can't be verified. An agent that has verified nothing may have a wrong key: its word counts for nothing,
+     * it claims less and less often, and stops.
+     *
+     * @param list<array{Delivery, TamperedFrameException}> $refusals
+     */
+    private function refuse(array $refusals): void
+    {
+        $pause = self::REFUSED_PAUSE * 2 ** $this->refusals;
+        foreach ($refusals as [$delivery, $refused]) { // the next claim is to be of others
+            $this->say($this->hasVerified ? $this->verdicts->refused($delivery, $refused) : $this->verdicts->released($delivery, 2 * $pause));
+        }
+        if ($refusals === [] || $this->hasVerified || $this->draining) {
+            return;
+        }
+        if (++$this->refusals >= self::REFUSALS) {
+            $this->refusal = $refusals[0][1];
+            $this->drain();
+
+            return;
+        }
+        $this->logger->error('None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?', ['pause' => $pause]);
+        $this->pausedUntil = Clock::now() + $pause;
+        EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
     }
 
     /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
@@ -428,12 +502,13 @@ final class Tenure
         if ($this->isLate() || $this->workshop->budget->isFull()) {
             return; // the next beat ends it all, or the engine takes results in first
         }
-        $depth = max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
+        $depth = $this->depth();
         foreach ($this->waiting as $id => $job) {
             if (\count($this->jobs) - \count($this->waiting) >= $depth) {
                 return;
             }
             unset($this->waiting[$id]);
+            $this->lastHanded = max($this->lastHanded, $job->number);
             $this->start($job)
                 ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
                 ->ignore();
