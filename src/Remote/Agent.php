@@ -6,6 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\NullCancellation;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Internal\Backoff;
@@ -59,7 +60,7 @@ final class Agent implements Statistics
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
-        $memory = ini_parse_quantity((string) \ini_get('memory_limit'));
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $budget = new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
         $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget];
@@ -78,10 +79,12 @@ final class Agent implements Statistics
      * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
      * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.
      *
+     * @param Cancellation|null $end ends what runs, after $stop, without waiting for the stop timeout: it is given back
+     *
      * @throws BrokerRefusedException when the engine can't be used as it is
      * @throws TamperedFrameException when it could verify none of the jobs that it was given
      */
-    public function run(Cancellation $stop): void
+    public function run(Cancellation $stop, ?Cancellation $end = null): void
     {
         if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
             $this->logger->warning('A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}', ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')]);
@@ -98,7 +101,7 @@ final class Agent implements Statistics
                 $tenure->begin();
                 $failures = 0;
                 $this->tenure = $tenure;
-                $tenure->serve($stop);
+                $tenure->serve($stop, $end ?? new NullCancellation());
             } catch (BrokerUnavailableException|LeaseLostException $failure) {
                 $this->logger->warning($failure->getMessage());
                 $former ??= $tenure->ended();

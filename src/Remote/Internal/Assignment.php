@@ -28,6 +28,9 @@ final class Assignment implements Cancellation
     /** Whether it has run for too long. */
     public bool $late = false;
 
+    /** Whether it was ended to be given back. */
+    public bool $isGivenBack = false;
+
     private readonly DeferredCancellation $cancellation;
     private ?string $timer = null;
     private bool $watched = false;
@@ -99,6 +102,14 @@ final class Assignment implements Cancellation
     {
         $this->cancellation->cancel();
         $this->tell();
+    }
+
+    public function giveBack(): void
+    {
+        if (!$this->cancellation->isCancelled()) {
+            $this->isGivenBack = true;
+            $this->cancel();
+        }
     }
 
     /** Some of its items were taken, or nobody wants more. */

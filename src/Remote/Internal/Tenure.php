@@ -84,6 +84,8 @@ final class Tenure
     private float $pausedUntil = 0.0;
     private ?TamperedFrameException $refusal = null;
 
+    private ?string $stopTimer = null;
+
     /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
     private int $lastNumber = 0;
     private int $lastHanded = 0;
@@ -142,11 +144,12 @@ final class Tenure
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
      */
-    public function serve(Cancellation $stop): void
+    public function serve(Cancellation $stop, Cancellation $end): void
     {
         $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->doubt(...));
         $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
         $subscription = $stop->subscribe($this->drain(...));
+        $ending = $end->subscribe($this->giveBack(...));
         $this->workshop->onReport = $this->report(...);
         try {
             $this->poke();
@@ -164,6 +167,10 @@ final class Tenure
             }
         } finally {
             $stop->unsubscribe($subscription);
+            $end->unsubscribe($ending);
+            if ($this->stopTimer !== null) {
+                EventLoop::cancel($this->stopTimer);
+            }
             EventLoop::cancel($beat);
             $close();
             $this->release($this->settlementBytes);
@@ -224,7 +231,22 @@ final class Tenure
         foreach ($this->waiting as $job) {
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
+        if ($this->options->stopTimeout !== null && $this->jobs !== []) {
+            $this->stopTimer = EventLoop::unreference(EventLoop::delay($this->options->stopTimeout, $this->giveBack(...)));
+        }
         $this->poke();
+    }
+
+    /** Ends what runs, for another agent to run it: that is no try of it, and no crash. */
+    private function giveBack(): void
+    {
+        if (!$this->draining) {
+            return;
+        }
+        $this->logger->warning('{count} jobs that run are ended and given back', ['count' => \count($this->jobs)]);
+        foreach ($this->jobs as $job) {
+            $job->giveBack();
+        }
     }
 
     private function beat(): void

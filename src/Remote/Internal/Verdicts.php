@@ -119,6 +119,10 @@ final class Verdicts
     /** Of a command that has a result, good or bad. */
     public function ran(Assignment $job, CommandResult $result): Settlement
     {
+        if ($job->isGivenBack && $result->cancelled) {
+            return $this->released($job->delivery);
+        }
+
         return $this->settlement(
             $job->delivery,
             $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
@@ -130,6 +134,7 @@ final class Verdicts
     public function failed(Assignment $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
+            $job->isGivenBack => $this->released($job->delivery),
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
             $failure instanceof UnserializableException
                 => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),

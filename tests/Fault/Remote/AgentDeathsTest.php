@@ -204,7 +204,7 @@ final class AgentDeathsTest extends TestCase
 
             self::assertSame($i, $future->await());
         }
-        self::assertSame(1, max(Trials::started($log)));
+        self::assertSame([1], array_unique(array_values(Trials::started($log))));
         self::assertSame([0, 0], [$this->figures()['lost_total'], $this->figures()['retried_total']]);
         $this->stop($agent);
         $proxy->stop();

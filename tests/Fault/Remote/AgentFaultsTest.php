@@ -59,7 +59,7 @@ final class AgentFaultsTest extends TestCase
         $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
         $directory = $this->directory('ready');
         $innocent = $executor->submit(static fn(): string => 'small');
-        $futures = array_map(static fn(int $i) => $executor->submit(static function () use ($directory, $i): string {
+        $futures = array_map(static fn(int $i) => $executor->submit(static function () use ($directory, $i): mixed {
             touch("{$directory}/{$i}");
             for ($end = microtime(true) + 20; \count((array) glob("{$directory}/*")) < 8 && microtime(true) < $end;) {
                 usleep(1000);
@@ -69,7 +69,6 @@ final class AgentFaultsTest extends TestCase
         }), range(1, 8));
         foreach ($futures as $i => $future) {
             $result = $future->await();
-            self::assertIsString($result);
             self::assertSame([12 << 20, \chr(65 + $i)], [\strlen($result), $result[0]]);
         }
         $large = $executor->submit(static fn(): string => str_repeat('x', 40 << 20));

@@ -123,6 +123,7 @@ final class AgentTest extends TestCase
             $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
         }
         $executor = new RemoteExecutor($broker, 'queue', new Keys([AgentProgram::KEY]));
+        $futures = [];
         for ($i = 0; $i < 20; ++$i) {
             $futures[] = $executor->submit(static fn(): int => 1);
         }

@@ -132,7 +132,10 @@ final class Engine
     {
         $link = $this->link();
         $asked = Clock::now();
-        $first = async($this->run(...), $script, $queue, ...$arguments)->ignore();
+        $run = fn(): string => $this->run($script, $queue, ...$arguments);
+        /** @var Future<string> $first */
+        $first = async($run);
+        $first->ignore();
         try {
             return $first->await(new TimeoutCancellation($patience));
         } catch (CancelledException) {
@@ -142,7 +145,8 @@ final class Engine
             return $first->await();
         }
         $this->link = null;
-        $answer = awaitFirst([$first, async($this->run(...), $script, $queue, ...$arguments)]);
+        /** @var string $answer */
+        $answer = awaitFirst([$first, async($run)]);
         if (!$first->isComplete() && $link->isSilentSince($asked)) {
             $link->close('it is silent, while another connection is answered');
         }
