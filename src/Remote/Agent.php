@@ -69,6 +69,7 @@ final class Agent implements Statistics
             $workers,
             min(self::GRACE, $options->margin / 2),
             $budget,
+            $options->guard && $pool === null,
         );
     }
 
@@ -105,6 +106,9 @@ final class Agent implements Statistics
             } catch (BrokerUnavailableException|LeaseLostException $failure) {
                 $this->logger->warning($failure->getMessage());
                 $former ??= $tenure->ended();
+                if ($former !== null) {
+                    $this->workshop->permit(\INF); // nothing runs
+                }
                 self::pause($backoff->after(++$failures), $stop);
             }
         }

@@ -318,6 +318,9 @@ final class Tenure
         $asked = Clock::now();
         $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
         $this->leaseEnds = $asked + $this->options->lease;
+        if ($this->failure === null) {
+            $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
+        }
         if ($due !== null && $due < $this->options->beat) {
             EventLoop::unreference(EventLoop::delay($due, $this->poke(...)));
         }
@@ -572,6 +575,12 @@ final class Tenure
 
     private function failed(Assignment $job, \Throwable $failure): void
     {
+        if ($this->isLate()) { // the process was stopped, and what ran was ended for that: it has not crashed
+            $this->abandon(LeaseLostException::of($this->owner));
+            unset($this->jobs[$job->delivery->id]);
+
+            return;
+        }
         $this->workshop->counters['crashed_total'] += (int) ($failure instanceof WorkerCrashedException || $failure instanceof LauncherException);
         $verdict = $this->verdicts->failed($job, $failure);
         if ($verdict !== null) {

@@ -19,6 +19,7 @@ final class Workshop
     /** @var (\Closure(mixed): void)|null gets what tasks tell */
     public ?\Closure $onReport = null;
 
+    private readonly LeaseGuard $guard;
     private ?Executor $pool = null;
     private ?CommandPool $commands = null;
 
@@ -27,16 +28,28 @@ final class Workshop
      * @param int                                        $workers commands at once
      * @param float                                      $grace   seconds that a command has to end
      * @param ResultBudget                               $budget  of results, until the engine has them
+     * @param bool                                       $guarded whether what is started here ends with the lease in any case
      */
     public function __construct(
         private readonly \Closure $make,
         private readonly int $workers,
         private readonly float $grace,
         public readonly ResultBudget $budget,
-    ) {}
+        private readonly bool $guarded,
+    ) {
+        $this->guard = new LeaseGuard();
+    }
+
+    /** @param float $until when what runs here is killed unless this is called again, in seconds of a clock that is never set; INF for never */
+    public function permit(float $until): void
+    {
+        $this->guard->permit($until);
+    }
 
     public function pool(): Executor
     {
+        $this->watch();
+
         return $this->pool ??= ($this->make)(function (mixed $report): void {
             if ($this->onReport !== null) {
                 ($this->onReport)($report);
@@ -47,6 +60,8 @@ final class Workshop
     /** A launcher is started with the first command. */
     public function commands(): CommandPool
     {
+        $this->watch();
+
         return $this->commands ??= new CommandPool($this->workers, 0, new CommandPoolOptions(grace: $this->grace, redispatch: true));
     }
 
@@ -64,6 +79,14 @@ final class Workshop
         $this->pool = null;
         if ($pool instanceof WorkerPool) {
             $pool->close();
+        }
+        $this->guard->close();
+    }
+
+    private function watch(): void
+    {
+        if ($this->guarded) {
+            $this->guard->start();
         }
     }
 }
