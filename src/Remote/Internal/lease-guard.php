@@ -27,15 +27,17 @@ while (true) {
     $reads = [\STDIN];
     $none = null;
     @stream_select($reads, $none, $none, intdiv($left, 1_000_000), $left % 1_000_000);
-    $lines .= (string) fread(\STDIN, 65536);
+    $lines .= fread(\STDIN, 65536);
     if (preg_match_all('/(\d+)\n/', $lines, $times) > 0) {
         $until = (int) end($times[1]);
-        $lines = (string) substr($lines, (int) strrpos($lines, "\n") + 1);
+        $lines = substr($lines, (int) strrpos($lines, "\n") + 1);
     } elseif (feof(\STDIN)) {
         exit(0);
     }
     if (hrtime(true) >= $until) {
-        ProcessTree::kill($find, Signals::send(...));
+        ProcessTree::kill($find, static function (int $pid, int $signal): void {
+            Signals::send($pid, $signal);
+        });
         $until = \PHP_INT_MAX;
     }
 }
