@@ -46,15 +46,18 @@ final class WorkCommand extends Command
                      that run go on. As TERM when the terminal is gone that it was
                      started at
           INT, TERM  claim no more, finish what runs, give back what has not started,
-                     and end; a second one ends all at once, and what ran is others'
-                     when the lease has ended
+                     and end. What still runs after --stop-timeout, or at a second
+                     signal, is ended and given back: that counts neither as a try
+                     nor as a crash. A third signal ends this at once, and what ran
+                     is others' when the lease has ended
 
         <comment>Exit status</comment>
-          0      ended by INT or TERM, all that ran is done
-          130    ended at once by a second INT
-          143    ended at once by a second TERM
+          0      ended by INT or TERM, what ran is done or given back
+          130    ended by a second INT
+          143    ended by a second TERM
           253    the broker refuses, or is set up so that it would lose jobs
-          254    no worker can be started, or the admin address can't be used
+          254    no worker can be started, no job can be verified, or the admin
+                 address can't be used
           255    bad options, a key file or broker file that can't be used, or root
         HELP;
 
@@ -75,6 +78,7 @@ final class WorkCommand extends Command
             ->addOption('bootstrap', null, $value, "A PHP file that each worker loads before\nits first task")
             ->addOption('memory-limit', null, $value, "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]")
             ->addOption('lease', null, $value, "Seconds after which its tasks are others',\nif it is not heard of [default: 10]")
+            ->addOption('stop-timeout', null, $value, "Seconds that tasks have to finish once it is\ntold to stop; what runs then is given back\n[default: 25]")
             ->addOption('admin', null, $value, "An address for /metrics, /healthz, /livez\nand a status page")
             ->addOption('admin-host', null, $value | InputOption::VALUE_IS_ARRAY, "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times")
             ->addOption('allow-root', null, $flag, 'Run as root, which is refused otherwise')

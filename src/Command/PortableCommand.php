@@ -78,11 +78,17 @@ final class PortableCommand
         return $result->attempts > 0 ? $result : throw new CancelledException();
     }
 
+    /** Bytes of both outputs, of which none is read. */
+    public static function outputSize(CommandResult $result): int
+    {
+        return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
+    }
+
     /** @param int $most bytes of output; more are dropped, and an error says so */
     public static function outcome(CommandResult $result, int $most): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];
-        $size = (fstat($output)['size'] ?? 0) + (fstat($errors)['size'] ?? 0);
+        $size = self::outputSize($result);
         $fits = $size <= $most;
 
         return serialize([

@@ -6,6 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\NullCancellation;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Internal\Backoff;
@@ -14,6 +15,7 @@ use Spindle\Remote\Internal\Tenure;
 use Spindle\Remote\Internal\Workshop;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
@@ -25,8 +27,19 @@ final class Agent implements Statistics
     /** Seconds that a command has to end, at most; half of the margin, so that it runs no more when it may run elsewhere. */
     private const GRACE = 2.0;
 
+    /** Part of PHP's memory_limit that results may have at once, for each is copied several times; bytes where there is no limit. */
+    private const SHARE_OF_MEMORY = 8;
+    private const MAX_RESULTS = 128 << 20;
+
+    /** Bytes of a result besides what the task has returned. */
+    private const BESIDE_RESULT = 1024;
+
     private readonly Workshop $workshop;
     private readonly LoggerInterface $logger;
+
+    /** Bytes that a result may have here. */
+    private readonly int $maxResult;
+
     private ?Tenure $tenure = null;
 
     /**
@@ -47,10 +60,16 @@ final class Agent implements Statistics
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $budget = new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+        $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
+        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget];
         $this->workshop = new Workshop(
-            $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(onReport: $report)),
+            $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
             min(self::GRACE, $options->margin / 2),
+            $budget,
+            $options->guard && $pool === null,
         );
     }
 
@@ -61,14 +80,20 @@ final class Agent implements Statistics
      * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
      * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.
      *
+     * @param Cancellation|null $end ends what runs, after $stop, without waiting for the stop timeout: it is given back
+     *
      * @throws BrokerRefusedException when the engine can't be used as it is
+     * @throws TamperedFrameException when it could verify none of the jobs that it was given
      */
-    public function run(Cancellation $stop): void
+    public function run(Cancellation $stop, ?Cancellation $end = null): void
     {
+        if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
+            $this->logger->warning('A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}', ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')]);
+        }
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
         $former = null;
         for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->logger);
+            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
             try {
                 if ($former !== null) {
                     $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
@@ -77,10 +102,13 @@ final class Agent implements Statistics
                 $tenure->begin();
                 $failures = 0;
                 $this->tenure = $tenure;
-                $tenure->serve($stop);
+                $tenure->serve($stop, $end ?? new NullCancellation());
             } catch (BrokerUnavailableException|LeaseLostException $failure) {
                 $this->logger->warning($failure->getMessage());
                 $former ??= $tenure->ended();
+                if ($former !== null) {
+                    $this->workshop->permit(\INF); // nothing runs
+                }
                 self::pause($backoff->after(++$failures), $stop);
             }
         }

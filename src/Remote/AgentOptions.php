@@ -16,6 +16,11 @@ final class AgentOptions
      * @param float $margin    seconds before the end of a lease that could not be renewed at which it ends what it runs
      * @param float $retention seconds that outcomes are kept
      * @param int   $maxResult bytes that the result of a task may have, and each item of a generator
+     * @param float|null $stopTimeout seconds that running tasks have to finish once the agent is told to stop; then it ends
+     *                        them and gives them back, which counts neither as a try nor as a crash. Null for no limit
+     * @param bool       $guard whether a small process kills all that this process has started when half of the margin is
+     *                        left: a process that was stopped (SIGSTOP, a freezer, no memory) cannot do that itself. It finds
+     *                        them in /proc, so on Linux only
      *
      * @throws \ValueError
      */
@@ -26,7 +31,12 @@ final class AgentOptions
         public readonly float $margin = 3.0,
         public readonly float $retention = 3600.0,
         public readonly int $maxResult = 16 << 20,
+        public readonly ?float $stopTimeout = null,
+        public readonly bool $guard = true,
     ) {
+        if ($stopTimeout !== null && !($stopTimeout >= 0)) {
+            throw new \ValueError("The stop timeout must be 0 or more seconds, not {$stopTimeout}");
+        }
         if ($maxResult < 1) {
             throw new \ValueError("A result may have 1 byte or more, not {$maxResult}");
         }

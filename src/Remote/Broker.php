@@ -118,12 +118,14 @@ interface Broker
      * @param list<Settlement> $settlements
      * @param int              $want        jobs, at most 4,000
      * @param float            $retention   seconds that outcomes are kept
-     *
+     * @param int              $first       number of the first job that is claimed, in the order of this owner's claims
+     * @param int|null         $begun       number of the last one that may have begun before the next call: if the owner is
+     *                                      lost, only those up to this one have crashed; null if it is the same as before
      *
      * @throws LeaseLostException when its lease has ended: nothing was settled
      * @throws BrokerException
      */
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim;
+    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim;
 
     /**
      * The jobs that an owner has but for the claims that it knows of, which it was given in an answer that did not come; and those that it knows

@@ -96,9 +96,9 @@ final class RedisBroker implements Broker
         return $due < 0 ? null : $due / 1000;
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim
+    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
     {
-        $answer = $this->engine->run('settle', $queue, $owner, Codec::settlements($settlements), (string) \count($settlements), (string) $want, (string) (int) ceil($retention));
+        $answer = $this->engine->run('settle', $queue, $owner, Codec::settlements($settlements), (string) \count($settlements), (string) $want, (string) (int) ceil($retention), (string) $first, (string) $begun);
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }

@@ -22,14 +22,20 @@ enum SettlementKind: int
     /** It was cancelled: that is its outcome. */
     case Cancelled = 5;
 
+    /** Its frame can't be verified. It is another owner's now, and dead once two owners have said so. */
+    case Refused = 6;
+
+    /** It is to be tried again, by another owner if there is one. */
+    case Elsewhere = 7;
+
     /** The name of its counter. */
     public function counter(): string
     {
         return match ($this) {
             self::Done => 'done_total',
             self::Dead => 'dead_total',
-            self::Retry => 'retried_total',
-            self::Release => 'released_total',
+            self::Retry, self::Elsewhere => 'retried_total',
+            self::Release, self::Refused => 'released_total',
             self::Cancelled => 'cancelled_total',
         };
     }

@@ -15,6 +15,10 @@ final class PortableOutcome
 {
     private const CRASHED = 8;
     private const LATE = 9;
+    private const TOO_LARGE = 10;
+
+    /** Before what was thrown, when the task could not be read and has not run. */
+    private const UNREADABLE = 11;
 
     public static function returned(mixed $value): string
     {
@@ -33,10 +37,39 @@ final class PortableOutcome
         return \chr(Protocol::THROWN) . Failure::pack($thrown);
     }
 
+    /** The task itself could not be read, such as because a class is missing. It has not run. */
+    public static function unreadable(\Throwable $why): string
+    {
+        return \chr(self::UNREADABLE) . self::threw($why);
+    }
+
+    public static function isUnreadable(string $bytes): bool
+    {
+        return \ord($bytes[0] ?? "\0") === self::UNREADABLE;
+    }
+
     /** What the task gave can't travel. */
     public static function refused(UnserializableException $refused): string
     {
         return \chr(Protocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
+    }
+
+    /** The task gave more bytes than it may. They are not sent. */
+    public static function tooLarge(int $size): string
+    {
+        return \chr(self::TOO_LARGE) . pack('P', $size);
+    }
+
+    /** How many bytes the task gave that were too many; null when they were not. */
+    public static function excess(string $bytes): ?int
+    {
+        if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {
+            return null;
+        }
+        /** @var array{1: int} $size */
+        $size = unpack('P', $bytes, 1);
+
+        return $size[1];
     }
 
     /** @param float|null $timeout seconds that it had, if it ran for too long */
@@ -54,6 +87,7 @@ final class PortableOutcome
      */
     public static function thrown(string $bytes): ?Thrown
     {
+        $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
         if (\ord($bytes[0] ?? "\0") !== Protocol::THROWN) {
             return null;
         }
@@ -80,6 +114,7 @@ final class PortableOutcome
      */
     public static function read(string $bytes, int $attempts, mixed $key): mixed
     {
+        $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
         $kind = \ord($bytes[0]);
         $rest = substr($bytes, 1);
         if ($kind === self::CRASHED) {

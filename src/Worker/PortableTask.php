@@ -33,6 +33,7 @@ final class PortableTask
      * @param string|null $argument       of {@see encodeArgument()}; null for a task that takes none
      * @param int         $attempt        that the task reads in {@see TaskContext::$attempt}
      * @param string|null $idempotencyKey that it reads in {@see TaskContext::$idempotencyKey}
+     * @param int|null    $maxResult      bytes that its outcome may have, and each item; null for no limit
      * @param bool        $announced      whether it reports [$idempotencyKey] when it starts; what it tells itself is reported as [$idempotencyKey, string]
      */
     public function __construct(
@@ -41,6 +42,7 @@ final class PortableTask
         private readonly int $attempt,
         private readonly ?string $idempotencyKey,
         private readonly bool $announced = false,
+        private readonly ?int $maxResult = null,
     ) {}
 
     /** @throws UnserializableException */
@@ -72,16 +74,21 @@ final class PortableTask
         if ($this->announced) {
             $outer->report([$this->idempotencyKey]);
         }
+        $isRead = false;
         try {
             $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
-            $result = $this->argument === null ? $task() : $task(Portable::unserialize($this->argument, TaskCode::MISSING));
+            $argument = $this->argument === null ? null : Portable::unserialize($this->argument, TaskCode::MISSING);
+            $isRead = true;
+            $result = $this->argument === null ? $task() : $task($argument);
 
-            $outcome = $result instanceof \Generator ? self::items($result, $outer) : PortableOutcome::returned($result);
+            $outcome = $result instanceof \Generator ? $this->items($result, $outer) : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
-            $outcome = PortableOutcome::threw($thrown);
+            $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
         }
         if (\is_string($outcome)) {
             TaskContext::enter($outer); // the next task may be of the same batch
+
+            return $this->limited($outcome);
         }
 
         return $outcome;
@@ -92,7 +99,7 @@ final class PortableTask
      *
      * @return \Generator<int, string, mixed, string>
      */
-    private static function items(\Generator $items, TaskContext $outer): \Generator
+    private function items(\Generator $items, TaskContext $outer): \Generator
     {
         try {
             foreach ($items as $key => $item) {
@@ -101,15 +108,23 @@ final class PortableTask
                 } catch (UnserializableException $refused) {
                     return PortableOutcome::refused($refused);
                 }
+                if (\strlen($bytes) > ($this->maxResult ?? \PHP_INT_MAX)) {
+                    return PortableOutcome::tooLarge(\strlen($bytes));
+                }
                 yield $bytes;
             }
 
-            return PortableOutcome::returned($items->getReturn());
+            return $this->limited(PortableOutcome::returned($items->getReturn()));
         } catch (\Throwable $thrown) {
-            return PortableOutcome::threw($thrown);
+            return $this->limited(PortableOutcome::threw($thrown));
         } finally {
             TaskContext::enter($outer);
         }
+    }
+
+    private function limited(string $outcome): string
+    {
+        return \strlen($outcome) > ($this->maxResult ?? \PHP_INT_MAX) ? PortableOutcome::tooLarge(\strlen($outcome)) : $outcome;
     }
 
     /** @return \Closure(mixed): void */

@@ -40,6 +40,8 @@ final class WorkerPoolOptions
      * @param bool                  $restoreState  whether a worker restores its working directory, php.ini settings,
      *                                             locale, time zone, umask and environment after each task, as they
      *                                             were before the first one; takes about 15 µs for each task
+     * @param ResultBudget|null     $budget        bounds the bytes of large results that are in this process at once;
+     *                                             null for no bound
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -61,6 +63,7 @@ final class WorkerPoolOptions
         public readonly ?LoggerInterface $logger = null,
         public readonly ?int $maxResult = null,
         public readonly bool $restoreState = false,
+        public readonly ?ResultBudget $budget = null,
     ) {
         $endless = ['idleTimeout' => $idleTimeout, 'maxAge' => $maxAge];
         foreach (['timeout' => $timeout, 'startTimeout' => $startTimeout, ...array_diff($endless, [\INF])] as $name => $seconds) {

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
@@ -102,7 +103,29 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
-    public function testASecondSignalEndsAllAtOnce(): void
+    public function testWhatRunsWhenTheStopTimeoutIsOverIsGivenBackAndCountsNothing(): void
+    {
+        $queue = self::newQueue();
+        $executor = $this->executor($queue, new JobRetryPolicy(tries: 1, crashes: 1));
+        $running = $executor->submit($this->gated('task'));
+        for ($i = 0; $i < 2; ++$i) {
+            $process = $this->work($queue, ['--stop-timeout', '0.2']);
+            $this->waitForFile('task.runs');
+            unlink($this->path('task.runs'));
+            $process->signal(\SIGTERM);
+
+            self::assertSame(0, $process->wait(), $process->getErrorOutput());
+            self::assertStringContainsString('1 jobs that run are ended and given back', $process->getErrorOutput());
+            $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+            self::assertSame([1, 0, 0, 0], [$figures['waiting'], $figures['agents'], $figures['lost_total'], $figures['dead']]);
+        }
+        touch($this->path('open'));
+        $this->work($queue);
+
+        self::assertSame(['task', 1], $running->await(), 'it is the first attempt');
+    }
+
+    public function testASecondSignalEndsAllAtOnceAndGivesItBack(): void
     {
         foreach ([\SIGTERM => 143, \SIGINT => 130] as $signal => $status) {
             $queue = self::newQueue();
@@ -117,7 +140,8 @@ final class WorkTest extends TestCase
 
             self::assertSame($status, $process->wait(), $process->getErrorOutput());
             $this->assertNothingRuns();
-            self::assertCount(1, (new RedisBroker(Redis::shared()->address()))->list($queue, JobStatus::Running, 10));
+            self::assertCount(1, (new RedisBroker(Redis::shared()->address()))->list($queue, JobStatus::Waiting, 10));
+            self::assertSame(0, (new RedisBroker(Redis::shared()->address()))->figures($queue)['lost_total']);
         }
     }
 

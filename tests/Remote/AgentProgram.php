@@ -18,6 +18,10 @@ final class AgentProgram
     /** @return array<string, int|float> its figures */
     public static function run(string $address, string $queue, int $workers, float $lease = 10.0, float $beat = 1.0, float $margin = 3.0): array
     {
+        $memory = getenv('SPINDLE_TEST_AGENT_MEMORY');
+        if ($memory !== false) {
+            ini_set('memory_limit', $memory);
+        }
         $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
         $agent = new Agent(new RedisBroker($address), $queue, $workers, new Keys([self::KEY]), new AgentOptions(lease: $lease, beat: $beat, margin: $margin));
         $agent->run($stop);

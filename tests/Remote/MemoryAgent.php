@@ -19,6 +19,9 @@ final class MemoryAgent
     /** Whether it has given up its lease, with nothing that runs. */
     public bool $left = false;
 
+    /** The number of the last of its claims that may have begun. */
+    public int $begun = \PHP_INT_MAX;
+
     /** Whether its lease was prolonged since it was heard of. */
     public bool $spared = false;
 

@@ -95,9 +95,9 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->renew($owner, $lease, $joins);
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim
+    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
     {
-        return $this->queue($queue)->settle($owner, $settlements, $want, $retention);
+        return $this->queue($queue)->settle($owner, $settlements, $want, $retention, $first, $begun);
     }
 
     public function held(string $queue, string $owner, array $known): array

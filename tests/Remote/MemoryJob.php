@@ -27,6 +27,12 @@ final class MemoryJob
 
     public string $owner = '';
 
+    /** The owner that has refused it last. */
+    public string $refusedBy = '';
+
+    /** Its number among the claims of its owner. */
+    public int $claim = 0;
+
     /** @param array<array-key, string> $mailboxes that get what is told of it, by themselves */
     public function __construct(
         public readonly string $id,

@@ -194,9 +194,10 @@ final class MemoryQueue
      *
      * @throws LeaseLostException
      */
-    public function settle(string $owner, array $settlements, int $want, float $retention): Claim
+    public function settle(string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
     {
         $agent = $this->agent($owner);
+        $agent->begun = $begun ?? $agent->begun;
         $this->expire();
         $stale = [];
         /** @var array<array-key, array<string, string>> $letters */
@@ -211,24 +212,28 @@ final class MemoryQueue
                 continue;
             }
             unset($agent->jobs[$job->id]);
-            if ($settlement->kind === SettlementKind::Retry || $settlement->kind === SettlementKind::Release) {
+            $kind = $settlement->kind === SettlementKind::Refused && $job->refusedBy !== '' && $job->refusedBy !== $owner ? SettlementKind::Dead : $settlement->kind;
+            if ($kind === SettlementKind::Refused || $kind === SettlementKind::Elsewhere) {
+                $job->refusedBy = $owner;
+            }
+            if (!\in_array($kind, [SettlementKind::Done, SettlementKind::Dead, SettlementKind::Cancelled], true)) {
                 $job->crashes = $settlement->crashes;
                 $job->fails = $settlement->fails;
                 $ready += $this->add($job, $settlement->delay, $this->urgent);
             } else {
-                $this->end($job, $settlement, $retention);
+                $this->end($job, $settlement, $kind, $retention);
                 foreach ($job->mailboxes as $mailbox) {
                     $letters[$mailbox][$job->id] = \strlen($settlement->frame) > self::INLINE ? '' : $settlement->frame;
                 }
             }
-            ++$this->totals[$settlement->kind === SettlementKind::Dead ? 'died_total' : $settlement->kind->counter()];
+            ++$this->totals[$kind === SettlementKind::Dead ? 'died_total' : $kind->counter()];
             $ready += $this->unlock($job);
         }
         foreach ($letters as $mailbox => $outcomes) {
             $this->engine->send((string) $mailbox, new Letter(outcomes: $outcomes));
         }
         $ready += $this->promote();
-        $deliveries = $this->claim($agent, $want);
+        $deliveries = $this->claim($agent, $want, $first);
         if ($want > 0) {
             $this->setIdle($agent, $want - \count($deliveries));
         }
@@ -432,13 +437,13 @@ final class MemoryQueue
         unset($this->jobs[$job->id]);
     }
 
-    private function end(MemoryJob $job, Settlement $settlement, float $retention): void
+    private function end(MemoryJob $job, Settlement $settlement, SettlementKind $kind, float $retention): void
     {
         $this->remove($job);
         $until = $job->since + $retention;
         $this->outcomes[$job->id] = [$settlement->frame, $until];
         $this->expiring->insert([$until, $job->id]);
-        if ($settlement->kind === SettlementKind::Dead) {
+        if ($kind === SettlementKind::Dead) {
             $this->dead[$job->id] = [$job, $settlement->why, $job->since];
         }
     }
@@ -488,7 +493,7 @@ final class MemoryQueue
             }
             unset($this->agents[$owner]);
             foreach ($agent->jobs as $job) {
-                $job->crashes += $agent->left ? 0 : 1;
+                $job->crashes += $agent->left || $job->claim > $agent->begun ? 0 : 1;
                 $job->lost = true;
                 $ready += $this->add($job, 0.0, $this->urgent) + $this->unlock($job);
                 ++$this->totals['lost_total'];
@@ -499,12 +504,17 @@ final class MemoryQueue
     }
 
     /** @return list<Delivery> */
-    private function claim(MemoryAgent $agent, int $want): array
+    private function claim(MemoryAgent $agent, int $want, int $first): array
     {
         $deliveries = [];
         foreach ([$this->urgent, $this->ready] as $line) {
             while (\count($deliveries) < $want && ($job = $this->first($line)) !== null) {
                 $line->dequeue();
+                if ($job->refusedBy === $agent->name && \count($this->agents) > 1) {
+                    $this->add($job, 0.2, $line);
+
+                    continue;
+                }
                 if ($job->key !== '' && isset($this->keys[$job->key])) {
                     $this->move($job, 'blocked');
                     $this->block($job);
@@ -516,6 +526,7 @@ final class MemoryQueue
                 }
                 $this->move($job, 'running');
                 $job->owner = $agent->name;
+                $job->claim = $first + \count($deliveries);
                 ++$job->number;
                 $agent->jobs[$job->id] = $job;
                 $deliveries[] = self::delivery($job);

@@ -34,6 +34,12 @@ final class AgentProcess
     private readonly Agent $agent;
     private readonly DeferredCancellation $stop;
 
+    /** Ends what runs. */
+    private readonly DeferredCancellation $end;
+
+    /** The status of what was ended by a second signal. */
+    private int $status = ExitStatus::OK;
+
     /** @var DeferredFuture<int> the status to exit with at once */
     private readonly DeferredFuture $ended;
 
@@ -46,6 +52,7 @@ final class AgentProcess
     {
         $this->agent = new Agent($options->broker, $options->queue, $options->workers, $options->keys, $options->agent, $log);
         $this->stop = new DeferredCancellation();
+        $this->end = new DeferredCancellation();
         $this->ended = new DeferredFuture();
         $this->terminal = new Terminal();
         $this->subject = new HttpServer(new Application(
@@ -80,10 +87,10 @@ final class AgentProcess
     private function work(): int
     {
         try {
-            $this->agent->run($this->stop->getCancellation());
+            $this->agent->run($this->stop->getCancellation(), $this->end->getCancellation());
             $this->log->info('Stopped');
 
-            return ExitStatus::OK;
+            return $this->status;
         } catch (SpindleException $failure) {
             $this->log->critical($failure->getMessage());
 
@@ -121,9 +128,17 @@ final class AgentProcess
     {
         match (true) {
             !$this->stop->isCancelled() => $signal === self::HUP && !$this->terminal->isGone() ? $this->reload() : $this->drain(),
-            $signal !== self::HUP && !$this->ended->isComplete() => $this->ended->complete($signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED),
+            $signal === self::HUP => null,
+            !$this->end->isCancelled() => $this->end($signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED),
+            !$this->ended->isComplete() => $this->ended->complete($this->status),
             default => null,
         };
+    }
+
+    private function end(int $status): void
+    {
+        $this->status = $status;
+        $this->end->cancel();
     }
 
     private function reload(): void

@@ -15,6 +15,9 @@ use Symfony\Component\Console\Input\InputInterface;
 final class WorkOptions
 {
     private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    /** Shorter than what Kubernetes and systemd wait for by themselves, in seconds. */
+    private const STOP_TIMEOUT = 25.0;
+
     private const LAST_PORT = 65_535;
     private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
@@ -87,7 +90,7 @@ final class WorkOptions
         }
         $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
         try {
-            return new AgentOptions($pool, $given->duration('lease') ?? 10.0);
+            return new AgentOptions($pool, $given->duration('lease') ?? 10.0, stopTimeout: $given->duration('stop-timeout') ?? self::STOP_TIMEOUT);
         } catch (\ValueError) {
             throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than 4');
         }

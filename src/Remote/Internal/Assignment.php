@@ -28,6 +28,9 @@ final class Assignment implements Cancellation
     /** Whether it has run for too long. */
     public bool $late = false;
 
+    /** Whether it was ended to be given back. */
+    public bool $isGivenBack = false;
+
     private readonly DeferredCancellation $cancellation;
     private ?string $timer = null;
     private bool $watched = false;
@@ -41,7 +44,8 @@ final class Assignment implements Cancellation
     /** @var Suspension<null>|null */
     private ?Suspension $over = null;
 
-    public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body)
+    /** @param int $number of the claim, among those of its owner */
+    public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body, public readonly int $number)
     {
         $this->cancellation = new DeferredCancellation();
     }
@@ -98,6 +102,14 @@ final class Assignment implements Cancellation
     {
         $this->cancellation->cancel();
         $this->tell();
+    }
+
+    public function giveBack(): void
+    {
+        if (!$this->cancellation->isCancelled()) {
+            $this->isGivenBack = true;
+            $this->cancel();
+        }
     }
 
     /** Some of its items were taken, or nobody wants more. */

@@ -76,8 +76,9 @@ final class TaskBody
         return PortableCommand::decode($this->code);
     }
 
-    public function task(int $attempt, string $idempotencyKey): PortableTask
+    /** @param int $maxResult bytes */
+    public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
     {
-        return new PortableTask($this->code, $this->argument, $attempt, $idempotencyKey, $this->timeout !== null);
+        return new PortableTask($this->code, $this->argument, $attempt, $idempotencyKey, $this->timeout !== null, $maxResult);
     }
 }

@@ -9,6 +9,8 @@ use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Command\CommandResult;
+use Spindle\Command\PortableCommand;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\LauncherException;
@@ -38,6 +40,10 @@ final class Tenure
     /** Bytes of outcomes in one question; a single one may have more. */
     private const QUESTION = 4 << 20;
 
+    /** So often it is given jobs of which it can verify none, before it stops; and seconds of the first pause after that. */
+    private const REFUSALS = 5;
+    private const REFUSED_PAUSE = 1.0;
+
     /** Every so many renewals it looks whether jobs have got lost. */
     private const AUDIT = 5;
 
@@ -60,11 +66,30 @@ final class Tenure
     /** @var list<Settlement> */
     private array $settlements = [];
 
+    /** Bytes of those, and of those that the engine is asked to take in; and bytes of the jobs that it has. */
+    private int $settlementBytes = 0;
+    private int $jobBytes = 0;
+
     private int $capacity;
     private bool $exchanging = false;
     private bool $asked = false;
     private bool $draining = false;
     private bool $renewing = false;
+
+    /** Whether a job was verified, so that the keys here are those of the queue. */
+    private bool $hasVerified = false;
+
+    /** How often in a row none of the jobs that were claimed could be verified; until when nothing is claimed for that; why it stops. */
+    private int $refusals = 0;
+    private float $pausedUntil = 0.0;
+    private ?TamperedFrameException $refusal = null;
+
+    private ?string $stopTimer = null;
+
+    /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
+    private int $lastNumber = 0;
+    private int $lastHanded = 0;
+    private int $lastTold = 0;
 
     /** Whether it may have jobs of which it does not know, or that nobody wants. */
     private bool $doubts = false;
@@ -86,11 +111,12 @@ final class Tenure
         private readonly Workshop $workshop,
         Keys $keys,
         private readonly AgentOptions $options,
+        private readonly int $maxResult,
         private readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6)); // host names are not unique
-        $this->verdicts = new Verdicts($keys, $queue, $this->owner, $options->maxResult);
+        $this->verdicts = new Verdicts($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
     }
@@ -118,11 +144,12 @@ final class Tenure
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
      */
-    public function serve(Cancellation $stop): void
+    public function serve(Cancellation $stop, Cancellation $end): void
     {
         $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->doubt(...));
         $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
         $subscription = $stop->subscribe($this->drain(...));
+        $ending = $end->subscribe($this->giveBack(...));
         $this->workshop->onReport = $this->report(...);
         try {
             $this->poke();
@@ -135,10 +162,18 @@ final class Tenure
                 throw $failure;
             }
             $this->broker->leave($this->queue, $this->owner);
+            if ($this->refusal !== null) {
+                throw TamperedFrameException::never($this->queue, $this->refusal);
+            }
         } finally {
             $stop->unsubscribe($subscription);
+            $end->unsubscribe($ending);
+            if ($this->stopTimer !== null) {
+                EventLoop::cancel($this->stopTimer);
+            }
             EventLoop::cancel($beat);
             $close();
+            $this->release($this->settlementBytes);
         }
     }
 
@@ -196,7 +231,22 @@ final class Tenure
         foreach ($this->waiting as $job) {
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
+        if ($this->options->stopTimeout !== null && $this->jobs !== []) {
+            $this->stopTimer = EventLoop::unreference(EventLoop::delay($this->options->stopTimeout, $this->giveBack(...)));
+        }
         $this->poke();
+    }
+
+    /** Ends what runs, for another agent to run it: that is no try of it, and no crash. */
+    private function giveBack(): void
+    {
+        if (!$this->draining) {
+            return;
+        }
+        $this->logger->warning('{count} jobs that run are ended and given back', ['count' => \count($this->jobs)]);
+        foreach ($this->jobs as $job) {
+            $job->giveBack();
+        }
     }
 
     private function beat(): void
@@ -268,6 +318,9 @@ final class Tenure
         $asked = Clock::now();
         $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
         $this->leaseEnds = $asked + $this->options->lease;
+        if ($this->failure === null) {
+            $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
+        }
         if ($due !== null && $due < $this->options->beat) {
             EventLoop::unreference(EventLoop::delay($due, $this->poke(...)));
         }
@@ -300,11 +353,15 @@ final class Tenure
                         continue; // unless the lease was lost meanwhile
                     }
                     $settlements = $this->someSettlements();
-                    $want = $this->draining ? 0 : max(0, $this->capacity - \count($this->jobs));
-                    if ($settlements === [] && $want === 0) {
+                    $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
+                    $begun = $this->mayHaveBegun();
+                    if ($settlements === [] && $want === 0 && $begun === $this->lastTold) {
                         break;
                     }
-                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention);
+                    $first = $this->lastNumber + 1;
+                    $this->lastNumber += $want;
+                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention, $first, $begun === $this->lastTold ? null : $begun);
+                    $this->lastTold = $begun;
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->settlements, ...$settlements);
                     $this->recover($failure, ++$failures);
@@ -312,10 +369,11 @@ final class Tenure
                     continue;
                 }
                 $failures = 0;
+                $this->release(array_sum(array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements)));
                 $this->settled += \count($settlements);
                 $this->workshop->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
-                $this->take($claim->deliveries);
+                $this->take($claim->deliveries, $first);
                 if ($want > 0 && \count($claim->deliveries) === $want) {
                     $this->asked = true;
                     if ($ranOut && \count($settlements) >= $this->workers) {
@@ -331,6 +389,23 @@ final class Tenure
         if ($this->draining && $this->jobs === [] && $this->settlements === []) {
             $this->end();
         }
+    }
+
+    private function mayClaim(): bool
+    {
+        return !$this->draining && $this->jobBytes < $this->workshop->budget->bytes && Clock::now() >= $this->pausedUntil;
+    }
+
+    /** The number of the last claim that may begin before the broker is asked again: the pool has it, or has room for it at once. */
+    private function mayHaveBegun(): int
+    {
+        return $this->waiting === [] ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs)) : $this->lastHanded;
+    }
+
+    /** How many jobs the pool has at most. */
+    private function depth(): int
+    {
+        return max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
     }
 
     /** @return list<Settlement> as many as one question may have, the others are for the next */
@@ -380,21 +455,27 @@ final class Tenure
                 $deliveries[] = $delivery;
             }
         }
-        $this->take($deliveries);
+        $this->lastHanded = $this->lastNumber; // which of them have which numbers is not known
+        $this->take($deliveries, 0);
     }
 
-    /** @param list<Delivery> $deliveries */
-    private function take(array $deliveries): void
+    /**
+     * @param list<Delivery> $deliveries
+     * @param int            $first      the number of the first
+     */
+    private function take(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
             return; // they are others' soon
         }
-        foreach ($deliveries as $delivery) {
+        $refusals = [];
+        foreach ($deliveries as $i => $delivery) {
             try {
-                $job = $this->verdicts->open($delivery);
+                $job = $this->verdicts->open($delivery, $first + $i);
+                $this->hasVerified = true;
             } catch (TamperedFrameException $refused) {
                 $this->logger->error($refused->getMessage());
-                $this->say($this->verdicts->refused($delivery, $refused));
+                $refusals[] = [$delivery, $refused];
 
                 continue;
             }
@@ -407,23 +488,52 @@ final class Tenure
                 $this->say($verdict);
             } else {
                 $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
+                $this->jobBytes += \strlen($delivery->frame);
             }
         }
+        $this->refuse($refusals);
         $this->hand();
+    }
+
+    /**
+     * Gives back what can't be verified. An agent that has verified nothing may have a wrong key: its word counts for nothing,
+     * it claims less and less often, and stops.
+     *
+     * @param list<array{Delivery, TamperedFrameException}> $refusals
+     */
+    private function refuse(array $refusals): void
+    {
+        $pause = self::REFUSED_PAUSE * 2 ** $this->refusals;
+        foreach ($refusals as [$delivery, $refused]) { // the next claim is to be of others
+            $this->say($this->hasVerified ? $this->verdicts->refused($delivery, $refused) : $this->verdicts->released($delivery, 2 * $pause));
+        }
+        if ($refusals === [] || $this->hasVerified || $this->draining) {
+            return;
+        }
+        if (++$this->refusals >= self::REFUSALS) {
+            $this->refusal = $refusals[0][1];
+            $this->drain();
+
+            return;
+        }
+        $this->logger->error('None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?', ['pause' => $pause]);
+        $this->pausedUntil = Clock::now() + $pause;
+        EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
     }
 
     /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
     private function hand(): void
     {
-        if ($this->isLate()) {
-            return; // the next beat ends it all
+        if ($this->isLate() || $this->workshop->budget->isFull()) {
+            return; // the next beat ends it all, or the engine takes results in first
         }
-        $depth = max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
+        $depth = $this->depth();
         foreach ($this->waiting as $id => $job) {
             if (\count($this->jobs) - \count($this->waiting) >= $depth) {
                 return;
             }
             unset($this->waiting[$id]);
+            $this->lastHanded = max($this->lastHanded, $job->number);
             $this->start($job)
                 ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
                 ->ignore();
@@ -434,8 +544,16 @@ final class Tenure
     private function start(Assignment $job): Future
     {
         return $job->body->isCommand()
-            ? \Amp\async(fn() => $this->settle($job, $this->verdicts->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job))))
-            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+            ? \Amp\async(fn() => $this->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job)))
+            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+    }
+
+    private function ran(Assignment $job, CommandResult $result): void
+    {
+        $size = min($this->maxResult, PortableCommand::outputSize($result));
+        $this->workshop->budget->await($size);
+        $this->settle($job, $this->verdicts->ran($job, $result));
+        $this->workshop->budget->release($size);
     }
 
     private function returned(Assignment $job, mixed $outcome): void
@@ -457,6 +575,12 @@ final class Tenure
 
     private function failed(Assignment $job, \Throwable $failure): void
     {
+        if ($this->isLate()) { // the process was stopped, and what ran was ended for that: it has not crashed
+            $this->abandon(LeaseLostException::of($this->owner));
+            unset($this->jobs[$job->delivery->id]);
+
+            return;
+        }
         $this->workshop->counters['crashed_total'] += (int) ($failure instanceof WorkerCrashedException || $failure instanceof LauncherException);
         $verdict = $this->verdicts->failed($job, $failure);
         if ($verdict !== null) {
@@ -470,6 +594,7 @@ final class Tenure
     private function settle(Assignment $job, Settlement $settlement): void
     {
         $job->ended();
+        $this->jobBytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
         unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
         $this->say($settlement);
         $this->hand();
@@ -479,7 +604,16 @@ final class Tenure
     {
         ++$this->workshop->counters[$settlement->kind->counter()];
         $this->settlements[] = $settlement;
+        $this->settlementBytes += \strlen($settlement->frame);
+        $this->workshop->budget->occupy(\strlen($settlement->frame));
         $this->poke();
+    }
+
+    /** The engine has results of so many bytes, or nobody needs them any more. */
+    private function release(int $bytes): void
+    {
+        $this->settlementBytes -= $bytes;
+        $this->workshop->budget->release($bytes);
     }
 
     /** There is no lease any more: ends what runs, before somebody else runs it. */

@@ -9,6 +9,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
+use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\Keys;
 use Spindle\Remote\NoRetry;
 use Spindle\Remote\ResultTooLargeException;
@@ -16,7 +17,9 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
@@ -24,6 +27,15 @@ use Spindle\Worker\WorkerCrashedException;
 final class Verdicts
 {
     private const LOST = 'each of the agents that had it was lost';
+
+    /** What PHP and {@see PortableTask} say when the code of an agent has no such class or function. */
+    private const MISSING = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
+
+    /** A task that could not be read has not run: another agent is to have it, whatever its policy says. */
+    private const UNREADABLE_TRIES = 2;
+
+    /** After so many refusals a job is dead though no other agent has refused it, for then there is none. */
+    private const REFUSALS = 4;
 
     /** @param int $maxResult bytes */
     public function __construct(
@@ -33,12 +45,16 @@ final class Verdicts
         private readonly int $maxResult,
     ) {}
 
-    /** @throws TamperedFrameException */
-    public function open(Delivery $delivery): Assignment
+    /**
+     * @param int $number of the claim, among those of this owner; 0 when it is not known
+     *
+     * @throws TamperedFrameException
+     */
+    public function open(Delivery $delivery, int $number): Assignment
     {
         $body = Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame);
         try {
-            return new Assignment($delivery, TaskBody::read($body));
+            return new Assignment($delivery, TaskBody::read($body), $number);
         } catch (\ValueError $unknown) {
             throw TamperedFrameException::of($delivery->id, "its body, though signed, can't be read here ({$unknown->getMessage()}): is it of another version of Spindle?");
         }
@@ -56,9 +72,14 @@ final class Verdicts
         };
     }
 
+    /** Of a job whose frame can't be verified, by an agent that has verified others: it is dead when another one refuses it too, or there is no other. */
     public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
     {
-        return $this->settlement($delivery, SettlementKind::Dead, outcome: Outcomes::refused($refused), why: $this->why($refused->getMessage(), 0));
+        $policy = new JobRetryPolicy(tries: self::REFUSALS, delay: 0.2);
+        $fails = $delivery->fails + 1;
+        $kind = $fails < $policy->tries ? SettlementKind::Refused : SettlementKind::Dead;
+
+        return $this->settlement($delivery, $kind, $delivery->crashes, $fails, $policy->delayAfter($fails), outcome: Outcomes::refused($refused), why: $this->why($refused->getMessage(), 0));
     }
 
     public function cancelled(Delivery $delivery): Settlement
@@ -66,21 +87,26 @@ final class Verdicts
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: Outcomes::cancelled());
     }
 
-    public function released(Delivery $delivery): Settlement
+    /** @param float $delay seconds until an agent may have it */
+    public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
-        return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails);
+        return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails, $delay);
     }
 
-    /** @param string $outcome as {@see \Spindle\Worker\PortableTask} returns it */
+    /** @param string $outcome as {@see PortableTask} returns it */
     public function returned(Assignment $job, string $outcome): Settlement
     {
-        if (\strlen($outcome) > $this->maxResult) {
-            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, \strlen($outcome), $this->maxResult));
+        $size = PortableOutcome::excess($outcome);
+        if ($size !== null) {
+            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, $size, $this->maxResult));
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
         }
         $thrown = PortableOutcome::thrown($outcome);
+        if ($thrown !== null && preg_match(self::MISSING, $thrown->message) === 1 && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))) {
+            return $this->missing($job, $outcome, $thrown);
+        }
 
         return $this->failedTry(
             $job,
@@ -93,6 +119,10 @@ final class Verdicts
     /** Of a command that has a result, good or bad. */
     public function ran(Assignment $job, CommandResult $result): Settlement
     {
+        if ($job->isGivenBack && $result->cancelled) {
+            return $this->released($job->delivery);
+        }
+
         return $this->settlement(
             $job->delivery,
             $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
@@ -104,8 +134,8 @@ final class Verdicts
     public function failed(Assignment $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
+            $job->isGivenBack => $this->released($job->delivery),
             $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
-            $failure instanceof ResultTooLargeException => $this->tooLarge($job, $failure),
             $failure instanceof UnserializableException
                 => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
@@ -126,13 +156,8 @@ final class Verdicts
         return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
     }
 
-    /** @throws ResultTooLargeException */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
-        if (\strlen($bytes) > $this->maxResult) {
-            throw ResultTooLargeException::of($delivery->id, \strlen($bytes), $this->maxResult);
-        }
-
         return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
     }
 
@@ -165,6 +190,18 @@ final class Verdicts
         return $mayHelp && !$job->hasItems() && $fails < $job->body->policy->tries
             ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes, $fails, $job->body->policy->delayAfter($fails))
             : $this->dead($job, $job->attempt(), $outcome, $why);
+    }
+
+    /** A class or function is missing here: another agent may have it. */
+    private function missing(Assignment $job, string $outcome, Thrown $thrown): Settlement
+    {
+        $policy = $job->body->policy;
+        $fails = $job->delivery->fails + 1;
+        $tries = PortableOutcome::isUnreadable($outcome) ? max(self::UNREADABLE_TRIES, $policy->tries) : $policy->tries;
+
+        return !$job->hasItems() && $fails < $tries
+            ? $this->settlement($job->delivery, SettlementKind::Elsewhere, $job->delivery->crashes, $fails, $policy->delayAfter($fails))
+            : $this->dead($job, $job->attempt(), $outcome, "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}");
     }
 
     private function dead(Assignment $job, int $attempts, string $outcome, string $why): Settlement

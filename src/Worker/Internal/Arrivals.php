@@ -105,6 +105,7 @@ final class Arrivals
             $this->settings->maxResult + Protocol::BESIDE_RESULT,
             Protocol::MAGIC,
         );
+        $link->heed($this->settings->budget);
     }
 
     /**

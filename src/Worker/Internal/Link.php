@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Worker\ResultBudget;
 
 /** The pool's end of a socket: carries frames both ways, never waits, notices the end. */
 final class Link
@@ -15,6 +16,9 @@ final class Link
 
     /** Of what does not fit into the socket at once, so much is tried again at a time, in bytes. */
     private const PIECE = 1 << 18;
+
+    /** A frame that has more bytes to come than this is read when the budget has room for it. */
+    private const LARGE = 1 << 16;
 
     private readonly FrameReader $frames;
     private readonly string $reading;
@@ -26,6 +30,11 @@ final class Link
     /** Bytes of the first of them that were sent. */
     private int $sent = 0;
     private bool $closed = false;
+
+    private ?ResultBudget $budget = null;
+
+    /** Bytes of the budget that the frame has which is being read; -1 while it waits for them. */
+    private int $reserved = 0;
 
     /** A fork of this process shares the socket, and is neither to send nor to take anything. */
     private readonly int $owner;
@@ -85,6 +94,12 @@ final class Link
         $this->frames->expect($magic);
     }
 
+    /** Reads large frames only when there is room for them. */
+    public function heed(?ResultBudget $budget): void
+    {
+        $this->budget = $budget;
+    }
+
     /** Sends this; what the socket does not take now follows as soon as it does. */
     public function send(string $frames): void
     {
@@ -105,6 +120,8 @@ final class Link
     /** Takes all that is there, without waiting for more. */
     public function drain(): void
     {
+        $this->release();
+        $this->budget = null; // what it has sent is heard before its end
         while (!$this->closed && $this->read());
     }
 
@@ -115,6 +132,7 @@ final class Link
         }
         $this->closed = true;
         $this->unsent = [];
+        $this->release();
         EventLoop::cancel($this->reading);
         if ($this->writing !== null) {
             EventLoop::cancel($this->writing);
@@ -130,6 +148,9 @@ final class Link
 
             return false;
         }
+        if ($this->budget !== null && !$this->mayRead($this->budget)) {
+            return false;
+        }
         $bytes = @fread($this->stream, max(self::READ_SIZE, min(self::PIECE, $this->frames->missing())));
         if ($bytes === '' || $bytes === false) {
             if (feof($this->stream)) {
@@ -143,8 +164,50 @@ final class Link
         } catch (MalformedFrameException $malformed) {
             $this->end($malformed->getMessage());
         }
+        if ($this->reserved > 0 && $this->frames->missing() <= self::LARGE) {
+            EventLoop::defer($this->release(...)); // then its reader has said how much of it is kept
+        }
 
         return true;
+    }
+
+    private function mayRead(ResultBudget $budget): bool
+    {
+        $missing = $this->frames->missing();
+        if ($this->reserved !== 0 || $missing <= self::LARGE) {
+            return $this->reserved >= 0;
+        }
+        $this->reserved = -1;
+        $weak = \WeakReference::create($this);
+        $later = static fn(): bool => $weak->get()?->resume($missing) ?? false;
+        if ($budget->reserve($missing, $later)) {
+            $this->reserved = $missing;
+
+            return true;
+        }
+        EventLoop::disable($this->reading);
+
+        return false;
+    }
+
+    /** @return bool whether it is still to be read */
+    private function resume(int $reserved): bool
+    {
+        if ($this->closed || $this->budget === null) {
+            return false;
+        }
+        $this->reserved = $reserved;
+        EventLoop::enable($this->reading);
+
+        return true;
+    }
+
+    private function release(): void
+    {
+        if ($this->reserved > 0) {
+            $this->budget?->release($this->reserved);
+        }
+        $this->reserved = 0;
     }
 
     private function end(?string $wrong): void

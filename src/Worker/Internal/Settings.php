@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Composer\Autoload\ClassLoader;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\Internal\Process\Boot;
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -23,12 +24,14 @@ final class Settings
     /** Bytes of a result. */
     public readonly int $maxResult;
 
+    public readonly ?ResultBudget $budget;
     private readonly ?string $initialize;
     private readonly ?string $bootstrap;
 
     /** @throws UnserializableException when the initialiser can't travel */
     public function __construct(private readonly WorkerPoolOptions $options)
     {
+        $this->budget = $options->budget;
         $this->key = random_bytes(32);
         LoadedFiles::mark();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));

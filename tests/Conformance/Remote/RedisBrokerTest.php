@@ -19,12 +19,16 @@ use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Tier;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Postgres\Direction;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\UsesRedis;
 
 class RedisBrokerTest extends BrokerContract
 {
     use UsesRedis;
+
+    private int $looks = 0;
 
     /** One of a test's own, instead of the shared one. */
     private ?TemporaryRedis $redis = null;
@@ -137,6 +141,30 @@ class RedisBrokerTest extends BrokerContract
 
         self::assertSame('outcome', $this->outcome('one'));
         self::assertNull($this->outcome('two'));
+    }
+
+    public function testOneJobOfANewProcessTakesFewBytesAndThreeRoundTrips(): void
+    {
+        $this->submit('before'); // the engine knows the script
+        $proxy = new FaultyProxy("tcp://127.0.0.1:{$this->shared()->port}");
+        $broker = new RedisBroker("redis://:{$this->shared()->password}@127.0.0.1:{$proxy->port}");
+        $before = $this->commands();
+        $broker->submit($this->queue(), [new Job('job', str_repeat('x', 300))], 10, 'client', true);
+        $commands = $this->commands() - $before;
+        $bytes = [$proxy->passed(Direction::ToServer), $proxy->passed(Direction::ToClient)];
+        $proxy->stop();
+
+        self::assertLessThanOrEqual(4096, array_sum($bytes), implode(' + ', $bytes));
+        self::assertSame(4, $commands, 'the password, which engine it is, how it is set, and the script');
+    }
+
+    /** Commands that clients have sent to the engine, this one included. */
+    private function commands(): int
+    {
+        $info = $this->shared()->command('INFO', 'commandstats');
+        preg_match_all('/^cmdstat_(?:auth|info|config\|get|evalsha|eval|script\|load):calls=(\d+)/m', \is_string($info) ? $info : '', $calls);
+
+        return (int) array_sum($calls[1]) - 2 * $this->looks++;
     }
 
     /** @param list<'urgent'|'ready'> $streams */

@@ -70,9 +70,8 @@ final class AgentDeathsTest extends TestCase
         Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 3, 'they run');
         $stopped->signal(\SIGSTOP);
         $since = microtime(true);
+        touch($file); // its worker finishes this one, if it is quick enough, and nobody hears of it
         $others = self::submitMany($executor, $log, Scale::of(200));
-        touch($file); // its worker finishes this one, and nobody hears of it
-        Eventually::holds(static fn(): bool => isset(Trials::ended($log)[2]), 'it is finished');
         $other = $this->agent($this->queue(), 4, ...$options);
 
         self::assertSame(2, $ended->await());
@@ -102,6 +101,31 @@ final class AgentDeathsTest extends TestCase
         self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
         self::assertSame($before, $this->itemsOf($items), 'it stores nothing');
         self::assertSame(1, Trials::ended($log)[3] ?? 0, 'what it ran has been ended');
+    }
+
+    public function testWhatAStoppedAgentRunsHasEndedBeforeAnotherRunsIt(): void
+    {
+        $executor = $this->executor();
+        $directories = $ids = [];
+        $stopped = $this->agent($this->queue(), 2, ...self::SHORT);
+        foreach (['one', 'two'] as $name) {
+            $directories[$name] = $directory = $this->path($name);
+            mkdir($directory);
+            $ids[] = $executor->dispatch(static fn(): int => Work::tick($directory, 1, 60.0), key: "key of {$name}");
+        }
+        foreach ($directories as $directory) {
+            Eventually::holds(static fn(): bool => is_file("{$directory}/1.ran"), 'it runs', 10.0);
+        }
+        $stopped->signal(\SIGSTOP);
+        $this->agent($this->queue(), 2, ...self::SHORT);
+
+        self::assertSame([2, 2], array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
+        foreach ($directories as $directory) {
+            self::assertLessThan((int) file_get_contents("{$directory}/2.began"), (int) file_get_contents("{$directory}/1.ran"), 'it never runs twice at once');
+        }
+        $stopped->signal(\SIGCONT);
+        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'it has a new lease', 10.0);
+        self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
     }
 
     public function testATaskWhoseAgentIsKilledBeforeItIsAcknowledgedRunsAgainAndHasOneOutcome(): void
@@ -204,7 +228,7 @@ final class AgentDeathsTest extends TestCase
 
             self::assertSame($i, $future->await());
         }
-        self::assertSame(1, max(Trials::started($log)));
+        self::assertSame([1], array_unique(array_values(Trials::started($log))));
         self::assertSame([0, 0], [$this->figures()['lost_total'], $this->figures()['retried_total']]);
         $this->stop($agent);
         $proxy->stop();

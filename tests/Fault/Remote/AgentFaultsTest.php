@@ -11,6 +11,7 @@ use Spindle\Remote\JobStatus;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
@@ -50,6 +51,36 @@ final class AgentFaultsTest extends TestCase
             self::assertSame(2, $future->await());
         }
         self::assertSame(0, $this->figures()['died_total']);
+    }
+
+    public function testAnAgentOutlivesLargeResultsOfAllItsWorkersTogether(): void
+    {
+        $executor = $this->executor();
+        $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
+        $directory = $this->directory('ready');
+        $innocent = $executor->submit(static fn(): string => 'small');
+        $futures = array_map(static fn(int $i) => $executor->submit(static function () use ($directory, $i): mixed {
+            touch("{$directory}/{$i}");
+            for ($end = microtime(true) + 20; \count((array) glob("{$directory}/*")) < 8 && microtime(true) < $end;) {
+                usleep(1000);
+            }
+
+            return str_repeat(\chr(64 + $i), 12 << 20);
+        }), range(1, 8));
+        foreach ($futures as $i => $future) {
+            $result = $future->await();
+            self::assertSame([12 << 20, \chr(65 + $i)], [\strlen($result), $result[0]]);
+        }
+        $large = $executor->submit(static fn(): string => str_repeat('x', 40 << 20));
+        try {
+            $large->await();
+            self::fail('It is too large');
+        } catch (ResultTooLargeException $tooLarge) {
+            self::assertStringContainsString((string) ((40 << 20) + 1), $tooLarge->getMessage());
+        }
+        self::assertSame('small', $innocent->await());
+        self::assertSame([9, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        $this->stop($agent);
     }
 
     public function testTheTasksOfAnAgentThatIsKilledRunOnAnother(): void

@@ -51,6 +51,23 @@ final class MixedVersionsTest extends TestCase
         self::assertSame([0, 40], [$this->figures()['dead'], $this->figures()['done_total']]);
     }
 
+    public function testAMissingClassDoesNotUseUpAllTriesWhereAnotherAgentHasIt(): void
+    {
+        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));
+        $this->agent($this->queue(), 4);
+        $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
+        self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
+        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'both are there');
+        $class = __NAMESPACE__ . '\Shop\Order';
+        $futures = [];
+        for ($i = 1; $i <= 20; ++$i) {
+            $futures[] = $executor->submit(static fn(): mixed => $class::price($i));
+        }
+
+        self::assertSame(20 * 21, array_sum(await($futures)));
+        self::assertSame(0, $this->figures()['dead']);
+    }
+
     public function testWhatNoAgentHasAClassForIsADeadLetterThatNamesItAndIsDoneOnceItIsThere(): void
     {
         $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));

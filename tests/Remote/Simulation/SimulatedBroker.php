@@ -101,9 +101,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about));
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention): Claim
+    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
     {
-        return $this->ask(fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $want, $retention));
+        return $this->ask(fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $want, $retention, $first, $begun));
     }
 
     public function held(string $queue, string $owner, array $known): array

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Amp\NullCancellation;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Remote\Agent;
@@ -17,6 +18,7 @@ use Spindle\Remote\Claim;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Remote\AgentProgram;
@@ -28,6 +30,7 @@ use Spindle\Worker\PortableOutcome;
 
 use function Amp\async;
 use function Amp\delay;
+use function Amp\Future\await;
 
 /** An agent in virtual time, with a broker in memory whose answers may be late and a pool that only takes time. */
 final class AgentTest extends TestCase
@@ -86,6 +89,57 @@ final class AgentTest extends TestCase
         self::assertSame(0, $this->started);
     }
 
+    public function testAnAgentThatCanVerifyNothingGivesAllBackAndStops(): void
+    {
+        $engine = new MemoryEngine();
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));
+        for ($i = 0; $i < 100; ++$i) {
+            $executor->dispatch(static fn(): int => 1);
+        }
+        $begin = $this->now();
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([str_repeat('another', 6)]), pool: fn(): Executor => $this->pool());
+        try {
+            $agent->run(new NullCancellation());
+            self::fail('It stops');
+        } catch (TamperedFrameException $failure) {
+            self::assertStringContainsString('could verify none', $failure->getMessage());
+        }
+
+        $figures = $engine->queue('queue')->figures();
+        self::assertSame([100, 0, 0], [$figures['waiting'] + $figures['delayed'], $figures['dead'], $figures['running']]);
+        self::assertEqualsWithDelta(15.0, $this->now() - $begin, 1.0, 'it claims less and less often');
+        self::assertSame(0, $this->started);
+    }
+
+    public function testAJobThatTwoAgentsRefuseWhichVerifyOthersIsDead(): void
+    {
+        $this->duration = 0.01;
+        $engine = new MemoryEngine();
+        $broker = new MemoryBroker($engine);
+        $stop = new DeferredCancellation();
+        $agents = [];
+        foreach ([1, 2] as $_) {
+            $agent = new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([AgentProgram::KEY]), pool: fn(): Executor => $this->pool());
+            $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
+        }
+        $executor = new RemoteExecutor($broker, 'queue', new Keys([AgentProgram::KEY]));
+        $futures = [];
+        for ($i = 0; $i < 20; ++$i) {
+            $futures[] = $executor->submit(static fn(): int => 1);
+        }
+        $tampered = (new RemoteExecutor($broker, 'queue', new Keys([str_repeat('another', 6)])))->dispatch(static fn(): int => 1);
+        try {
+            $executor->attach($tampered)->await();
+            self::fail('It is refused');
+        } catch (TamperedFrameException $refused) {
+            self::assertStringContainsString($tampered, $refused->getMessage());
+        }
+        await($futures);
+        self::assertSame(1, $engine->queue('queue')->figures()['dead']);
+        $stop->cancel();
+        await($agents);
+    }
+
     /**
      * Runs an agent for as long as a caller needs it.
      *
@@ -105,9 +159,9 @@ final class AgentTest extends TestCase
             }
         }
         $broker->method('settle')->willReturnCallback(
-            static function (string $queue, string $owner, array $done, int $want) use ($memory, $onAnswer): Claim {
+            static function (string $queue, string $owner, array $done, int $want, float $retention, int $first, ?int $begun) use ($memory, $onAnswer): Claim {
                 /** @var list<Settlement> $done */
-                $claim = $memory->settle($queue, $owner, $done, $want, 3600.0);
+                $claim = $memory->settle($queue, $owner, $done, $want, $retention, $first, $begun);
                 $onAnswer($claim);
 
                 return $claim;

@@ -42,7 +42,7 @@ final class CodecTest extends TestCase
     {
         $settlements = array_map(static fn(SettlementKind $kind): Settlement => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"why":1}'), SettlementKind::cases());
         $expected = '';
-        foreach ([1, 2, 3, 4, 5] as $kind) {
+        foreach ([1, 2, 3, 4, 5, 6, 7] as $kind) {
             $expected .= self::named('id') . pack('VCVVV', 7, $kind, 2, 3, 250) . self::string(self::BYTES) . self::string('{"why":1}'); // <Bc0I4BI4I4I4I4c0I4c0
         }
 

@@ -25,6 +25,7 @@ final class Engine
 
     /** Scripts that an engine without room refuses. The others run all the same, or it would never get any: they end jobs, and each is done whole. */
     private const NEEDS_ROOM = ['submit', 'put'];
+    private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
     private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'revive', 'delete', 'audit'];
 
     /** @var array<string, array{string, string}> */
@@ -132,7 +133,10 @@ final class Engine
     {
         $link = $this->link();
         $asked = Clock::now();
-        $first = async($this->run(...), $script, $queue, ...$arguments)->ignore();
+        $run = fn(): string => $this->run($script, $queue, ...$arguments);
+        /** @var Future<string> $first */
+        $first = async($run);
+        $first->ignore();
         try {
             return $first->await(new TimeoutCancellation($patience));
         } catch (CancelledException) {
@@ -142,7 +146,8 @@ final class Engine
             return $first->await();
         }
         $this->link = null;
-        $answer = awaitFirst([$first, async($this->run(...), $script, $queue, ...$arguments)]);
+        /** @var string $answer */
+        $answer = awaitFirst([$first, async($run)]);
         if (!$first->isComplete() && $link->isSilentSince($asked)) {
             $link->close('it is silent, while another connection is answered');
         }
@@ -166,9 +171,6 @@ final class Engine
         try {
             $link = $this->open();
             $this->tier = $this->check($link);
-            foreach (self::scripts() as [$source]) {
-                $link->call('SCRIPT', ['LOAD', $source]); // or what is asked first would be answered last
-            }
             $this->link = $link;
             ++$this->connections;
             $deferred->complete($link);
@@ -194,39 +196,65 @@ final class Engine
     private function check(Link $link): Tier
     {
         $where = (string) $this->address;
-        $answer = $link->call('INFO', []);
-        preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
-        $info = array_combine($lines[1], $lines[2]);
+        $info = self::info($link, 'server', 'persistence');
+        $settings = $this->settings($link);
         if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
             throw BrokerRefusedException::at($where, 'it is Redis ' . ($info['redis_version'] ?? 'of an unknown version'), 'use Redis 7.0 or newer, or Valkey');
         }
         if (($info['loading'] ?? '0') !== '0') {
             throw BrokerUnavailableException::at($where, 'it is loading its data');
         }
-        if (($info['aof_enabled'] ?? '0') !== '1') {
+        if ($settings === []) {
+            $policy = self::info($link, 'memory')['maxmemory_policy'] ?? '';
+            $settings = ['appendonly' => ($info['aof_enabled'] ?? '0') === '1' ? 'yes' : 'no', 'maxmemory-policy' => $policy];
+        }
+        if (($settings['appendonly'] ?? '') !== 'yes') {
             throw BrokerRefusedException::at($where, 'it keeps no append-only file, so that a crash would lose jobs', 'set "appendonly yes"');
         }
-        if (($info['maxmemory_policy'] ?? '') !== 'noeviction') {
-            throw BrokerRefusedException::at($where, "its maxmemory-policy is {$info['maxmemory_policy']}, so that it would throw jobs away when its memory is full", 'set "maxmemory-policy noeviction"');
+        $policy = $settings['maxmemory-policy'] ?? '';
+        if ($policy !== 'noeviction') {
+            throw BrokerRefusedException::at($where, "its maxmemory-policy is {$policy}, so that it would throw jobs away when its memory is full", 'set "maxmemory-policy noeviction"');
         }
 
-        return match ($this->setting($link, 'appendfsync')) {
-            'always' => $this->setting($link, 'no-appendfsync-on-rewrite') === 'no' ? Tier::Durable : Tier::Fast,
+        return match ($settings['appendfsync'] ?? null) {
+            'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no' ? Tier::Durable : Tier::Fast,
             'no' => throw BrokerRefusedException::at($where, 'it leaves it to the system when jobs get to the disk', 'set "appendfsync everysec", or "appendfsync always" for the durable tier'),
             default => Tier::Fast,
         };
     }
 
-    /** @return string|null null where it may not be read: then nothing better is promised than what is always so */
-    private function setting(Link $link, string $name): ?string
+    /**
+     * @return array<string, string>
+     *
+     * @throws BrokerException
+     */
+    private static function info(Link $link, string ...$sections): array
+    {
+        $answer = $link->call('INFO', array_values($sections));
+        preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
+
+        return array_combine($lines[1], $lines[2]);
+    }
+
+    /**
+     * @return array<string, string> none where they may not be read: then nothing better is promised than what is always so
+     *
+     * @throws BrokerException
+     */
+    private function settings(Link $link): array
     {
         try {
-            $setting = $link->call('CONFIG', ['GET', $name]);
-
-            return \is_array($setting) && \is_string($setting[1] ?? null) ? $setting[1] : null;
+            $answer = $link->call('CONFIG', ['GET', ...self::SETTINGS]);
         } catch (BrokerRefusedException|EngineError) {
-            return null;
+            return [];
         }
+        $settings = [];
+        $words = \is_array($answer) ? array_values(array_filter($answer, \is_string(...))) : [];
+        for ($i = 1; $i < \count($words); $i += 2) {
+            $settings[$words[$i - 1]] = $words[$i];
+        }
+
+        return $settings;
     }
 
     /** @return array<string, array{string, string}> source and hash, by name */

@@ -60,6 +60,28 @@ trait KeepsLeases
         self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->fails, $delivery->number]);
     }
 
+    public function testOnlyWhatMayHaveBegunHasCrashedWithItsOwner(): void
+    {
+        $this->submit('one', 'two', 'three', 'four');
+        $this->join('a', self::SHORT);
+        self::assertCount(2, $this->broker()->settle($this->queue(), 'a', [], 2, self::RETENTION, 1, 2)->deliveries);
+        self::assertCount(2, $this->broker()->settle($this->queue(), 'a', [], 2, self::RETENTION, 3)->deliveries);
+        self::assertSame([], $this->broker()->settle($this->queue(), 'a', [], 0, self::RETENTION, 5, 3)->deliveries);
+        $this->join('b');
+        $crashes = [];
+        Eventually::holds(function () use (&$crashes): bool {
+            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            foreach ($this->claim('b') as $delivery) {
+                $crashes[$delivery->id] = $delivery->crashes;
+            }
+
+            return \count($crashes) === 4;
+        }, 'all are claimed again');
+
+        ksort($crashes);
+        self::assertSame(['four' => 0, 'one' => 1, 'three' => 1, 'two' => 1], $crashes);
+    }
+
     public function testALostOwnerIsNotTheOwnerAgain(): void
     {
         $this->submit('job');

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote\Contract;
 
+use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\Settlement;
@@ -200,6 +202,39 @@ trait SettlesJobs
         self::assertSame('job', $this->claimSoon($this->join('b'))->id);
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::assertNull($this->outcome('job'));
+    }
+
+    public function testAJobIsDeadOnceTwoOwnersHaveRefusedIt(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused);
+        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // there is no other
+        self::assertSame([1, 0, 2], [$this->figure('waiting'), $this->figure('dead'), $this->figure('released_total')]);
+        $this->join('b');
+        $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"why":"refused"}');
+
+        self::assertSame('refused by two', $this->outcome('job'));
+        self::assertSame([0, 1, 1], [$this->figure('waiting'), $this->figure('dead'), $this->figure('died_total')]);
+        self::assertSame('refused', $this->broker()->list($this->queue(), JobStatus::Dead, 1)['job']['why']);
+    }
+
+    public function testAJobThatIsToBeTriedElsewhereIsAnothersIfThereIsOne(): void
+    {
+        $this->submit(new Job('job', 'frame', 'key'), new Job('next', 'frame', 'key'));
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Elsewhere, 0, 1);
+        $this->join('b');
+        self::assertSame(['next'], self::ids($this->claim('a')), 'the key is free for another job');
+        $this->giveBack('a', new Delivery('next', 1, 0, 0, false, false, false, ''));
+        self::assertSame('next', $this->claimOne('b')->id);
+        $this->end('b', new Delivery('next', 2, 0, 0, false, false, false, ''));
+        $delivery = $this->claimSoon('b');
+
+        self::assertSame(['job', 1], [$delivery->id, $delivery->fails]);
+        $this->giveBack('b', $delivery);
+        self::assertSame([], $this->claim('a'), 'who refused it last does not get it, whoever had it meanwhile');
+        $this->broker()->leave($this->queue(), 'b');
+        self::assertSame('job', $this->claimSoon('a')->id, 'there is no other any more');
+        self::assertSame([1, 0], [$this->figure('retried_total'), $this->figure('dead')]);
     }
 
     public function testManyJobsAreSettledAtOnce(): void

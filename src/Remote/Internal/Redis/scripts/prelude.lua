@@ -15,7 +15,10 @@
 -- late     by mailbox: the number of the connection on which its process submits; what comes on one before that comes too late
 -- result:<id>      the frame of the outcome
 --
--- A record is {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since}.
+-- begun    hash    owner -> the highest number of its claims that may have begun
+--
+-- A record of "tried" is {deliveries, crashes, fails, mailbox, key, flags, the owner that refused it last}; one of "running" is
+-- {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, the owner that refused it last, number in the order of the owner's claims}.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
@@ -24,6 +27,7 @@ local INLINE = 65536
 local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
 local ROUND = 16 -- jobs that are claimed before it is looked at how large they were
 local PASSED = 500
+local ELSEWHERE = 200 -- ms until a job is offered again that was given to the owner that has refused it
 local call = redis.call
 
 local time = call('TIME')
@@ -140,7 +144,7 @@ end
 
 -- Makes a job that has waited or has run claimable, or has it wait for so many milliseconds.
 local function requeue(id, record, delay)
-  call('HSET', TRIED, id, cmsgpack.pack({record[1], record[2], record[3], record[4], record[5], record[6]}))
+  call('HSET', TRIED, id, cmsgpack.pack({record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}))
   if delay > 0 then
     call('ZADD', P .. 'delayed', now + delay, id)
     return 0
@@ -177,9 +181,9 @@ local function unlock(key, id)
   return nextOf(key)
 end
 
--- A job whose agent is gone may be claimed again; as after a crash, unless the agent has said that it ended what it had.
-local function lose(id, record, hasLeft)
-  if not hasLeft then record[2] = record[2] + 1 end
+-- A job whose agent is gone may be claimed again; as after a crash, unless the agent has ended what it had, or had not begun it.
+local function lose(id, record, hasLeft, begun)
+  if not hasLeft and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
   call('HDEL', RUNNING, id)
   return requeue(id, record, 0) + unlock(record[5], id)
@@ -188,6 +192,7 @@ end
 -- What an agent had that is gone, or some of it: the answer is how many jobs may be claimed again.
 local function bury(owner, hasLeft)
   local left, ready = 1000, 0
+  local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
   for name, stream in pairs(STREAMS) do
     local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', left, owner)
     if pending.err then pending = {} end
@@ -198,7 +203,7 @@ local function bury(owner, hasLeft)
       local record = id and call('HGET', RUNNING, id)
       record = record and cmsgpack.unpack(record)
       if record and record[7] == owner then
-        ready = ready + lose(id, record, hasLeft)
+        ready = ready + lose(id, record, hasLeft, begun)
         count('lost', 1)
       end
       table.insert(entries[name], pending[i][1])
@@ -211,6 +216,7 @@ local function bury(owner, hasLeft)
     call('ZREM', P .. 'agents', owner)
     call('ZREM', P .. 'idle', owner)
     call('HDEL', P .. 'about', owner)
+    call('HDEL', P .. 'begun', owner)
     call('HDEL', P .. 'spared', owner)
     call('HDEL', META, 'unlisted') -- what it had may be among them
   end
@@ -248,8 +254,8 @@ local function delivery(id, record, frame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Gives an owner so many jobs, or as many as an answer may have: then it is told to come again for the rest.
-local function claim(owner, want, out)
+-- Gives an owner so many jobs, or as many as an answer may have: then it is told to come again for the rest. They are numbered from the first on.
+local function claim(owner, want, out, first)
   local given, read, bytes = 0, 0, 0
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
@@ -274,6 +280,10 @@ local function claim(owner, want, out)
         if not frames[i] or active[i] or taken[id] or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id)) then
           -- The last two: it was withdrawn and submitted anew, and this entry is of before.
           table.insert(useless[stream], entries[i][1])
+        elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
+          table.insert(useless[stream], entries[i][1]) -- it has refused this one: another is to try
+          taken[id] = true
+          call('ZADD', P .. 'delayed', now + ELSEWHERE, id)
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
           taken[id] = true
@@ -284,6 +294,7 @@ local function claim(owner, want, out)
         else
           taken[id] = true
           record[1] = record[1] + 1
+          record[11], record[12] = record[7] or '', first + given
           record[7], record[8], record[9], record[10] = owner, stream, entries[i][1], now
           set[#set + 1] = id
           set[#set + 1] = cmsgpack.pack(record)

@@ -1,7 +1,9 @@
--- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept
-local owner, packed, number, want, keep = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local DONE, DEAD, RETRY, RELEASE = 1, 2, 3, 4 -- and 5 for one that was cancelled
+-- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept, the number of the first claim, and that of the
+-- last one that may have begun, or '' if it is the same as before
+local owner, packed, number, want, keep, first, begun = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6] or 0), ARGV[7] or ''
+local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- and 5 for one that was cancelled
 if not hasLease(owner) then return 'gone' end
+if begun ~= '' then call('HSET', P .. 'begun', owner, begun) end
 
 local ids, settlements, at = {}, {}, 1
 for i = 1, number do
@@ -34,10 +36,13 @@ if number > 0 then
       table.insert(entries[record[8]], record[9])
       gone[#gone + 1] = id
       local kind = settlement[2]
-      if kind == RETRY or kind == RELEASE then
+      local refused = record[11] or ''
+      if kind == REFUSED and refused ~= '' and refused ~= owner then kind = DEAD end -- by two owners
+      if kind == REFUSED or kind == ELSEWHERE then record[11] = owner end
+      if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
         record[2], record[3] = settlement[3], settlement[4]
         ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
-        count(kind == RETRY and 'retried' or 'released', 1)
+        count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
       else
         over[#over + 1] = id
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
@@ -66,7 +71,7 @@ end
 local out = {struct.pack('<I4', #stale), table.concat(stale)}
 if want > 0 then
   ready = ready + promote(want)
-  local given = claim(owner, want, out)
+  local given = claim(owner, want, out, first)
   if type(given) == 'table' then return given end
   ready = ready - given
   if given < want then

@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Internal\Clock;
+use Spindle\Internal\Launcher\PhpBinary;
+use Spindle\LauncherException;
+
+/**
+ * A small process that kills what this one has started, unless it is told in time that this may go on.
+ *
+ * A process that was stopped cannot end anything, and its workers would go on while another agent runs the same jobs.
+ */
+final class LeaseGuard
+{
+    /** @var resource|null */
+    private mixed $process = null;
+
+    /** @var resource|null */
+    private mixed $pipe = null;
+
+    private float $until = \INF;
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /**
+     * From now on what this process has started is bounded.
+     *
+     * @throws LauncherException
+     */
+    public function start(): void
+    {
+        if ($this->process !== null) {
+            return;
+        }
+        $none = ['file', '/dev/null', 'r+'];
+        $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
+        $process = @proc_open($command, [['pipe', 'r'], $none, $none], $pipes, '/');
+        if ($process === false) {
+            throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
+        }
+        stream_set_blocking($pipes[0], false);
+        [$this->process, $this->pipe] = [$process, $pipes[0]];
+        $this->permit($this->until);
+    }
+
+    /** @param float $until in seconds of {@see Clock::now()}; INF while nothing runs */
+    public function permit(float $until): void
+    {
+        $this->until = $until;
+        if ($this->pipe === null) {
+            return;
+        }
+        $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
+        if (@fwrite($this->pipe, "{$time}\n") === false) { // somebody has killed it
+            $this->close();
+            $this->start();
+        }
+    }
+
+    public function close(): void
+    {
+        if ($this->pipe !== null) {
+            fclose($this->pipe);
+        }
+        if ($this->process !== null) {
+            proc_close($this->process);
+        }
+        $this->process = $this->pipe = null;
+    }
+}

@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\VirtualTime;
+use Spindle\Worker\ResultBudget;
+
+use function Amp\delay;
+
+final class ResultBudgetTest extends TestCase
+{
+    use VirtualTime;
+
+    /** @var list<string> */
+    private array $admitted = [];
+
+    public function testWhatHasNoRoomIsAdmittedInOrderWhenOthersAreReleased(): void
+    {
+        $budget = new ResultBudget(10);
+        self::assertTrue($budget->reserve(6, $this->admitted('first')));
+        self::assertFalse($budget->reserve(5, $this->admitted('second')));
+        self::assertFalse($budget->reserve(1, $this->admitted('third')));
+        $budget->release(6);
+
+        self::assertSame(['second', 'third'], $this->admitted);
+        self::assertFalse($budget->isFull());
+        $budget->occupy(4);
+        self::assertTrue($budget->isFull());
+    }
+
+    public function testWhatIsLargerThanAllIsAdmittedAlone(): void
+    {
+        $budget = new ResultBudget(10);
+        self::assertTrue($budget->reserve(100, $this->admitted('large')));
+        self::assertFalse($budget->reserve(1, $this->admitted('small')));
+        $budget->release(100);
+
+        self::assertSame(['small'], $this->admitted);
+    }
+
+    public function testWhatIsNotNeededAnyMoreTakesNoRoom(): void
+    {
+        $budget = new ResultBudget(10);
+        $budget->occupy(10);
+        self::assertFalse($budget->reserve(10, static fn(): bool => false));
+        self::assertFalse($budget->reserve(10, $this->admitted('next')));
+        $budget->release(10);
+
+        self::assertSame(['next'], $this->admitted);
+    }
+
+    public function testAWorkerThatHoldsTheRoomForeverDoesNotStopTheOthers(): void
+    {
+        $budget = new ResultBudget(10);
+        $budget->occupy(10);
+        self::assertFalse($budget->reserve(10, $this->admitted('one')));
+        self::assertFalse($budget->reserve(10, $this->admitted('two')));
+        delay(6.0);
+        self::assertSame(['one'], $this->admitted);
+        delay(5.0);
+
+        self::assertSame(['one', 'two'], $this->admitted);
+    }
+
+    /** @return \Closure(): bool */
+    private function admitted(string $name): \Closure
+    {
+        return function () use ($name): bool {
+            $this->admitted[] = $name;
+
+            return true;
+        };
+    }
+}
