@@ -53,6 +53,7 @@ final class Sessions
                 $connector->cancel($established);
             },
             $options->readTimeout,
+            new SizeLimits($options->maxValueBytes),
         );
         $pipeline->take($established->leftover);
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));

@@ -316,6 +316,9 @@ final class NativeSession implements Session
 
     private static function result(Exchange $exchange, ?Columns $columns): Result
     {
+        if ($exchange->refusal !== null) {
+            throw $exchange->refusal;
+        }
         if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
             throw ProtocolException::malformed($exchange->suspended ? 'rows were held back that had been asked for' : 'there are rows of a statement that has none');
         }

@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
@@ -25,6 +26,9 @@ use Spindle\Postgres\ProtocolException;
 final class Pipeline
 {
     private const READ = 0x1_0000;
+
+    /** Bytes of a stream's rows that may wait to be taken. */
+    private const BEHIND = 0x10_0000;
 
     /** How often a stream with a buffer is read in one turn of the loop. */
     private const ROUNDS = 8;
@@ -74,6 +78,9 @@ final class Pipeline
 
     private bool $paused = false;
 
+    /** Who waits for all answers. */
+    private int $settling = 0;
+
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
@@ -97,10 +104,10 @@ final class Pipeline
      * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
      * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
      */
-    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout)
+    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, SizeLimits $limits)
     {
         $this->process = (int) getmypid();
-        $this->conversation = new Conversation();
+        $this->conversation = new Conversation($limits);
         $this->outbox = new Outbox();
         $this->waiting = new WaitingLine();
         $this->copy = new Turn('The connection is busy with a COPY until that is read to its end or left');
@@ -184,6 +191,9 @@ final class Pipeline
         }
         if ($alone) {
             $this->expect();
+        } elseif ($this->paused) {
+            // The answer comes behind the rows of a stream.
+            $this->pause(false);
         }
         if (!$this->flushing) {
             $this->flushSoon($alone && $this->lone);
@@ -233,6 +243,9 @@ final class Pipeline
         }
         $exchange->cancelled = $exchange->discarded = true;
         $exchange->chunks = [];
+        if ($exchange->flows) {
+            $this->pause(false);
+        }
         // Before its caller runs on: what he sends next is to wait for it.
         $this->cancelling->stop($exchange);
         if ($reason !== null) {
@@ -258,8 +271,16 @@ final class Pipeline
     /** Suspends until nothing is to be stopped any more, and with $all until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
-        while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
-            $this->waiting->wait($cancellation, static function (): void {});
+        if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
+            $this->pause(false);
+        }
+        $this->settling += $all ? 1 : 0;
+        try {
+            while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
+                $this->waiting->wait($cancellation, static function (): void {});
+            }
+        } finally {
+            $this->settling -= $all ? 1 : 0;
         }
     }
 
@@ -514,8 +535,14 @@ final class Pipeline
         }
         if ($conversation->exchanges === []) {
             $this->rest();
-        } elseif ($before !== $conversation->exchanges[$conversation->head] && $conversation->exchanges[$conversation->head]->cancelled) {
-            $this->cancelling->requestLater($conversation->exchanges[$conversation->head]);
+        } else {
+            $current = $conversation->exchanges[$conversation->head];
+            if ($before !== $current && $current->cancelled) {
+                $this->cancelling->requestLater($current);
+            }
+            if ($current->flows && !$current->discarded && $current->held() > self::BEHIND && $this->settling === 0 && \count($conversation->exchanges) === 1) {
+                $this->pause(true);
+            }
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();

@@ -17,6 +17,7 @@ use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PostgresOptions;
@@ -84,7 +85,7 @@ final class PgsqlConnector
         });
         $statements = new Statements($this->options->statementCache ?? ($isPooled ? 0 : Statements::MOST));
 
-        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps);
+        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
     }
 
     private function open(#[\SensitiveParameter] string $conninfo, Deadline $deadline): Connection

@@ -11,6 +11,7 @@ use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Turn;
@@ -43,9 +44,10 @@ final class PgsqlSession implements Session
         private readonly int $pid,
         private readonly SessionChanges $changes,
         private readonly Steps $steps,
+        private readonly SizeLimits $limits,
     ) {
         $this->turn = new Turn('The connection does one thing at a time, and waits for the data of a COPY');
-        $this->cursors = new Cursors($handle, $preparation);
+        $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
@@ -329,7 +331,7 @@ final class PgsqlSession implements Session
             $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
             $statement->columns = $columns->types->unknown($columns->oids) === [] ? $columns : null;
         }
-        $rows = new ResultRows($result);
+        $rows = new ResultRows($result, $this->limits, $this->took, isWhole: true);
         $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
         if (\in_array($this->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
             $this->preparation->forgetAll();
