@@ -33,7 +33,7 @@ final readonly class SizeLimits
 
     private static function memory(): int
     {
-        $limit = ini_parse_quantity((string) \ini_get('memory_limit'));
+        $limit = ini_parse_quantity(\ini_get('memory_limit'));
 
         return $limit > 0 ? $limit : \PHP_INT_MAX;
     }

@@ -111,7 +111,7 @@ final readonly class ResultRows implements Rows
         $bytes = 0;
         for ($row = 0; $row < $sample; ++$row) {
             for ($column = 0, $count = pg_num_fields($this->result); $column < $count; ++$column) {
-                $bytes += pg_field_prtlen($this->result, $row, $column);
+                $bytes += (int) pg_field_prtlen($this->result, $row, $column);
             }
         }
 
@@ -123,7 +123,7 @@ final readonly class ResultRows implements Rows
     {
         $bytes = 0;
         foreach ($this->large as $column) {
-            $bytes += pg_field_prtlen($this->result, $row, $column);
+            $bytes += (int) pg_field_prtlen($this->result, $row, $column);
         }
 
         return $bytes;
