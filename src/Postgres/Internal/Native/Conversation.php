@@ -214,6 +214,7 @@ final class Conversation
             throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
         }
         $exchange->tag = substr($payload, 0, -1);
+        $exchange->ends?->see($exchange->tag);
         if ($exchange->begins) {
             $exchange->begins = $exchange->bound = false;
         } else {

@@ -8,6 +8,7 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
@@ -98,6 +99,9 @@ final class Exchange implements Rows
 
     /** Whether that cancellation stopped this one. */
     public bool $struck = false;
+
+    /** Is told the tags of a script's commands. */
+    public ?TransactionEnds $ends = null;
 
     /** Of {@see Statements}, the generation in which it was sent. */
     public ?int $generation = null;

@@ -14,6 +14,7 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
@@ -111,13 +112,13 @@ final class PgsqlSession implements Session
         throw UnsupportedException::with('copyTo()', 'PHP has no function that takes the data of a COPY as they come');
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null): void
+    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
     {
         SqlText::check($sql);
         $this->changes->note($sql);
-        $this->alone($cancellation, function () use ($sql, $cancellation): void {
+        $this->alone($cancellation, function () use ($sql, $cancellation, $ends): void {
             $this->preparation->startGeneration();
-            $this->scriptAlone($sql, $cancellation);
+            $this->scriptAlone($sql, $cancellation, $ends);
         });
         if (SessionChanges::concernsPrepared($sql)) {
             $this->preparation->forgetAll();
@@ -343,10 +344,10 @@ final class PgsqlSession implements Session
         return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
     }
 
-    private function scriptAlone(string $sql, ?Cancellation $cancellation): void
+    private function scriptAlone(string $sql, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
+        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql), ends: $ends);
         $isCopy = false;
         while (!$call->done) {
             $isCopy = $isCopy || $call->takesData;
