@@ -7,6 +7,7 @@ namespace Spindle\Postgres;
 use Psr\Log\LoggerInterface;
 use Spindle\Postgres\Internal\Connect\ConnectionString;
 use Spindle\Postgres\Internal\Connect\Keywords;
+use Spindle\Postgres\Internal\SizeLimits;
 
 /**
  * Where the server is, who connects, and how a connection is made and kept. The password is never shown: not by var_dump()
@@ -55,6 +56,8 @@ final readonly class PostgresOptions
      * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
      * @param bool          $persistent             whether the next request of the same process, as PHP-FPM serves them, gets the connection again when it
      *                                              connects with the same options. Of PostgresDriver::ExtPgsql only; connecting blocks then
+     * @param int|null      $maxValueBytes          bytes of the largest row, and so of the largest value, that is read into memory, at least 1 MiB; null for
+     *                                              a quarter of memory_limit. A larger one is a {@see ResultTooLargeException}
      *
      * @throws \ValueError when a value is out of its range
      */
@@ -81,6 +84,7 @@ final readonly class PostgresOptions
         public ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,
         public bool $persistent = false,
+        public ?int $maxValueBytes = null,
     ) {
         $this->hosts = self::hosts(\is_string($hosts) ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '') : $hosts);
         $this->user = $user ?? self::systemUser();
@@ -205,6 +209,9 @@ final readonly class PostgresOptions
         }
         if ($this->statementCache !== null && $this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
+        }
+        if ($this->maxValueBytes !== null && $this->maxValueBytes < SizeLimits::FLOOR) {
+            throw new \ValueError('The option maxValueBytes must be at least ' . SizeLimits::FLOOR . ", not {$this->maxValueBytes}");
         }
         if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {
             throw new \ValueError('The option persistent is of the driver PostgresDriver::ExtPgsql only');

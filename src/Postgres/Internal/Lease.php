@@ -62,9 +62,9 @@ final class Lease implements Session
         }
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null): void
+    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
     {
-        $this->session()->script($sql, $cancellation);
+        $this->session()->script($sql, $cancellation, $ends);
     }
 
     public function pipelines(): bool

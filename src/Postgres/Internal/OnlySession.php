@@ -23,10 +23,17 @@ final class OnlySession implements Lender
     /** Whether nobody is to use it any more. */
     private bool $isOver = false;
 
+    /** Of a transaction, whether the server was in it. */
+    private bool $isBegun = false;
+
+    /** Whether a statement ended it, also where another has begun since. */
+    public bool $isEnded = false;
+
     /** Who has the turn, and waits for the end of these. */
     private readonly WaitingLine $waiting;
 
-    public function __construct(public readonly Session $session)
+    /** @param bool $isTransaction whether it is lent for a transaction, whose end is the affair of who began it */
+    public function __construct(public readonly Session $session, private readonly bool $isTransaction = false)
     {
         $this->turn = new Turn('The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool');
         $this->waiting = new WaitingLine();
@@ -43,20 +50,27 @@ final class OnlySession implements Lender
     {
         $this->share($cancellation);
         try {
+            $this->ensureEndsNothing($sql);
+
             return $this->session->query($sql, $parameters, $cancellation);
         } finally {
             $this->shared();
+            $this->watch();
         }
     }
 
     public function script(string $sql, ?Cancellation $cancellation): void
     {
         $this->share($cancellation);
+        $ends = $this->isTransaction ? new TransactionEnds() : null;
         try {
-            $this->session->script($sql, $cancellation);
+            $this->session->script($sql, $cancellation, $ends);
         } finally {
             $this->shared();
+            $this->watch();
+            $this->isEnded = $this->isEnded || $ends !== null && $ends->haveEnded($sql);
         }
+        $this->ensureNotEnded();
     }
 
     /** @param iterable<string|array<array-key, mixed>> $data */
@@ -92,25 +106,20 @@ final class OnlySession implements Lender
     {
         $this->share($cancellation);
         $this->shared();
-        foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
-            yield $index => $row;
-            $this->ensureNotOver();
+        $this->ensureEndsNothing($sql);
+        try {
+            foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
+                yield $index => $row;
+                $this->ensureNotOver();
+            }
+        } finally {
+            $this->watch();
         }
     }
 
     public function take(?Cancellation $cancellation): Session
     {
-        $this->ensureOurs();
-        $this->turn->take($cancellation);
-        try {
-            while ($this->sharing > 0) {
-                $this->waiting->wait($cancellation, static function (): void {});
-            }
-            $this->ensureNotOver();
-        } catch (\Throwable $interruption) {
-            $this->turn->give();
-            throw $interruption;
-        }
+        $this->takeTurn($cancellation, $this->ensureNotOver(...));
 
         return $this->session;
     }
@@ -136,7 +145,7 @@ final class OnlySession implements Lender
             return;
         }
         try {
-            $this->take(null);
+            $this->takeTurn(null, static fn() => null);
         } catch (\LogicException) {
             $this->session->stop();
             throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
@@ -147,10 +156,39 @@ final class OnlySession implements Lender
         }
     }
 
+    /** @throws \LogicException when a statement ended the transaction */
+    public function ensureNotEnded(): void
+    {
+        if ($this->isEnded) {
+            throw self::ended();
+        }
+    }
+
+    public static function ended(): \LogicException
+    {
+        return new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
+    }
+
     /** Nobody gets it any more, also of those who wait. */
     public function end(): void
     {
         $this->isOver = true;
+    }
+
+    /** @param \Closure(): void $ensure throws when it is of no use */
+    private function takeTurn(?Cancellation $cancellation, \Closure $ensure): void
+    {
+        $this->ensureOurs();
+        $this->turn->take($cancellation);
+        try {
+            while ($this->sharing > 0) {
+                $this->waiting->wait($cancellation, static function (): void {});
+            }
+            $ensure();
+        } catch (\Throwable $interruption) {
+            $this->turn->give();
+            throw $interruption;
+        }
     }
 
     /** One more statement, when nobody has the session alone. */
@@ -173,8 +211,30 @@ final class OnlySession implements Lender
         }
     }
 
+    private function ensureEndsNothing(string $sql): void
+    {
+        if ($this->isTransaction && SessionChanges::chains($sql)) {
+            $this->isEnded = true;
+            throw self::ended();
+        }
+    }
+
+    /** What is sent behind the end of a transaction would be none of it. */
+    private function watch(): void
+    {
+        if (!$this->isTransaction) {
+            return;
+        }
+        if ($this->session->transactionStatus() !== 'I') {
+            $this->isBegun = true;
+        } elseif ($this->isBegun && $this->session->isOpen()) {
+            $this->isEnded = true;
+        }
+    }
+
     private function ensureNotOver(): void
     {
+        $this->ensureNotEnded();
         if ($this->isOver) {
             throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
         }

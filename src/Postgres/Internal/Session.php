@@ -33,7 +33,8 @@ interface Session
     /** @return \Generator<int, string> */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator;
 
-    public function script(string $sql, ?Cancellation $cancellation = null): void;
+    /** @param TransactionEnds|null $ends is told the commands that were done, also those before one that failed */
+    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void;
 
     /** Whether several queries may be under way at once. */
     public function pipelines(): bool;

@@ -37,6 +37,8 @@ final class SessionChanges
 
     private const ROLLBACK = '~' . self::BEGINNING . '(?:ROLLBACK|ABORT)\b~i';
 
+    private const CHAIN = '~' . self::BEGINNING . '(?:COMMIT|END|ROLLBACK|ABORT)\b.*\bAND' . SqlText::BLANK . '++CHAIN\b~is';
+
     private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 
     private const UNDO = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
@@ -74,6 +76,12 @@ final class SessionChanges
     public static function rollsBack(string $sql): bool
     {
         return preg_match(self::ROLLBACK, $sql) !== 0;
+    }
+
+    /** Whether it ends a transaction and begins another at once. */
+    public static function chains(string $sql): bool
+    {
+        return stripos($sql, 'chain') !== false && preg_match(self::CHAIN, $sql) !== 0;
     }
 
     /** Whether it may prepare or forget statements. */

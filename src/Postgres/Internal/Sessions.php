@@ -61,6 +61,7 @@ final class Sessions
                 $connector->cancel($established);
             },
             $options->readTimeout,
+            new SizeLimits($options->maxValueBytes),
             $roundTrip,
         );
         $pipeline->take($established->leftover);

@@ -88,13 +88,14 @@ final class TransactionRun
     {
         $name = "spindle_{$depth}";
         $session = $lender->take($cancellation);
-        $held = new OnlySession($session);
+        $held = new OnlySession($session, isTransaction: true);
         $isSet = $isOver = false;
         try {
             $session->query("SAVEPOINT {$name}", [], $cancellation);
             $isSet = true;
             $result = $work(new Transaction($held, $depth));
             $held->finish();
+            $held->ensureNotEnded();
             $session->settle();
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
@@ -112,6 +113,9 @@ final class TransactionRun
             throw $failure;
         } finally {
             $held->end();
+            if ($held->isEnded && $lender instanceof OnlySession) {
+                $lender->isEnded = true;
+            }
             if ($isOver || !$isSet) {
                 $lender->give($session);
             } else {
@@ -134,11 +138,12 @@ final class TransactionRun
      */
     private static function once(Session $session, \Closure $work, ?Isolation $isolation, ?Cancellation $cancellation): mixed
     {
-        $held = new OnlySession($session);
+        $held = new OnlySession($session, isTransaction: true);
         try {
             $session->begin('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), $cancellation);
             $result = $work(new Transaction($held, 0));
             $held->finish();
+            $held->ensureNotEnded();
             $cancellation?->throwIfRequested();
             $session->settle();
             self::commit($session);
@@ -231,7 +236,7 @@ final class TransactionRun
             throw TransactionAbortedException::atCommit();
         }
         if ($session->isOpen() && $session->transactionStatus() === 'I') {
-            throw new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
+            throw OnlySession::ended();
         }
         $wasOpen = $session->isOpen();
         try {

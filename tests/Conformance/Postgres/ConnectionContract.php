@@ -25,6 +25,7 @@ abstract class ConnectionContract extends LinkContract
     use Contract\EndsConnections;
     use Contract\TellsSteps;
     use Contract\KeepsSecrets;
+    use Contract\LimitsSizes;
     use Contract\StaysSmall;
 
     protected function link(): PostgresLink

@@ -154,7 +154,7 @@ final class Conversation
         }
         $fails = $end[0] === 'E' && $executes;
         $session->status = $fails && $session->status === 'T' ? 'E' : $session->status;
-        $isDone = $session->types === 'S' || !$executes && $session->types !== 'Q';
+        $isDone = $session->types === 'S' || !$executes && !str_ends_with($session->types, 'Q');
 
         return $session->begun
             . ($fails && $rows === [] ? '' : $session->head($columns, ...($sql === 'two rows of a parameter' ? [Message::TEXT] : [])))

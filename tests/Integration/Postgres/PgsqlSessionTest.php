@@ -339,7 +339,7 @@ final class PgsqlSessionTest extends TestCase
         }
         $session->query('BEGIN');
         $session->query("SELECT * FROM {$table}");
-        $session->script("ALTER TABLE {$table} ADD c int");
+        $session->query("ALTER TABLE {$table} ADD c int");
         try {
             $session->query("SELECT * FROM {$table}");
             self::fail('It was executed');

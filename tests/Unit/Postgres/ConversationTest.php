@@ -10,6 +10,7 @@ use Random\Randomizer;
 use Spindle\Postgres\Internal\Native\Conversation;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\MessageReader;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;
@@ -49,6 +50,38 @@ final class ConversationTest extends TestCase
             }
             self::assertSame($whole, self::outcome($pieces, $count));
         }
+    }
+
+    public function testARowThatIsTooLargeIsPassedOverHoweverItComes(): void
+    {
+        $bytes = Message::bindComplete() . Message::dataRow('before') . Message::dataRow(str_repeat('x', 3_000_000)) . Message::dataRow('behind') . Message::commandComplete('SELECT 3') . Message::readyForQuery()
+            . Message::bindComplete() . Message::dataRow('next') . Message::commandComplete('SELECT 1') . Message::readyForQuery('T');
+        foreach ([1_001, 65_536, 1_000_000] as $length) {
+            $conversation = new Conversation(new SizeLimits(2_000_000));
+            [$large, $flowing, $next] = [new Exchange(), new Exchange(), new Exchange()];
+            $flowing->flows = true;
+            $conversation->exchanges = [$large, $flowing, $next];
+            $conversation->tail = 3;
+            $whole = Message::bindComplete() . Message::dataRow('before') . Message::dataRow(str_repeat('x', 3_000_000)) . Message::portalSuspended() . Message::readyForQuery();
+            foreach (str_split($whole . $bytes, $length) as $piece) {
+                $conversation->receive($piece);
+            }
+            self::assertSame([true, 2_000_000], [$large->done, $large->refusal?->limit], "pieces of {$length}");
+            self::assertStringContainsString('3000010', (string) $large->refusal?->getMessage());
+            self::assertSame([[], 1], [$large->chunks, \count($flowing->chunks)]);
+            self::assertStringContainsString('before', $flowing->chunks[0]);
+            self::assertNotNull($flowing->refusal);
+            self::assertSame([true, null, 1, 'T'], [$next->done, $next->refusal, $next->rows, $next->status]);
+        }
+    }
+
+    public function testAnErrorThatIsTooLargeBreaksTheProtocol(): void
+    {
+        $conversation = new Conversation(new SizeLimits(2_000_000));
+        self::exchanges($conversation, 1);
+
+        $this->expectException(ProtocolException::class);
+        $conversation->receive(substr(Message::errorResponse('22012', str_repeat('x', 3_000_000)), 0, 100));
     }
 
     public function testWhatIsToldByTheWayConcernsNoExchange(): void

@@ -66,6 +66,21 @@ final class Connector
         }
     }
 
+    /**
+     * Logs in and leaves: whether the server asks for what is allowed, and proves that it knows the password.
+     *
+     * @throws AttemptFailedException|ProtocolException
+     */
+    public function tryLogin(Endpoint $endpoint, Deadline $deadline): void
+    {
+        $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
+        try {
+            $this->login($socket, $endpoint->host, $deadline);
+        } finally {
+            $socket->close(Messages::TERMINATE);
+        }
+    }
+
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Established
     {
         $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);

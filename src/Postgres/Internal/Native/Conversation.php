@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\ResultTooLargeException;
 
 /**
  * What was sent and what the server answers: gives each exchange, in their order, what came of it. Knows no stream, no loop and no clock.
@@ -50,9 +52,9 @@ final class Conversation
 
     private readonly MessageReader $reader;
 
-    public function __construct()
+    public function __construct(private readonly SizeLimits $limits = new SizeLimits())
     {
-        $this->reader = new MessageReader();
+        $this->reader = new MessageReader($limits);
     }
 
     public function current(): ?Exchange
@@ -87,15 +89,26 @@ final class Conversation
                     throw ProtocolException::unexpected('D', 'behind the end of its rows');
                 }
                 if (!$exchange->discarded) {
-                    $rows = $reader->rowMessages();
-                    $exchange->add($rows, max(1, $reader->rows));
-                    $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
+                    $this->addRows($exchange);
                 }
             } elseif ($type === 'Z') {
                 $exchange = $this->ready($exchange, $reader->payload());
             } else {
                 $this->readOther($type, $exchange);
             }
+        }
+    }
+
+    private function addRows(#[\SensitiveParameter] Exchange $exchange): void
+    {
+        $rows = $this->reader->rowMessages();
+        $exchange->add($rows, max(1, $this->reader->rows));
+        $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
+        if ($exchange->held() > SizeLimits::FLOOR && $exchange->held() > ($limit = SizeLimits::result())) {
+            $exchange->refuse($exchange->flows ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit));
+        }
+        if ($exchange->flows) {
+            $this->wake($exchange);
         }
     }
 
@@ -144,6 +157,12 @@ final class Conversation
     private function readOther(string $type, Exchange $exchange): void
     {
         switch ($type) {
+            case MessageReader::TOO_LARGE:
+                if (!$exchange->discarded) {
+                    $exchange->refuse(ResultTooLargeException::row($this->reader->tooLarge, $this->limits->row()));
+                    $this->wake($exchange);
+                }
+                break;
             case '2': // BindComplete
                 $exchange->bound = true;
                 break;
@@ -195,6 +214,7 @@ final class Conversation
             throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
         }
         $exchange->tag = substr($payload, 0, -1);
+        $exchange->ends?->see($exchange->tag);
         if ($exchange->begins) {
             $exchange->begins = $exchange->bound = false;
         } else {

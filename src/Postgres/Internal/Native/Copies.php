@@ -65,6 +65,9 @@ final class Copies
                 if ($rows === []) {
                     $this->pipeline->await($exchange, $cancellation);
                 }
+                if ($rows === [] && $exchange->refusal !== null) {
+                    throw $exchange->refusal;
+                }
                 $taken = $rows;
                 $rows = [];
                 $bytes = 0;
@@ -75,6 +78,9 @@ final class Copies
                 }
             }
             $this->end($sql, $exchange, $cancellation);
+            if ($exchange->refusal !== null) {
+                throw $exchange->refusal;
+            }
             if ($exchange->discarded) {
                 throw new \LogicException('The transaction that this COPY is a part of is over');
             }

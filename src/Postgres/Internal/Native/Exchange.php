@@ -8,8 +8,10 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\ResultTooLargeException;
 
 /** What was sent up to one Sync, and what came of it: rows as the messages that they came in. */
 final class Exchange implements Rows
@@ -19,8 +21,20 @@ final class Exchange implements Rows
     /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
 
-    /** @var int<0, max> in them */
+    /** @var int<0, max> that came */
     public int $rows = 0;
+
+    /** Bytes of them. */
+    public int $size = 0;
+
+    /** Of these, how many were given away by {@see take()}. */
+    private int $taken = 0;
+
+    /** Whether rows are taken while others still come. */
+    public bool $flows = false;
+
+    /** Why rows were passed over. */
+    public ?ResultTooLargeException $refusal = null;
 
     /** Whether values came in the formats of {@see Columns}, rather than all as text. */
     public bool $binary = false;
@@ -92,6 +106,9 @@ final class Exchange implements Rows
     /** Whether that cancellation stopped this one. */
     public bool $struck = false;
 
+    /** Is told the tags of a script's commands. */
+    public ?TransactionEnds $ends = null;
+
     /** Of {@see Statements}, the generation in which it was sent. */
     public ?int $generation = null;
 
@@ -113,6 +130,35 @@ final class Exchange implements Rows
         $this->chunks[] = $messages;
         $this->counts[] = $rows;
         $this->rows += $rows;
+        $this->size += \strlen($messages);
+    }
+
+    /** Bytes of rows that are held. */
+    public function held(): int
+    {
+        return $this->size - $this->taken;
+    }
+
+    /** The rows that came since the last time. */
+    public function take(): self
+    {
+        $part = new self();
+        $part->binary = $this->binary;
+        [$part->chunks, $part->counts, $part->rows] = [$this->chunks, $this->counts, max(0, array_sum($this->counts))];
+        $this->chunks = $this->counts = [];
+        $this->taken = $this->size;
+
+        return $part;
+    }
+
+    /** What was not passed over so far is of use only where it is taken row by row. */
+    public function refuse(ResultTooLargeException $refusal): void
+    {
+        $this->refusal = $refusal;
+        $this->discarded = true;
+        if (!$this->flows) {
+            $this->chunks = $this->counts = [];
+        }
     }
 
     /** Rows that the command wrote, or read. */

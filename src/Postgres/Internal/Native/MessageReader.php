@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
@@ -23,8 +24,17 @@ final class MessageReader
 
     public const PADDING = 12;
 
+    /** In place of the type, of a row that is too large; no type is as long. */
+    public const TOO_LARGE = 'too large';
+
     /** Messages of data, of errors and notices, notifications, descriptions. */
     private const LONG = 'DdENATVt';
+
+    /** Bytes of the row that was too large. */
+    public int $tooLarge = 0;
+
+    /** Bytes of it that are still to come, and are passed over. */
+    private int $skip = 0;
 
     private string $buffer = '';
 
@@ -45,8 +55,15 @@ final class MessageReader
     /** Of the answer that was read last: I, T or E. */
     public string $status = '';
 
+    public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
+
     public function add(#[\SensitiveParameter] string $bytes): void
     {
+        if ($this->skip > 0) {
+            $skipped = min($this->skip, \strlen($bytes));
+            $this->skip -= $skipped;
+            $bytes = substr($bytes, $skipped);
+        }
         if ($this->next === 0) {
             $this->buffer .= $bytes;
 
@@ -98,7 +115,7 @@ final class MessageReader
     }
 
     /**
-     * The type of the next message; '' when it is not here as a whole.
+     * The type of the next message; '' when it is not here as a whole. A row that is too large is {@see TOO_LARGE} as soon as its length is here.
      *
      * @throws ProtocolException when what came can't be messages
      */
@@ -111,7 +128,7 @@ final class MessageReader
         $type = $this->buffer[$this->next];
         $length = $this->lengthAt($this->next, $type);
         if ($size - $this->next <= $length) {
-            return '';
+            return $length > SizeLimits::FLOOR && $length > $this->limits->row() ? $this->passOver($type, $length) : '';
         }
         $this->start = $this->next + 5;
         $this->next += $length + 1;
@@ -132,10 +149,18 @@ final class MessageReader
 
     /**
      * The messages of the rows that were read last, and {@see PADDING} bytes more, so that a value of fixed size can be read wherever a
-     * value may begin. What they are is of no concern; those of the next messages are had without another copy.
+     * value may begin. What they are is of no concern; those of the next messages are had without another copy. Of a large row nothing else
+     * is kept.
      */
     public function rowMessages(): string
     {
+        if ($this->end - $this->start > SizeLimits::FLOOR) {
+            $messages = substr($this->buffer, $this->start, $this->end - $this->start);
+            $this->buffer = substr($this->buffer, $this->end);
+            $this->next = 0;
+
+            return $messages . str_repeat("\0", self::PADDING);
+        }
         $messages = substr($this->buffer, $this->start, $this->end - $this->start + self::PADDING);
         $missing = $this->end + self::PADDING - \strlen($this->buffer);
 
@@ -152,6 +177,20 @@ final class MessageReader
     public function __debugInfo(): array
     {
         return ['pending' => $this->pending()];
+    }
+
+    /** Nothing so large was read so far, since it is more than is read at a time. */
+    private function passOver(string $type, int $length): string
+    {
+        if ($type !== 'D' && $type !== 'd') {
+            throw ProtocolException::malformed("a message of type '{$type}' with a length of {$length}, which is more than may be read into memory");
+        }
+        $this->tooLarge = $length;
+        $this->skip = $length + 1 - $this->pending();
+        $this->buffer = '';
+        $this->next = 0;
+
+        return self::TOO_LARGE;
     }
 
     private function readRows(int $size): void

@@ -12,6 +12,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
@@ -185,12 +186,12 @@ final class NativeSession implements Session
         }
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null): void
+    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
     {
         SqlText::check($sql);
         $cancellation?->throwIfRequested();
         $this->changes->note($sql);
-        $this->runScript($sql, true, $cancellation);
+        $this->runScript($sql, true, $cancellation, $ends);
     }
 
     /** Before a simple query, which an error of what is not synchronized would have the server skip without an answer. */
@@ -208,12 +209,13 @@ final class NativeSession implements Session
     }
 
     /** @param bool $meansElse whether statements may mean something else after it */
-    private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation): void
+    private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $exchange->once = true;
+        $exchange->ends = $ends;
         if ($meansElse) {
             $exchange->onSent = $this->startGeneration(...);
         }
@@ -366,6 +368,9 @@ final class NativeSession implements Session
 
     private static function rows(Exchange $exchange, ?Columns $columns): Result
     {
+        if ($exchange->refusal !== null) {
+            throw $exchange->refusal;
+        }
         if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
             throw ProtocolException::malformed($exchange->suspended ? 'rows were held back that had been asked for' : 'there are rows of a statement that has none');
         }

@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
@@ -25,6 +26,9 @@ use Spindle\Postgres\ProtocolException;
 final class Pipeline
 {
     private const READ = 0x1_0000;
+
+    /** Bytes of a stream's rows that may wait to be taken. */
+    private const BEHIND = 0x10_0000;
 
     /** How often a stream with a buffer is read in one turn of the loop. */
     private const ROUNDS = 8;
@@ -79,6 +83,9 @@ final class Pipeline
     /** Whether answers are awaited, so that the loop runs on for them. */
     private bool $expecting = false;
 
+    /** Who waits for all answers. */
+    private int $settling = 0;
+
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
@@ -103,11 +110,11 @@ final class Pipeline
      * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
      * @param int              $roundTrip   nanoseconds that a round trip takes at most, as far as connecting tells
      */
-    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, int $roundTrip = 0)
+    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, SizeLimits $limits, int $roundTrip = 0)
     {
         $this->serverTime = new ServerTime($roundTrip);
         $this->process = (int) getmypid();
-        $this->conversation = new Conversation();
+        $this->conversation = new Conversation($limits);
         $this->outbox = new Outbox();
         $this->waiting = new WaitingLine();
         $this->copy = new Turn('The connection is busy with a COPY until that is read to its end or left');
@@ -191,6 +198,9 @@ final class Pipeline
         }
         if ($alone) {
             $this->expect();
+        } elseif ($this->paused) {
+            // The answer comes behind the rows of a stream.
+            $this->pause(false);
         }
         if (!$this->flushing) {
             $this->flushSoon($alone && $this->lone);
@@ -240,6 +250,9 @@ final class Pipeline
         }
         $exchange->cancelled = $exchange->discarded = true;
         $exchange->chunks = [];
+        if ($exchange->flows) {
+            $this->pause(false);
+        }
         // Before its caller runs on: what he sends next is to wait for it.
         $this->cancelling->stop($exchange);
         if ($reason !== null) {
@@ -265,8 +278,16 @@ final class Pipeline
     /** Suspends until nothing is to be stopped any more, and with $all until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
-        while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
-            $this->waiting->wait($cancellation, static function (): void {});
+        if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
+            $this->pause(false);
+        }
+        $this->settling += $all ? 1 : 0;
+        try {
+            while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
+                $this->waiting->wait($cancellation, static function (): void {});
+            }
+        } finally {
+            $this->settling -= $all ? 1 : 0;
         }
     }
 
@@ -520,6 +541,9 @@ final class Pipeline
         $next = $conversation->current();
         if ($next !== null && $next !== $before && $next->cancelled) {
             $this->cancelling->requestLater($next);
+        }
+        if ($next !== null && $next->flows && !$next->discarded && $next->held() > self::BEHIND && $this->settling === 0 && \count($conversation->exchanges) === 1) {
+            $this->pause(true);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();

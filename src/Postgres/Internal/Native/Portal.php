@@ -35,41 +35,60 @@ final readonly class Portal
             ...$statement->bind($values, $this->name),
             Frontend::execute($this->name, self::FIRST_ROWS) . Frontend::SYNC,
         ], $cancellation, $this->onSent);
+        $next = null;
         try {
-            for ($index = 0;; $exchange = $next) {
-                $next = null;
-                $this->pipeline->await($exchange, $cancellation);
-                if ($exchange->copy !== '') {
-                    throw new \LogicException('A COPY is for copyFrom() or copyTo()');
-                }
-                if ($exchange->error !== null) {
-                    throw ($this->failed)($exchange, $exchange->error);
-                }
-                // The next ones come while these are taken.
-                $next = $exchange->suspended ? $this->fetchMore($exchange, $cancellation) : null;
-                $cancellation?->throwIfRequested();
-                foreach (new Result($statement->columns, $exchange, $exchange->rows, 0) as $row) {
-                    yield $index++ => $row;
-                }
-                if ($next === null) {
-                    return;
-                }
+            for ($index = 0; $exchange !== null; [$exchange, $next] = [$next, null]) {
+                do {
+                    if ($exchange->chunks === []) {
+                        $this->pipeline->await($exchange, $cancellation);
+                    }
+                    // The next ones come while these are taken.
+                    $next ??= $this->fetchMore($exchange, $cancellation);
+                    $cancellation?->throwIfRequested();
+                    $rows = $exchange->take();
+                    $this->pipeline->pause(false);
+                    foreach (new Result($statement->columns, $rows, $rows->rows, 0) as $row) {
+                        yield $index++ => $row;
+                    }
+                } while ($exchange->chunks !== [] || !$exchange->done);
+                $this->ensureComplete($exchange);
+                $next ??= $this->fetchMore($exchange, $cancellation);
             }
         } finally {
             if ($this->pipeline->isOpen()) {
                 // Rows that were fetched ahead. To cancel that would fail the transaction.
-                $exchange = $next ?? $exchange;
-                $exchange->discarded = true;
+                $ahead = $next ?? $exchange;
+                if ($ahead !== null) {
+                    $ahead->discarded = true;
+                    $this->pipeline->pause(false);
+                }
                 $this->pipeline->closing .= Frontend::closePortal($this->name);
             }
         }
     }
 
-    private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): Exchange
+    private function ensureComplete(#[\SensitiveParameter] Exchange $exchange): void
     {
-        $size = array_sum(array_map(\strlen(...), $last->chunks)) / max(1, $last->rows);
+        if ($exchange->copy !== '') {
+            throw new \LogicException('A COPY is for copyFrom() or copyTo()');
+        }
+        if ($exchange->refusal !== null) {
+            throw $exchange->refusal;
+        }
+        if ($exchange->error !== null) {
+            throw ($this->failed)($exchange, $exchange->error);
+        }
+    }
 
-        return $this->send([Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, self::BYTES / ($size + 1)))) . Frontend::SYNC], $cancellation);
+    /** @return Exchange|null null when there are no more, or it is not known yet */
+    private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
+    {
+        if (!$last->done || !$last->suspended || $last->refusal !== null) {
+            return null;
+        }
+        $rows = self::BYTES / ($last->size / max(1, $last->rows) + 1);
+
+        return $this->send([Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . Frontend::SYNC], $cancellation);
     }
 
     /**
@@ -79,7 +98,7 @@ final readonly class Portal
     private function send(#[\SensitiveParameter] array $parts, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
     {
         $exchange = new Exchange();
-        $exchange->binary = true;
+        $exchange->binary = $exchange->flows = true;
         $exchange->onSent = $onSent;
         $this->pipeline->submit($exchange, $parts, $cancellation);
 

@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 use PgSql\Result;
 use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\TransactionEnds;
 
 /** What was sent at once, and what came of it. */
 final class Call
@@ -32,6 +33,9 @@ final class Call
 
     /** During a COPY, whether the server said something that is neither a notice nor a notification: it failed. */
     public bool $interrupted = false;
+
+    /** Is told the tags of a script's commands. */
+    public ?TransactionEnds $transactionEnds = null;
 
     public bool $done = false;
 

@@ -30,14 +30,14 @@ final class Conninfo
      */
     public static function of(PostgresOptions $options, Endpoint $endpoint): string
     {
-        $password = $options->password() ?? ($options->passwordFile === null ? null : PasswordFile::find($options->passwordFile, $endpoint->host, $options->database, $options->user));
+        $password = self::password($options, $endpoint);
         $tls = $options->tlsFor($endpoint->host);
         $values = [
             'host' => $endpoint->host->host,
             'hostaddr' => (string) $endpoint->ip,
             'port' => (string) $endpoint->host->port,
             'user' => $options->user,
-            'password' => (string) $password,
+            'password' => $password,
             'passfile' => self::NO_FILE,
             'dbname' => $options->database,
             'application_name' => $options->applicationName,
@@ -50,7 +50,7 @@ final class Conninfo
             'keepalives_interval' => '10',
             'keepalives_count' => '6',
             ...self::tls($options, $tls),
-            ...self::authentication($options, $endpoint, $tls, (string) $password !== ''),
+            ...self::authentication($options, $endpoint, $tls, $password !== ''),
         ];
         $text = '';
         foreach ($values as $name => $value) {
@@ -58,6 +58,25 @@ final class Conninfo
         }
 
         return $text;
+    }
+
+    /**
+     * Whether libpq would give the server a password in a form that is not allowed. Those before 16 do. What keeps it from others then
+     * ({@see authentication()}) does not keep the server itself from asking for more than it may.
+     */
+    public static function mayGiveTooMuch(PostgresOptions $options, Endpoint $endpoint): bool
+    {
+        return self::version() < 16
+            && $options->channelBinding !== ChannelBinding::Require
+            && array_diff(['md5', 'password'], array_column($options->authentication, 'value')) !== []
+            && self::password($options, $endpoint) !== '';
+    }
+
+    private static function password(PostgresOptions $options, Endpoint $endpoint): string
+    {
+        $file = $options->passwordFile;
+
+        return $options->password() ?? ($file === null ? '' : PasswordFile::find($file, $endpoint->host, $options->database, $options->user) ?? '');
     }
 
     /** Of libpq, the major version. */

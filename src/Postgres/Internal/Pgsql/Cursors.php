@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use Amp\Cancellation;
 use PgSql\Connection;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\Result;
 
@@ -43,7 +44,7 @@ final class Cursors
     /** @var list<string> names of those that nobody reads any more; they are open as long as the transaction */
     private array $left = [];
 
-    public function __construct(private readonly Handle $handle, private readonly Preparation $preparation) {}
+    public function __construct(private readonly Handle $handle, private readonly Preparation $preparation, private readonly SizeLimits $limits) {}
 
     /** Whether a statement reads, and neither writes nor makes a table of what it reads. In doubt it is said not to. */
     public static function fit(string $sql): bool
@@ -91,7 +92,7 @@ final class Cursors
             throw $this->preparation->exception($sql, $this->types[$name] ?? [], $parameters, $call->error ?? throw Libpq::noResult());
         }
         $columns = $this->preparation->columns($call->result, $cancellation);
-        $rows = new ResultRows($call->result);
+        $rows = new ResultRows($call->result, $this->limits, $call->took, isWhole: false);
         if ($rows->count < $count) {
             $this->handle->command("CLOSE {$name}", $cancellation);
             unset($this->types[$name]);

@@ -11,6 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\QueryException;
@@ -140,10 +141,11 @@ final class Handle
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
      * @param \Closure(Call): void|null        $late called when the server has done it, if its caller has left before
+     * @param TransactionEnds|null             $ends is told the commands of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
-    public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send, ?\Closure $late = null): Call
+    public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send, ?\Closure $late = null, ?TransactionEnds $ends = null): Call
     {
         if ($this->end !== null) {
             throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
@@ -155,6 +157,7 @@ final class Handle
         }
         $call = $this->call = new Call();
         $call->late = $late;
+        $call->transactionEnds = $ends;
         $this->expect($call);
         if ($sent === 0) {
             $this->write();

@@ -11,12 +11,14 @@ use Spindle\Internal\Warnings;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\Connector as NativeConnector;
 use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Steps;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PostgresOptions;
@@ -29,6 +31,9 @@ final class PgsqlConnector
 {
     /** What of a server's parameters matters here, of those that it reports by itself. */
     private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle'];
+
+    /** @var array<string, true> hashes of strings with which a server was tried before it got a persistent connection */
+    private static array $tried = [];
 
     /** By which the log tells connections apart. */
     private static int $made = 0;
@@ -58,6 +63,7 @@ final class PgsqlConnector
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Session
     {
         $conninfo = Conninfo::of($this->options, $endpoint);
+        $this->tryLogin($conninfo, $endpoint, $deadline);
         $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
         try {
             $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
@@ -84,7 +90,20 @@ final class PgsqlConnector
         });
         $statements = new Statements($this->options->statementCache ?? ($isPooled ? 0 : Statements::MOST));
 
-        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps);
+        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
+    }
+
+    /** Where libpq can't be held to what is allowed, the native driver logs in before it: once in a process where connections persist. */
+    private function tryLogin(#[\SensitiveParameter] string $conninfo, Endpoint $endpoint, Deadline $deadline): void
+    {
+        $hash = hash('sha256', $conninfo);
+        if (!Conninfo::mayGiveTooMuch($this->options, $endpoint) || isset(self::$tried[$hash])) {
+            return;
+        }
+        (new NativeConnector($this->options))->tryLogin($endpoint, $deadline);
+        if ($this->options->persistent) {
+            self::$tried[$hash] = true;
+        }
     }
 
     private function open(#[\SensitiveParameter] string $conninfo, Deadline $deadline): Connection

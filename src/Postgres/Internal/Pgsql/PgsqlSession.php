@@ -11,8 +11,10 @@ use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
@@ -43,9 +45,10 @@ final class PgsqlSession implements Session
         private readonly int $pid,
         private readonly SessionChanges $changes,
         private readonly Steps $steps,
+        private readonly SizeLimits $limits,
     ) {
         $this->turn = new Turn('The connection does one thing at a time, and waits for the data of a COPY');
-        $this->cursors = new Cursors($handle, $preparation);
+        $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
@@ -109,13 +112,13 @@ final class PgsqlSession implements Session
         throw UnsupportedException::with('copyTo()', 'PHP has no function that takes the data of a COPY as they come');
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null): void
+    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
     {
         SqlText::check($sql);
         $this->changes->note($sql);
-        $this->alone($cancellation, function () use ($sql, $cancellation): void {
+        $this->alone($cancellation, function () use ($sql, $cancellation, $ends): void {
             $this->preparation->startGeneration();
-            $this->scriptAlone($sql, $cancellation);
+            $this->scriptAlone($sql, $cancellation, $ends);
         });
         if (SessionChanges::concernsPrepared($sql)) {
             $this->preparation->forgetAll();
@@ -324,7 +327,7 @@ final class PgsqlSession implements Session
             $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
             $statement->columns = $columns->types->unknown($columns->oids) === [] ? $columns : null;
         }
-        $rows = new ResultRows($result);
+        $rows = new ResultRows($result, $this->limits, $this->took, isWhole: true);
         $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
         if (\in_array($this->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
             $this->preparation->forgetAll();
@@ -336,10 +339,10 @@ final class PgsqlSession implements Session
         return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
     }
 
-    private function scriptAlone(string $sql, ?Cancellation $cancellation): void
+    private function scriptAlone(string $sql, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
+        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql), ends: $ends);
         $isCopy = false;
         while (!$call->done) {
             $isCopy = $isCopy || $call->takesData;

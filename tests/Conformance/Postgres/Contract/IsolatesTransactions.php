@@ -7,11 +7,13 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\DeadlockException;
 use Spindle\Postgres\ForeignKeyViolationException;
 use Spindle\Postgres\Isolation;
+use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\SerializationFailureException;
 use Spindle\Postgres\Transaction;
@@ -28,6 +30,60 @@ use Spindle\Tests\Eventually;
  */
 trait IsolatesTransactions
 {
+    /** @return iterable<string, array{\Closure(Transaction): mixed}> */
+    public static function ends(): iterable
+    {
+        yield 'a rollback that begins again' => [static fn(Transaction $transaction): mixed => $transaction->query('ROLLBACK AND CHAIN')];
+        yield 'a commit that begins again' => [static fn(Transaction $transaction): mixed => $transaction->execute('/* a */ commit work and /* b */ chain')];
+        yield 'END' => [static fn(Transaction $transaction): mixed => $transaction->query('END AND CHAIN')];
+        yield 'a stream' => [static fn(Transaction $transaction): mixed => iterator_to_array($transaction->stream('ABORT AND CHAIN'))];
+        yield 'a script' => [static fn(Transaction $transaction): mixed => $transaction->executeScript('rollback; begin')];
+        yield 'a script that commits' => [static fn(Transaction $transaction): mixed => $transaction->executeScript('select 1; commit; start transaction; select 2')];
+        yield 'a script that chains' => [static fn(Transaction $transaction): mixed => $transaction->executeScript("rollback and chain; insert into nowhere values ('x')")];
+        yield 'two statements' => [static function (Transaction $transaction): void {
+            $transaction->query('ROLLBACK');
+            $transaction->query('BEGIN');
+        }];
+        yield 'within a nested one' => [static fn(Transaction $transaction): mixed => $transaction->transaction(static fn(Transaction $inner): mixed => $inner->executeScript('rollback; begin'))];
+    }
+
+    /** @param \Closure(Transaction): mixed $end */
+    #[DataProvider('ends')]
+    public function testATransactionThatAStatementEndsAndBeginsAgainIsNotTakenForTheSame(\Closure $end): void
+    {
+        $link = $this->connect();
+        $table = self::table('i int');
+        foreach ([false, true] as $isCaught) {
+            self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $table, $isCaught): void {
+                $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                try {
+                    $end($transaction);
+                } catch (\Throwable $failure) {
+                    if (!$isCaught) {
+                        throw $failure instanceof QueryException ? new \LogicException($failure->getMessage()) : $failure;
+                    }
+                }
+                $transaction->execute("INSERT INTO {$table} VALUES (2)");
+            }));
+        }
+
+        self::assertSame(0, $link->query("SELECT count(*) FROM {$table} WHERE i = 2")->value());
+    }
+
+    public function testSavepointsOfOnesOwnAreNoEnd(): void
+    {
+        $link = $this->connect();
+        $table = self::table('i int');
+        $link->transaction(static function (Transaction $transaction) use ($table): void {
+            $transaction->query('SAVEPOINT chain');
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+            $transaction->query('ROLLBACK TO SAVEPOINT chain');
+            $transaction->executeScript("INSERT INTO {$table} VALUES (2); ROLLBACK TO chain; INSERT INTO {$table} VALUES (3); RELEASE chain");
+        });
+
+        self::assertSame([3], $link->query("SELECT i FROM {$table}")->column());
+    }
+
     public function testATransactionHasTheLevelThatItIsGiven(): void
     {
         $connection = $this->connect();

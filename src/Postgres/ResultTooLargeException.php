@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/**
+ * A result, or a row of it, does not fit into the memory that it may take. It was passed over as it came, so the connection is as good as
+ * before. What the statement did is done.
+ */
+final class ResultTooLargeException extends \RuntimeException implements PostgresException
+{
+    /** @param int $limit bytes that are read into memory */
+    private function __construct(string $message, public readonly int $limit)
+    {
+        parent::__construct($message);
+    }
+
+    /**
+     * @internal
+     *
+     * @param int $bytes that the server announced
+     */
+    public static function row(int $bytes, int $limit): self
+    {
+        return new self("A row of {$bytes} bytes was not read, because more than {$limit} bytes may not be. Raise maxValueBytes or memory_limit, or select parts of the value by substr()", $limit);
+    }
+
+    /** @internal */
+    public static function result(int $limit): self
+    {
+        return new self("The rows of a result take more than {$limit} bytes, which is half of memory_limit. Take stream(), or raise memory_limit", $limit);
+    }
+
+    /** @internal */
+    public static function stream(int $limit): self
+    {
+        return new self("Another statement waits behind the rows of a stream, and they take more than {$limit} bytes, which is half of memory_limit. Send the other one on another connection", $limit);
+    }
+}
