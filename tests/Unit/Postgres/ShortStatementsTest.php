@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\Internal\Pool\Counts;
 use Spindle\Postgres\Internal\Pool\ShortStatements;
@@ -25,17 +26,33 @@ final class ShortStatementsTest extends TestCase
         self::assertNull($statements->find('SELECT 2'));
     }
 
-    public function testOneThatWasSlowHasToProveItself(): void
+    public function testOneThatTookLongHasToProveItself(): void
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
-        $statements->learn('SELECT 1', ServerTime::SHORT + 1);
+        $statements->learn('SELECT 1', 50_000_000);
         for ($i = 0; $i < 50; ++$i) {
             self::assertFalse($statements->find('SELECT 1')?->shares, "after {$i} short executions");
             $statements->learn('SELECT 1', -1);
             $statements->learn('SELECT 1', 0);
         }
         self::assertTrue($statements->find('SELECT 1')?->shares);
+    }
+
+    public function testOneThatIsSlowForOnceSharesOnAndOneThatIsSlowAgainDoesNot(): void
+    {
+        $statements = new ShortStatements();
+        $statements->learn('SELECT 1', 0);
+        $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+        self::assertTrue($statements->find('SELECT 1')?->shares);
+        for ($i = 0; $i < 10; ++$i) {
+            $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+        }
+        self::assertFalse($statements->find('SELECT 1')->shares);
+        for ($i = 0; $i < 4; ++$i) {
+            $statements->learn('SELECT 1', 0);
+        }
+        self::assertTrue($statements->find('SELECT 1')->shares);
     }
 
     public function testATimeThatNobodyKnowsChangesNothing(): void
@@ -143,10 +160,7 @@ final class ShortStatementsTest extends TestCase
         $time = new ServerTime(0);
         $begin = (int) hrtime(true);
         $time->sent(1, $begin);
-        $used = getrusage();
-        self::assertIsArray($used);
-        $busy = static fn(array $usage): float => $usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6;
-        for ($i = 0; $busy((array) getrusage()) - $busy($used) < 0.05; ++$i) {
+        for ($busy = BusyTime::until($begin), $i = 0; BusyTime::until((int) hrtime(true)) - $busy < 50_000_000; ++$i) {
             hash('sha256', (string) $i);
         }
         $now = (int) hrtime(true);

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Lender;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Session;
@@ -125,12 +126,15 @@ final class Roster implements Lender
             if ($waiter->failure !== null) {
                 throw $waiter->failure;
             }
-            $member = $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
-            if (!$waiter->isSent) {
+            $member = $waiter->member;
+            if ($member !== null && !$waiter->isSent) {
                 return $this->queryOn($member, $statement->cost, $sql, $parameters, null, $statement);
             }
         }
         $statement->learn($exchange->took);
+        if ($member?->native === null) {
+            throw new \LogicException('A fiber that waits for a session was woken without one');
+        }
 
         return $exchange->cost < 0 && $exchange->error === null && $exchange->failure === null
             ? $member->native->result($exchange, $sql, $parameters)
@@ -246,6 +250,10 @@ final class Roster implements Lender
             return null;
         }
         $member = $this->members->shareable($cost);
+        while ($member !== null && $member->borrowers > 0 && $this->members->reserved < $this->queue->alone->count) {
+            $this->members->reserve($member);
+            $member = $this->members->shareable($cost);
+        }
         if ($member !== null && $member->borrowers > 0) {
             if ($this->look === null) {
                 $this->lookLater();
@@ -319,9 +327,6 @@ final class Roster implements Lender
         if ($waiting === 0) {
             $this->openings->hold(true);
         }
-        if ($waiter->alone && $this->members->reserved < $this->queue->alone->count) {
-            $this->members->reserveOne();
-        }
     }
 
     /** The fiber will not come back to what it waits for. */
@@ -347,7 +352,7 @@ final class Roster implements Lender
             $this->members->unreserve($member);
             $this->serve($member);
         }
-        if ($this->queue->count() === 0) {
+        if (!$this->queue->isHeld) {
             $this->openings->hold(false);
         }
     }
@@ -493,16 +498,17 @@ final class Roster implements Lender
     /** A session may be of use to those who wait. */
     private function freed(Member $member): void
     {
-        if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until)) {
+        $isFree = !$member->alone && $member->borrowers === 0;
+        if (!$member->session->isOpen() || $isFree && ($this->closed || $member->session->lastActivity() > $member->until)) {
             $this->members->drop($member);
             $this->growForWaiting();
 
             return;
         }
-        if ($this->queue->count() > 0) {
+        if ($this->queue->alone->count > 0 || $this->queue->sharers->count > 0) {
             $this->serve($member);
         }
-        if ($this->sweep === null && $member->isFree()) {
+        if ($this->sweep === null && $isFree && $member->isFree()) {
             $this->sweepLater();
         }
     }
@@ -512,12 +518,18 @@ final class Roster implements Lender
         if ($member->reserved && $member->borrowers === 0) {
             $this->members->unreserve($member);
         }
-        while (($waiter = $this->queue->next($member)) !== null) {
+        while (!$member->alone && ($waiter = $this->queue->next($member)) !== null) {
             $this->lendTo($waiter, $member);
         }
-        if ($this->queue->alone->count > $this->members->reserved && $member->borrowers > 0 && !$member->alone && !$member->reserved) {
-            $this->members->reserve($member);
-        } elseif ($this->members->reserved > $this->queue->alone->count) {
+        if ($member->borrowers > 0 && !$member->alone) {
+            if (!$member->reserved && $this->members->reserved < $this->queue->alone->count) {
+                $this->members->reserve($member);
+            }
+            if ($this->look === null && $member->borrowers > 1) {
+                $this->lookLater();
+            }
+        }
+        if ($this->members->reserved > $this->queue->alone->count) {
             $this->left();
         }
     }
@@ -543,7 +555,7 @@ final class Roster implements Lender
         } else {
             EventLoop::queue($waiter->exchange->wake(...));
         }
-        if ($this->queue->count() === 0) {
+        if (!$this->queue->isHeld) {
             $this->openings->hold(false);
         }
     }
@@ -657,14 +669,17 @@ final class Roster implements Lender
         $this->growForWaiting();
     }
 
-    /** What will not pass by itself, nobody waits for. */
+    /** A failure that will not pass by itself is reported at once; so is that no server was there when the pool was used first. */
     private function failedToOpen(\Throwable $failure): void
     {
         $this->openings->hold($this->queue->count() > 0);
-        if ($this->members->all !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
+        if ($this->members->all !== [] || $this->openings->underWay > 0) {
             return;
         }
-        $this->queue->refuse($failure);
+        $isNoServer = $this->counts->opened === 0 && $failure instanceof ConnectionFailedException && $failure->sqlState === null;
+        if ($isNoServer || !Transience::of($failure)) {
+            $this->queue->refuse($failure);
+        }
     }
 
     private function lost(Member $member): void
