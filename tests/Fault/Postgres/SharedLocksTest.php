@@ -110,7 +110,9 @@ final class SharedLocksTest extends TestCase
             $this->awaitLocked();
             $pool->query('SELECT $1::int', [1]);
         };
-        $outcome = Outcome::of(static fn(): mixed => $pool->transaction($work));
+        $outcome = Outcome::of(static function () use ($pool, $work): void {
+            $pool->transaction($work);
+        });
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
         self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));

@@ -48,11 +48,11 @@ final class ShortStatementsTest extends TestCase
         for ($i = 0; $i < 10; ++$i) {
             $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
         }
-        self::assertFalse($statements->find('SELECT 1')->shares);
+        self::assertFalse($statements->find('SELECT 1')?->shares);
         for ($i = 0; $i < 4; ++$i) {
             $statements->learn('SELECT 1', 0);
         }
-        self::assertTrue($statements->find('SELECT 1')->shares);
+        self::assertTrue($statements->find('SELECT 1')?->shares);
     }
 
     public function testATimeThatNobodyKnowsChangesNothing(): void
@@ -122,18 +122,18 @@ final class ShortStatementsTest extends TestCase
     public function testAStatementIsTimedWithoutTheRoundTrip(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(1, 1_000_000_000);
+        $time->sent(0, 1, 1_000_000_000);
         self::assertSame(3_000_000, $time->answered(0, 1, 1_023_000_000));
-        $time->sent(2, 2_000_000_000);
+        $time->sent(1, 2, 2_000_000_000);
         self::assertSame(0, $time->answered(1, 1, 2_012_000_000), 'a round trip takes less than that');
-        $time->sent(3, 3_000_000_000);
+        $time->sent(2, 3, 3_000_000_000);
         self::assertSame(1_000_000, $time->answered(2, 1, 3_013_000_000));
     }
 
     public function testAStatementBehindOthersIsTimedFromTheAnswerBefore(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(3, 1_000_000_000);
+        $time->sent(0, 3, 1_000_000_000);
         self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
         self::assertSame(4_000_000, $time->answered(1, 1, 1_024_000_000));
         self::assertSame(1_000_000, $time->answered(2, 1, 1_025_000_000));
@@ -142,8 +142,8 @@ final class ShortStatementsTest extends TestCase
     public function testAStatementThatWasSentLateIsTimedFromItsSending(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(1, 1_000_000_000);
-        $time->sent(2, 1_010_000_000);
+        $time->sent(0, 1, 1_000_000_000);
+        $time->sent(0, 2, 1_010_000_000);
         self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
         self::assertSame(1_000_000, $time->answered(1, 1, 1_031_000_000));
     }
@@ -151,7 +151,7 @@ final class ShortStatementsTest extends TestCase
     public function testStatementsThatAreAnsweredTogetherHaveTheSameTime(): void
     {
         $time = new ServerTime(0);
-        $time->sent(4, 1_000_000_000);
+        $time->sent(0, 4, 1_000_000_000);
         self::assertSame(1_000_000, $time->answered(0, 4, 1_004_000_000));
     }
 
@@ -159,7 +159,7 @@ final class ShortStatementsTest extends TestCase
     {
         $time = new ServerTime(0);
         $begin = (int) hrtime(true);
-        $time->sent(1, $begin);
+        $time->sent(0, 1, $begin);
         for ($busy = BusyTime::until($begin), $i = 0; BusyTime::until((int) hrtime(true)) - $busy < 50_000_000; ++$i) {
             hash('sha256', (string) $i);
         }

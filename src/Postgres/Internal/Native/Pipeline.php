@@ -79,6 +79,9 @@ final class Pipeline
     /** Whether answers are awaited, so that the loop runs on for them. */
     private bool $expecting = false;
 
+    /** Whether it was seen a moment ago that this process is no fork, and no foreign code has run since. */
+    private bool $isOurs = false;
+
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
@@ -413,14 +416,14 @@ final class Pipeline
     private function flush(): void
     {
         $this->flushing = false;
-        if ($this->end !== null || $this->isForeign()) {
+        if ($this->end !== null || !$this->isOurs && $this->isForeign()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
         $this->lone = \count($exchanges) === 1;
         $size = $this->outbox->size;
         $takes = $this->outbox->flush($this->stream);
-        $this->serverTime->sent($this->conversation->tail, hrtime(true));
+        $this->serverTime->sent($this->conversation->head, $this->conversation->tail, hrtime(true));
         if ($this->readTimeout !== null && $this->outbox->size < $size) {
             $this->since = hrtime(true);
         }
@@ -527,7 +530,9 @@ final class Pipeline
             $this->time($awake, $head, $conversation->head - $head);
         }
         if ($this->onAnswered !== null && $awake !== []) {
+            $this->isOurs = true;
             ($this->onAnswered)($awake);
+            $this->isOurs = false;
         }
         foreach ($awake as $exchange) {
             // What is large is copied once more by whoever takes it: not before the loop has looked at others.

@@ -32,8 +32,9 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, private readonly bool $reads, int $nanoseconds)
     {
-        $this->cost = max(self::LEAST, min($nanoseconds, self::LONG));
-        $this->learn($nanoseconds);
+        // The first execution is slower than others: the server parses and plans, and reads what it has not in memory.
+        $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
+        $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
     }
 
     /** @param int $nanoseconds that the server took; negative when nobody knows */
