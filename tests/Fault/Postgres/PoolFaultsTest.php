@@ -430,11 +430,13 @@ final class PoolFaultsTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 4, new PostgresPoolOptions(acquireTimeout: 20));
         $pool->query('SELECT 0');
-        $dropping = EventLoop::repeat(0.03, static function () use ($proxy): void {
-            mt_rand(0, 1) === 0 ? $proxy->close() : $proxy->reset();
+        $until = hrtime(true) + 1_000_000_000;
+        $dropping = EventLoop::repeat(0.03, static function () use ($proxy, $until): void {
+            if (hrtime(true) < $until) {
+                mt_rand(0, 1) === 0 ? $proxy->close() : $proxy->reset();
+            }
         });
         $lost = 0;
-        $until = hrtime(true) + 1_000_000_000;
         $work = static function () use ($pool, $until, &$lost): void {
             for ($i = 0; hrtime(true) < $until; ++$i) {
                 $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());

@@ -45,7 +45,7 @@ final class ShortStatementsTest extends TestCase
         $statements->learn('SELECT 1', 0);
         $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
         self::assertTrue($statements->find('SELECT 1')?->shares);
-        for ($i = 0; $i < 10; ++$i) {
+        for ($i = 0; $i < 12; ++$i) {
             $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
         }
         self::assertFalse($statements->find('SELECT 1')?->shares);
@@ -71,7 +71,7 @@ final class ShortStatementsTest extends TestCase
             $statements->learn('SELECT 1', $i % 2 === 0 ? 100_000 : 2_000_000);
         }
         self::assertLessThan(400_000, $statements->find('SELECT 1')?->cost);
-        for ($i = 0; $i < 100; ++$i) {
+        for ($i = 0; $i < 200; ++$i) {
             $statements->learn('SELECT 1', 2_000_000);
         }
         self::assertGreaterThan(1_800_000, $statements->find('SELECT 1')?->cost);
@@ -123,11 +123,11 @@ final class ShortStatementsTest extends TestCase
     {
         $time = new ServerTime(20_000_000);
         $time->sent(0, 1, 1_000_000_000);
-        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_000_000));
+        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_500_000));
         $time->sent(1, 2, 2_000_000_000);
         self::assertSame(0, $time->answered(1, 1, 2_012_000_000), 'a round trip takes less than that');
         $time->sent(2, 3, 3_000_000_000);
-        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_000_000));
+        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_500_000));
     }
 
     public function testAStatementBehindOthersIsTimedFromTheAnswerBefore(): void
@@ -152,7 +152,7 @@ final class ShortStatementsTest extends TestCase
     {
         $time = new ServerTime(0);
         $time->sent(0, 4, 1_000_000_000);
-        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_000_000));
+        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_500_000));
     }
 
     public function testTheTimeInWhichThisProcessIsBusyIsNotTheServers(): void

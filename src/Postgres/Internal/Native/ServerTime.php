@@ -15,6 +15,9 @@ final class ServerTime
     /** Nanoseconds up to which a statement is short. */
     public const SHORT = 5_000_000;
 
+    /** Nanoseconds until a server that had nothing to do, and then this process, may have been woken. */
+    private const WAKING = 500_000;
+
     /** When something was answered last, and {@see BusyTime} then. */
     private int $answered = 0;
     private int $busy = 0;
@@ -66,6 +69,7 @@ final class ServerTime
         if ($this->sent >= $this->answered) {
             // Nothing was under way, so that all of it is one round trip.
             $this->roundTrip = min($this->roundTrip, $now - $this->sent);
+            $took -= self::WAKING;
         } elseif ($now - $this->answered < $took) {
             $took = $now - $this->answered;
             $busy = $this->busy;

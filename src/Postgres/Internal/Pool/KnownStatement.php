@@ -50,7 +50,7 @@ final class KnownStatement
             --$this->probation;
         }
         // A machine that is busy makes times longer, and nothing makes them shorter.
-        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 4));
+        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 5));
         $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
     }
 }
