@@ -6,8 +6,8 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\Pool\Queries;
 use Spindle\Postgres\Internal\Pool\Roster;
-use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
@@ -36,7 +36,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly Roster $roster;
 
-    private readonly ShortStatements $statements;
+    private readonly Queries $queries;
 
     /** @var \Closure(string): void */
     private readonly \Closure $warn;
@@ -62,8 +62,9 @@ final class PostgresPool implements PostgresLink, Statistics
         $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
-        $this->roster = new Roster(new Sessions($this->options), $maxConnections, $this->poolOptions, $this->warn);
-        $this->statements = new ShortStatements();
+        $sessions = new Sessions($this->options);
+        $this->roster = new Roster($sessions, $maxConnections, $this->poolOptions, $this->warn);
+        $this->queries = new Queries($this->roster, $sessions->pipeline());
     }
 
     public function __destruct()
@@ -78,11 +79,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        $statement = $this->statements->find($sql);
-
-        return $statement !== null && $statement->isPlain
-            ? $this->roster->query($statement, $sql, $parameters, $cancellation)
-            : $this->roster->queryAlone($sql, $parameters, $cancellation, fn(int $took) => $this->statements->learn($sql, $took));
+        return $this->queries->run($sql, $parameters, $cancellation);
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int

@@ -15,7 +15,6 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\Result;
 
 use function Amp\async;
 
@@ -26,8 +25,8 @@ use function Amp\async;
  * {@see Queue}. For whoever is to have a session alone one of those that are shared is reserved: nobody shares that one any more, so that
  * it is free as soon as those who do are done. No more are reserved than there are who wait so.
  *
- * A session counts a query from when it is sent until its answer is read. Then, before the fiber runs that the answer is for, it is sent
- * the next one that waits, whose fiber sleeps on.
+ * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then, before the fiber runs that the answer is
+ * for, the next query that waits is sent, whose fiber sleeps on.
  */
 final class Roster implements Lender
 {
@@ -63,9 +62,7 @@ final class Roster implements Lender
 
     private readonly Openings $openings;
 
-    private readonly Holders $holders;
-
-    private readonly bool $pipelines;
+    public readonly Holders $holders;
 
     /** @param \Closure(string): void $warn */
     public function __construct(
@@ -86,78 +83,6 @@ final class Roster implements Lender
         $this->members = new Members();
         $this->holders = new Holders();
         $this->queue = new Queue($this->counts, $options->acquireTimeout, static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(), static fn() => $weak->get()?->left());
-        $this->pipelines = $sessions->pipeline();
-    }
-
-    /**
-     * Runs a statement that leaves a session as it was, alone on one or with others.
-     *
-     * @param list<mixed> $parameters
-     */
-    public function query(KnownStatement $statement, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
-        $alone = !$statement->shares || !$this->pipelines || $this->holders->count > 0 && $this->holders->holds();
-        if ($cancellation !== null || !$this->pipelines) {
-            return $this->queryOn($this->obtain($alone, $statement->cost, $cancellation), $statement->cost, $sql, $parameters, $cancellation, $statement);
-        }
-        $exchange = new Exchange();
-        $waiter = null;
-        $member = $this->available($alone, $statement->cost);
-        if ($member === null) {
-            $waiter = new Waiter($exchange, $alone, $statement->cost, hrtime(true), $sql, $parameters);
-            $this->enter($waiter);
-        } elseif ($this->isStale($member) || $member->native === null || !$member->native->send($exchange, $sql, $parameters)) {
-            return $this->queryOn($this->obtain($alone, $statement->cost, null), $statement->cost, $sql, $parameters, null, $statement);
-        } else {
-            $member->lend($alone, $exchange->cost = $statement->cost);
-            ++$this->counts->acquired;
-        }
-        $isAwake = false;
-        try {
-            $exchange->wait();
-            $isAwake = true;
-        } finally {
-            // Also where the fiber is destroyed, which is no exception.
-            if (!$isAwake) {
-                $this->leave($exchange, $waiter, $member);
-            }
-        }
-        if ($waiter !== null) {
-            if ($waiter->failure !== null) {
-                throw $waiter->failure;
-            }
-            $member = $waiter->member;
-            if ($member !== null && !$waiter->isSent) {
-                return $this->queryOn($member, $statement->cost, $sql, $parameters, null, $statement);
-            }
-        }
-        $statement->learn($exchange->took);
-        if ($member?->native === null) {
-            throw new \LogicException('A fiber that waits for a session was woken without one');
-        }
-
-        return $exchange->cost < 0 && $exchange->error === null && $exchange->failure === null
-            ? $member->native->result($exchange, $sql, $parameters)
-            : $this->resultOfFailed($member, $exchange, $sql, $parameters);
-    }
-
-    /**
-     * Runs a statement of which nothing is known, alone on a session.
-     *
-     * @param list<mixed> $parameters
-     * @param \Closure(int): void $learn gets the nanoseconds that the server took
-     */
-    public function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, \Closure $learn): Result
-    {
-        $member = $this->obtain(true, 0, $cancellation);
-        try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $learn($member->session->took());
-
-            return $result;
-        } finally {
-            $this->giveBack($member);
-        }
     }
 
     public function take(?Cancellation $cancellation): Session
@@ -230,7 +155,7 @@ final class Roster implements Lender
         $this->ensureOurs();
     }
 
-    private function ensureOurs(): void
+    public function ensureOurs(): void
     {
         if (!$this->isOurs()) {
             throw new \LogicException('A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another');
@@ -238,7 +163,7 @@ final class Roster implements Lender
     }
 
     /** One that can be had at once; it counts nobody yet. */
-    private function available(bool $alone, int $cost): ?Member
+    public function available(bool $alone, int $cost): ?Member
     {
         if ($this->closed) {
             return null;
@@ -267,7 +192,7 @@ final class Roster implements Lender
     }
 
     /** A member that is there, and counts the caller: one that was idle for a time is tried first. */
-    private function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
+    public function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
     {
         $since = hrtime(true);
         for (;;) {
@@ -311,7 +236,7 @@ final class Roster implements Lender
         return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    private function enter(Waiter $waiter): void
+    public function enter(Waiter $waiter): void
     {
         $this->ensureUsable();
         $waiting = $this->queue->count();
@@ -330,7 +255,7 @@ final class Roster implements Lender
     }
 
     /** The fiber will not come back to what it waits for. */
-    private function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
+    public function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
     {
         $member ??= $waiter?->member;
         if ($member === null) {
@@ -369,41 +294,11 @@ final class Roster implements Lender
     }
 
     /**
-     * With a member that counts the query already.
+     * A query that was sent failed, or was left. The session may count it no more.
      *
-     * @param list<mixed> $parameters
+     * @throws \LogicException in a fork, where each query fails; to look for that with each query would cost as much again
      */
-    private function queryOn(Member $member, int $cost, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, KnownStatement $statement): Result
-    {
-        try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $statement->learn($member->session->took());
-        } catch (\Throwable $failure) {
-            $this->release($member, $cost);
-            $this->ensureOurs();
-            throw $failure;
-        }
-        $this->release($member, $cost);
-
-        return $result;
-    }
-
-    /**
-     * Of a query that the session still counts: it failed, or began a transaction. It may be sent again.
-     *
-     * @param list<mixed> $parameters
-     */
-    private function resultOfFailed(Member $member, Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
-    {
-        try {
-            return $member->native?->result($exchange, $sql, $parameters) ?? throw new \LogicException('A query was sent that could not be sent');
-        } finally {
-            $this->releaseFailed($member, $exchange);
-        }
-    }
-
-    /** @throws \LogicException in a fork, where each query fails; to look for that in {@see query()} would cost as much again */
-    private function releaseFailed(Member $member, Exchange $exchange): void
+    public function releaseFailed(Member $member, Exchange $exchange): void
     {
         if ($exchange->cost >= 0) {
             $cost = $exchange->cost;
@@ -414,7 +309,7 @@ final class Roster implements Lender
     }
 
     /** One borrower less. */
-    private function release(Member $member, int $cost): void
+    public function release(Member $member, int $cost): void
     {
         $member->takeBack($cost);
         if ($member->session->transactionStatus() !== 'I') {
@@ -429,7 +324,7 @@ final class Roster implements Lender
     }
 
     /** One that had it alone, and may have done anything, does not need it any more. */
-    private function giveBack(Member $member): void
+    public function giveBack(Member $member): void
     {
         $session = $member->session;
         $member->takeBack(0);
@@ -560,7 +455,7 @@ final class Roster implements Lender
         }
     }
 
-    private function isStale(Member $member): bool
+    public function isStale(Member $member): bool
     {
         return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
     }
