@@ -281,7 +281,7 @@ final class PoolSharingTest extends TestCase
         $pool->close();
     }
 
-    public function testAStatementThatWaitsForAConnectionIsNotSentOnceItsFiberIsGone(): void
+    public function testAStatementThatWaitsForAConnectionIsSentOnceUnlessItIsCancelled(): void
     {
         $table = 'gone_' . bin2hex(random_bytes(4));
         Cluster::ask("CREATE TABLE {$table} (n int)");
