@@ -505,7 +505,6 @@ final class Pipeline
     public function take(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
-        $before = $conversation->current();
         $this->since = hrtime(true);
         $head = $conversation->head;
         try {
@@ -513,12 +512,14 @@ final class Pipeline
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        if ($this->cancelling->unsettled && $this->cancelling->settles()) {
-            $this->waiting->wakeAll();
-        }
-        $next = $conversation->current();
-        if ($next !== null && $next !== $before && $next->cancelled) {
-            $this->cancelling->requestLater($next);
+        if ($this->cancelling->unsettled) {
+            if ($this->cancelling->settles()) {
+                $this->waiting->wakeAll();
+            }
+            $next = $conversation->current();
+            if ($next !== null && $conversation->head > $head && $next->cancelled) {
+                $this->cancelling->requestLater($next);
+            }
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();
@@ -557,7 +558,12 @@ final class Pipeline
     private function time(array $answered, int $head, int $count): void
     {
         $took = $this->serverTime->answered($head, $count, $this->since);
-        $isSlow = $count > 1 && $took > ServerTime::SHORT;
+        if ($count === 1) {
+            $answered[0]->took = $took;
+
+            return;
+        }
+        $isSlow = $took > ServerTime::SHORT;
         foreach ($answered as $index => $exchange) {
             // Of several that took long together it was the first, since that was waited for.
             $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);

@@ -30,7 +30,7 @@ final class Counts
     /** Somebody had waited so many seconds and got what he waited for. */
     public function waited(float $seconds): void
     {
-        $index = 0;
+        $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
         while ($seconds > self::BOUNDS[$index]) {
             ++$index;
         }
