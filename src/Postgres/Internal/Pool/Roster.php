@@ -147,14 +147,6 @@ final class Roster implements Lender
         return $this->process === getmypid();
     }
 
-    private function ensureUsable(): void
-    {
-        if ($this->closed) {
-            throw ConnectionClosedException::pool();
-        }
-        $this->ensureOurs();
-    }
-
     public function ensureOurs(): void
     {
         if (!$this->isOurs()) {
@@ -219,23 +211,6 @@ final class Roster implements Lender
         }
     }
 
-    private function await(Waiter $waiter, ?Cancellation $cancellation): Member
-    {
-        $cancellation?->throwIfRequested();
-        $this->enter($waiter);
-        $isAwake = false;
-        try {
-            $this->queue->wait($waiter, $cancellation);
-            $isAwake = true;
-        } finally {
-            if (!$isAwake) {
-                $this->leave($waiter->exchange, $waiter, null);
-            }
-        }
-
-        return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
-    }
-
     public function enter(Waiter $waiter): void
     {
         $this->ensureUsable();
@@ -268,29 +243,6 @@ final class Roster implements Lender
             $member->native?->abandon($exchange);
             $this->releaseFailed($member, $exchange);
         }
-    }
-
-    /** Somebody waits no more. */
-    private function left(): void
-    {
-        while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
-            $this->members->unreserve($member);
-            $this->serve($member);
-        }
-        if (!$this->queue->isHeld) {
-            $this->openings->hold(false);
-        }
-    }
-
-    private function late(): \Throwable
-    {
-        return PoolTimeoutException::after(
-            $this->options->acquireTimeout,
-            \count($this->members->all),
-            $this->openings->underWay,
-            $this->queue->count(),
-            $this->openings->failure,
-        );
     }
 
     /**
@@ -333,6 +285,59 @@ final class Roster implements Lender
         } else {
             $this->freed($member);
         }
+    }
+
+    public function isStale(Member $member): bool
+    {
+        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
+    }
+
+    private function ensureUsable(): void
+    {
+        if ($this->closed) {
+            throw ConnectionClosedException::pool();
+        }
+        $this->ensureOurs();
+    }
+
+    private function await(Waiter $waiter, ?Cancellation $cancellation): Member
+    {
+        $cancellation?->throwIfRequested();
+        $this->enter($waiter);
+        $isAwake = false;
+        try {
+            $this->queue->wait($waiter, $cancellation);
+            $isAwake = true;
+        } finally {
+            if (!$isAwake) {
+                $this->leave($waiter->exchange, $waiter, null);
+            }
+        }
+
+        return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+    }
+
+    /** Somebody waits no more. */
+    private function left(): void
+    {
+        while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
+            $this->members->unreserve($member);
+            $this->serve($member);
+        }
+        if (!$this->queue->isHeld) {
+            $this->openings->hold(false);
+        }
+    }
+
+    private function late(): \Throwable
+    {
+        return PoolTimeoutException::after(
+            $this->options->acquireTimeout,
+            \count($this->members->all),
+            $this->openings->underWay,
+            $this->queue->count(),
+            $this->openings->failure,
+        );
     }
 
     /**
@@ -453,11 +458,6 @@ final class Roster implements Lender
         if (!$this->queue->isHeld) {
             $this->openings->hold(false);
         }
-    }
-
-    public function isStale(Member $member): bool
-    {
-        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
     }
 
     private function sinceIdle(Member $member): float
