@@ -6,8 +6,8 @@
 #   bench/all.sh --full              everything, at full length: some hours
 #   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle output tables
 #                                    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory
-#                                    tasks-start contexts postgres-select postgres-unit postgres-update postgres-rows
-#                                    postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
+#                                    tasks-start contexts postgres-select postgres-cells postgres-far postgres-unit
+#                                    postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
 #                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-psr7 http-collide http-crowd http-idle
 #                                    http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep
@@ -151,6 +151,12 @@ measure() {
         postgres-select)
             title 'A row by its key, 64 fibers on 4 connections: >= 2.5 x ext-pgsql by hand with 8; one fiber on one: >= ext-pgsql'
             bench postgres --only select -n "$selects" --rounds "$rounds" ;;
+        postgres-cells)
+            title 'A row by its key, 8 to 1,024 fibers on 1 to 16 connections: each >= 0.8 of the best for as many fibers'
+            bench postgres --only cells --rounds "$rounds" ;;
+        postgres-far)
+            title '50 fibers, two connections, 20 ms away: <= 100 ms'
+            bench postgres --only far --rounds "$rounds" ;;
         postgres-unit)
             title 'Units of 20 queries'
             bench postgres --only unit -n "$units" --rounds "$rounds" ;;
@@ -261,8 +267,8 @@ measure() {
 
 [ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
     tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
-    postgres-select postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy \
-    postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
+    postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream \
+    postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide http-crowd \
     http-idle http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog

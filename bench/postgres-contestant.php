@@ -10,6 +10,7 @@ declare(strict_types=1);
 use Spindle\Bench\Postgres\Acquiring;
 use Spindle\Bench\Postgres\Bulk;
 use Spindle\Bench\Postgres\Endings;
+use Spindle\Bench\Postgres\Far;
 use Spindle\Bench\Postgres\Gaps;
 use Spindle\Bench\Postgres\Job;
 use Spindle\Bench\Postgres\Measurement;
@@ -22,10 +23,11 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 [$job, $target] = [Job::of(array_slice($argv, 1)), Target::given()];
 $figures = match ($job->what) {
-    Measurement::Select, Measurement::Unit, Measurement::Update, Measurement::Sleep => (new Throughput($job, $target))->figures(),
+    Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update, Measurement::Sleep => (new Throughput($job, $target))->figures(),
     Measurement::Rows, Measurement::Parameter, Measurement::Stream, Measurement::Copy => (new Bulk($job, $target))->figures(),
     Measurement::Gaps => (new Gaps($job, $target))->figures(),
     Measurement::Cancel => (new Endings($job, $target))->figures(),
+    Measurement::Far => (new Far($job, $target))->figures(),
     Measurement::Acquire => (new Acquiring($job, $target))->figures(),
 };
 

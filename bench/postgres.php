@@ -22,13 +22,16 @@ $options = Options::read(
     ['only' => 'all', 'n' => '', 'connections' => '', 'fibers' => '', 'rounds' => '5', 'peers' => 'all', 'bytes' => '33554432', 'limit' => '600', 'dsn' => '', 'json' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/postgres.php [options]
-          --only LIST         between commas, of: select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel,
-                              acquire (all)
-          -n N                operations of each measurement (each has its own number: 100000 queries of select, 2000 units,
+          --only LIST         between commas, of: select, cells, far, unit, update, rows, parameter, stream, copy, sleep,
+                              gaps, cancel, acquire (all)
+          -n N                operations of each measurement (each has its own number: 100000 queries of select, 30000 of each of
+                              cells, 50 fibers of far, 2000 units,
                               20000 updates, 1000000 rows of stream and copy, 100 who wait of acquire, 10 of sleep; how often:
                               100 of rows, 1 of parameter, 3 of gaps and cancel)
-          --connections LIST  of Spindle's contestants of select, unit and update, between commas, each with each of --fibers
-          --fibers LIST       the same for fibers (4 × 64, 8 × 64, 4 × 256, 1 × 64 and 1 × 1; the first two of unit and update)
+          --connections LIST  of Spindle's contestants of select, cells, unit and update, between commas, each with each of
+                              --fibers
+          --fibers LIST       the same for fibers (4 × 64, 8 × 64, 4 × 256, 1 × 64 and 1 × 1; the first two of unit and
+                              update; of cells 1, 2, 4, 8 and 16 × 8, 64, 256 and 1024)
           --rounds N          measurements of each contestant, in turn (5)
           --peers LIST        between commas, of: pgsql, pdo, amp, pgbench; all is those that are there, none is none
           --bytes N           of the parameter (33554432)

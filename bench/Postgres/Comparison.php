@@ -53,6 +53,8 @@ final readonly class Comparison
         foreach ($this->options->only as $what) {
             match ($what) {
                 Measurement::Select, Measurement::Unit, Measurement::Update => array_map(fn(Variant $variant) => $this->rates($what, $variant), $what->variants()),
+                Measurement::Cells => $this->cells(),
+                Measurement::Far => $this->far(),
                 Measurement::Rows => $this->rows(),
                 Measurement::Parameter => $this->parameter(),
                 Measurement::Stream, Measurement::Copy => array_map(fn(Variant $variant) => $this->memory($what, $variant), $what->variants()),
@@ -103,6 +105,56 @@ final readonly class Comparison
                 yield $this->job($what, $contestant, $variant, $shape);
             }
         }
+    }
+
+    /** Each cell, and how it compares with the best number of connections for as many fibers. */
+    private function cells(): void
+    {
+        $what = Measurement::Cells;
+        $series = $alike = [];
+        foreach ($this->options->entrants->some($this->options->shapes($what)) as $shape) {
+            foreach ($this->series($this->job($what, Contestant::Pool, Variant::Single, $shape), "Spindle, pool, {$shape}", $what->value) as $index => $one) {
+                $series[] = $one;
+                $alike["{$index}, {$shape->fibers}"][] = $one;
+            }
+        }
+        $bases = [];
+        foreach ($this->there([Contestant::Pgsql]) as $peer) {
+            $bases = $this->series($this->job($what, $peer, Variant::Single, new Shape(8, 1)), "{$peer->label()}, 8", $what->value);
+        }
+        $this->table([...$series, ...$bases], $what->title(), [
+            Column::median('queries/s'),
+            Column::range(),
+            Column::figure('÷ the best for as many fibers', static fn(Series $one): ?float => self::ratioToBest($one, $alike), 2),
+            ...array_map(static fn(Series $base): Column => Column::ratioTo('÷ ext-pgsql by hand, 8', $base), $bases),
+            self::each('CPU µs each', 'cpu', 1e6),
+            self::each('of the server', 'server', 1e6),
+        ], Metric::figure('queries/s'), self::cpuEach());
+    }
+
+    private function far(): void
+    {
+        $what = Measurement::Far;
+        $this->table(
+            $this->series($this->job($what, Contestant::Pool, Variant::Single, new Shape(2, $this->options->count($what))), Contestant::Pool->label(), $what->value),
+            "{$what->title()}: {$this->options->count($what)}",
+            [Column::median('ms until all are answered', 1), Column::range(1)],
+            Metric::figure('ms', 1),
+        );
+    }
+
+    /** @param array<string, list<Series>> $groups of as many fibers */
+    private static function ratioToBest(Series $one, array $groups): ?float
+    {
+        foreach ($groups as $group) {
+            if (\in_array($one, $group, true)) {
+                $best = max(array_map(static fn(Series $other): float => $other->statistics()->median ?? 0.0, $group));
+
+                return $best > 0 ? ($one->statistics()->median ?? 0.0) / $best : null;
+            }
+        }
+
+        return null;
     }
 
     private function rows(): void
@@ -237,7 +289,7 @@ final readonly class Comparison
 
     private function job(Measurement $what, Contestant $contestant, Variant $variant = Variant::Single, Shape $shape = new Shape(1, 1)): Job
     {
-        $isRate = \in_array($what, [Measurement::Select, Measurement::Unit, Measurement::Update], true);
+        $isRate = \in_array($what, [Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update], true);
         $fewer = $isRate ? max(self::FEWER[$contestant->value] ?? 1, $shape->fibers * $shape->connections === 1 ? 4 : 1, $variant === Variant::Transaction ? 4 : 1) : 1;
 
         return new Job($what, $variant, $contestant, max(1, intdiv($this->options->count($what), $fewer)), $shape, $this->options->bytes);

@@ -18,6 +18,10 @@ final readonly class ComparisonOptions
 
     private const OTHERS = 2;
 
+    /** Of {@see Measurement::Cells}. */
+    private const CONNECTIONS = [1, 2, 4, 8, 16];
+    private const FIBERS = [8, 64, 256, 1024];
+
     private const MOST_ASLEEP = 100;
 
     /**
@@ -60,12 +64,13 @@ final readonly class ComparisonOptions
     /** @return list<Shape> those that were asked for, or the usual ones */
     public function shapes(Measurement $what): array
     {
-        if ($this->connections === [] && $this->fibers === []) {
+        $isGrid = $what === Measurement::Cells;
+        if ($this->connections === [] && $this->fibers === [] && !$isGrid) {
             return array_map(static fn(array $shape): Shape => new Shape(...$shape), \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::OTHERS));
         }
         $shapes = [];
-        foreach ($this->connections === [] ? [self::FIRST[0]] : $this->connections as $connections) {
-            foreach ($this->fibers === [] ? [self::FIRST[1]] : $this->fibers as $fibers) {
+        foreach ($this->fibers !== [] ? $this->fibers : ($isGrid ? self::FIBERS : [self::FIRST[1]]) as $fibers) {
+            foreach ($this->connections !== [] ? $this->connections : ($isGrid ? self::CONNECTIONS : [self::FIRST[0]]) as $connections) {
                 $shapes[] = new Shape($connections, $fibers);
             }
         }
@@ -84,7 +89,7 @@ final readonly class ComparisonOptions
     /** Connections that a contestant has at most. */
     public function mostConnections(): int
     {
-        return max($this->count(Measurement::Sleep), ...array_map(static fn(Shape $shape): int => $shape->connections, $this->shapes(Measurement::Select)));
+        return max($this->count(Measurement::Sleep), ...array_map(static fn(Shape $shape): int => $shape->connections, [...$this->shapes(Measurement::Select), ...$this->shapes(Measurement::Cells)]));
     }
 
     /** @return array<string, mixed> for the raw data */

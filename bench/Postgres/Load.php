@@ -18,7 +18,7 @@ final readonly class Load
     public static function of(Measurement $what, Variant $variant, string $schema): self
     {
         return match ($what) {
-            Measurement::Select => new self([Step::query("SELECT name FROM {$schema}.items WHERE id = \$1")]),
+            Measurement::Select, Measurement::Cells => new self([Step::query("SELECT name FROM {$schema}.items WHERE id = \$1")]),
             Measurement::Unit => new self(array_map(
                 static fn(int $number): Step => Step::query("SELECT name, {$number} AS query FROM {$schema}.items WHERE id = \$1"),
                 range(1, self::QUERIES_OF_A_UNIT),

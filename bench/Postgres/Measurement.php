@@ -8,6 +8,8 @@ namespace Spindle\Bench\Postgres;
 enum Measurement: string
 {
     case Select = 'select';
+    case Cells = 'cells';
+    case Far = 'far';
     case Unit = 'unit';
     case Update = 'update';
     case Rows = 'rows';
@@ -19,11 +21,13 @@ enum Measurement: string
     case Cancel = 'cancel';
     case Acquire = 'acquire';
 
-    /** Operations of each measurement, unless told otherwise: queries, units, updates, rows, who waits; of the others, how often. */
+    /** Operations of each measurement, unless told otherwise: queries, units, updates, rows, fibers that wait; of the others, how often. */
     public function count(): int
     {
         return match ($this) {
             self::Select => 100_000,
+            self::Cells => 30_000,
+            self::Far => 50,
             self::Unit => 2_000,
             self::Update => 20_000,
             self::Rows => 100,
@@ -39,6 +43,8 @@ enum Measurement: string
     {
         return match ($this) {
             self::Select => 'A row by its primary key, connections × fibers',
+            self::Cells => 'A row by its primary key, each number of fibers with each number of connections',
+            self::Far => 'Statements at once, a round trip of 20 ms, two connections',
             self::Unit => 'Units of 20 different queries, one after the other, connections × fibers',
             self::Update => 'A row updated by its primary key, connections × fibers',
             self::Rows => '5,000 rows of int4, text and float8, from the query to the last value',

@@ -46,7 +46,7 @@ final class Tables
     public function prepare(Measurement $what, int $count): void
     {
         match ($what) {
-            Measurement::Select, Measurement::Unit, Measurement::Sleep => $this->make('items', self::ITEMS, 'ADD PRIMARY KEY (id)'),
+            Measurement::Select, Measurement::Cells, Measurement::Far, Measurement::Unit, Measurement::Sleep => $this->make('items', self::ITEMS, 'ADD PRIMARY KEY (id)'),
             Measurement::Update => $this->makeCounters(),
             Measurement::Rows => $this->make('few', self::FEW),
             Measurement::Stream => $this->make('many', $count),

@@ -19,6 +19,10 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
      */
     public static function after(float $seconds, int $connections, int $opening, int $waiting, ?\Throwable $previous): self
     {
+        if ($connections === 0 && $previous !== null) {
+            return new self(\sprintf('No connection to PostgreSQL could be opened within %s s. The last attempt failed: %s', round($seconds, 3), $previous->getMessage()), $previous);
+        }
+
         return new self(\sprintf(
             'No connection to PostgreSQL was free within %s s: all of %d are in use%s, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
             round($seconds, 3),

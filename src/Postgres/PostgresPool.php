@@ -6,8 +6,8 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\Pool\Queries;
 use Spindle\Postgres\Internal\Pool\Roster;
-use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
@@ -15,11 +15,12 @@ use Spindle\Statistics;
 /**
  * Connections to a PostgreSQL server that are opened as they are needed and used again.
  *
- * Statements that are known to be short, because they were when they ran before, share connections and round trips with others
- * that fibers send at the same time. Each other statement, each transaction, stream, COPY and script has a connection for itself.
+ * Reads that were short when they ran before share connections and round trips with others that fibers send at the same time. Each other
+ * statement, each transaction, stream, COPY and script has a connection for itself. A fiber that holds a connection of the pool never
+ * waits behind a statement of another fiber: what it sends through the pool itself needs a free connection.
  *
- * Who has to wait is served in the order of coming, but that statements which share may go ahead of who waits for a connection for himself.
- * For each of these, as far as there are connections, one is kept that no more statements join: 64 at most are ahead of him there.
+ * Those that wait get connections in the order in which they asked, but statements that share may go ahead of those that need a
+ * connection alone. For each of the latter one connection is kept that no more statements join, as far as there are connections.
  *
  * Statements sent through the pool itself may each run on another connection: what is to happen on one belongs in a {@see transaction()},
  * or on a connection that is borrowed by {@see acquire()}. What a borrower changed of the session is undone when it comes back.
@@ -35,7 +36,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly Roster $roster;
 
-    private readonly ShortStatements $statements;
+    private readonly Queries $queries;
 
     /** @var \Closure(string): void */
     private readonly \Closure $warn;
@@ -61,8 +62,9 @@ final class PostgresPool implements PostgresLink, Statistics
         $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
-        $this->roster = new Roster(new Sessions($this->options), $maxConnections, $this->poolOptions, $this->warn);
-        $this->statements = new ShortStatements();
+        $sessions = new Sessions($this->options);
+        $this->roster = new Roster($sessions, $maxConnections, $this->poolOptions, $this->warn);
+        $this->queries = new Queries($this->roster, $sessions->pipeline());
     }
 
     public function __destruct()
@@ -77,11 +79,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        $statement = $this->statements->find($sql);
-
-        return $statement !== null && $statement->isPlain
-            ? $this->roster->query($statement, $sql, $parameters, $cancellation)
-            : $this->roster->queryAlone($sql, $parameters, $cancellation, fn(int $took) => $this->statements->learn($sql, $took));
+        return $this->queries->run($sql, $parameters, $cancellation);
     }
 
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
@@ -134,7 +132,7 @@ final class PostgresPool implements PostgresLink, Statistics
      * release(), or when nobody holds it any more, which is reported.
      *
      * @throws PoolTimeoutException      when none is free in time
-     * @throws ConnectionFailedException when none can be opened, and that will not pass by itself
+     * @throws ConnectionFailedException when none can be opened: for a reason that will not pass by itself, or since no server was ever reached
      * @throws AuthenticationException
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection

@@ -90,7 +90,7 @@ final class BenchCommandTest extends TestCase
             "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
             "option --pumice: there is no src/Pumice.php in '/nowhere'" => ['tasks', '--pumice', '/nowhere'],
             'option --memory: there is none; --help lists them' => ['tasks', '--memory', '10'],
-            "option --only: 'joins' is not allowed; give all, or of select, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire" => ['postgres', '--only', 'joins'],
+            "option --only: 'joins' is not allowed; give all, or of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire" => ['postgres', '--only', 'joins'],
             "option --fibers: '0' is not allowed; give a whole number from 1" => ['postgres', '--fibers', '0'],
             'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => ['postgres', '--dsn', 'host=/nowhere port=5432'],
             "option --only: 'fly' is not allowed; give all, or of crud, latency, sleep, certificates, bulk" => ['aircraft', '--only', 'fly'],

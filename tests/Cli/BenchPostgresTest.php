@@ -34,7 +34,7 @@ final class BenchPostgresTest extends TestCase
     {
         yield 'queries and data' => [
             [
-                '-n', '20', '--only', 'select,unit,update,rows,parameter,stream,copy,acquire',
+                '-n', '20', '--only', 'select,far,unit,update,rows,parameter,stream,copy,acquire',
                 '--connections', '2', '--fibers', '3', '--bytes', '4096',
             ],
             self::QUERIES,

@@ -39,7 +39,7 @@ final class TransactionRun
         if ($retries < 0) {
             throw new \ValueError("The number of retries is {$retries}; give 0 or more");
         }
-        $pause = new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
+        $pause = null;
         for ($attempt = 1;; ++$attempt) {
             $session = self::take($lender, $cancellation);
             try {
@@ -51,6 +51,7 @@ final class TransactionRun
             } finally {
                 self::giveBack($lender, $session, 'ROLLBACK');
             }
+            $pause ??= new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
             delay($pause->after($attempt), cancellation: $cancellation);
         }
     }

@@ -100,7 +100,7 @@ final class PoolFaultsTest extends TestCase
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
         foreach ($outcomes as $outcome) {
             self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
-            self::assertStringContainsString("the last that was tried could not be opened: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}", $outcome->getMessage());
+            self::assertStringContainsString("The last attempt failed: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}", $outcome->getMessage());
             $previous = $outcome->getPrevious();
             self::assertInstanceOf(ConnectionFailedException::class, $previous);
             self::assertSame($sqlState, $previous->sqlState);
@@ -112,12 +112,11 @@ final class PoolFaultsTest extends TestCase
         $server->stop();
     }
 
-    public function testAServerThatIsNotThereYetIsWaitedFor(): void
+    public function testAServerThatIsAwayIsWaitedFor(): void
     {
         $cluster = self::$cluster;
         self::assertNotNull($cluster);
-        $cluster->kill();
-        $pool = new PostgresPool($cluster->dsn(), 2);
+        $pool = $this->poolOfAServerThatIsAway($cluster);
         $query = Async::run(static fn(): mixed => $pool->query('SELECT 1')->value());
         delay(0.05);
         $cluster->restart();
@@ -126,17 +125,42 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
-    public function testAServerThatIsNotThereYetIsWaitedForWithoutALimitAlsoWhereNothingElseGoesOn(): void
+    public function testAServerThatIsAwayIsWaitedForWithoutALimitAlsoWhereNothingElseGoesOn(): void
     {
         $cluster = self::$cluster;
         self::assertNotNull($cluster);
-        $cluster->kill();
-        $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: \INF));
+        $pool = $this->poolOfAServerThatIsAway($cluster, \INF);
         // The server has to be away for a while: no other event may keep the loop going.
         EventLoop::unreference(EventLoop::delay(0.2, $cluster->restart(...)));
 
         self::assertSame(1, $pool->query('SELECT 1')->value());
         $pool->close();
+    }
+
+    public function testAServerThatWasNeverReachedIsReportedAtOnceWithTheReason(): void
+    {
+        $server = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($server);
+        $address = (string) stream_socket_get_name($server, false);
+        fclose($server);
+        $pool = new PostgresPool("postgres://nobody@{$address}/nothing?sslmode=disable", 3, new PostgresPoolOptions(acquireTimeout: 60.0));
+        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
+            self::assertStringContainsString($address, $outcome->getMessage());
+            self::assertStringContainsStringIgnoringCase('refused', $outcome->getMessage());
+        }
+        self::assertSame([0, 0], [$pool->stats()->timedOut, $pool->stats()->waiting]);
+        $pool->close();
+    }
+
+    private function poolOfAServerThatIsAway(TemporaryCluster $cluster, float $acquireTimeout = 20.0): PostgresPool
+    {
+        $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+        $pool->query('SELECT 0');
+        $cluster->kill();
+        Eventually::holds(static fn(): bool => $pool->stats()->lost === 1, 'the pool knows');
+
+        return $pool;
     }
 
     public function testAServerWithoutRoomGivesAPlaceAsSoonAsOneIsFree(): void
@@ -405,11 +429,14 @@ final class PoolFaultsTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 4, new PostgresPoolOptions(acquireTimeout: 20));
-        $dropping = EventLoop::repeat(0.03, static function () use ($proxy): void {
-            mt_rand(0, 1) === 0 ? $proxy->close() : $proxy->reset();
+        $pool->query('SELECT 0');
+        $until = hrtime(true) + 1_000_000_000;
+        $dropping = EventLoop::repeat(0.03, static function () use ($proxy, $until): void {
+            if (hrtime(true) < $until) {
+                mt_rand(0, 1) === 0 ? $proxy->close() : $proxy->reset();
+            }
         });
         $lost = 0;
-        $until = hrtime(true) + 1_000_000_000;
         $work = static function () use ($pool, $until, &$lost): void {
             for ($i = 0; hrtime(true) < $until; ++$i) {
                 $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());

@@ -11,7 +11,9 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Tests\Async;
@@ -21,6 +23,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\UsesCluster;
 
@@ -238,6 +241,70 @@ final class PoolSharingTest extends TestCase
         $pool->close();
         unset($pool);
         $server->stop();
+    }
+
+    public function testADistantServerDoesNotMakeAStatementSlow(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->delay(0.02);
+        $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 1);
+        for ($i = 0; $i < 3; ++$i) {
+            $pool->query('SELECT $1::int', [$i]);
+        }
+        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 50));
+        delay(0);
+
+        self::assertSame(0, $pool->stats()->waiting, 'all share the only connection');
+        self::assertSame(range(1, 50), await($futures, new TimeoutCancellation(10)));
+        $pool->close();
+        $proxy->stop();
+    }
+
+    public function testWorkOfThisProcessDoesNotMakeAStatementSlow(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        for ($i = 0; $i < 10; ++$i) {
+            $query = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i]));
+            delay(0);
+            delay(0);
+            // The answer is here long before it is read.
+            for ($begin = BusyTime::until((int) hrtime(true)); BusyTime::until((int) hrtime(true)) - $begin < 60_000_000;) {
+                hash('sha256', 'work');
+            }
+            $query->await();
+        }
+        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 50));
+        delay(0);
+
+        self::assertSame(0, $pool->stats()->waiting, 'all share the only connection');
+        self::assertSame(range(1, 50), await($futures, new TimeoutCancellation(10)));
+        $pool->close();
+    }
+
+    public function testAStatementThatWaitsForAConnectionIsSentOnceUnlessItIsCancelled(): void
+    {
+        $table = 'gone_' . bin2hex(random_bytes(4));
+        Cluster::ask("CREATE TABLE {$table} (n int)");
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        $pool->query($insert, [0]);
+        $held = $pool->acquire();
+        $source = new DeferredCancellation();
+        $cancelled = Async::run(static fn(): mixed => $pool->query($insert, [1], $source->getCancellation()));
+        $fiber = new \Fiber(static fn(): mixed => $pool->query($insert, [2]));
+        $fiber->start();
+        $last = Async::run(static fn(): mixed => $pool->query($insert, [3]));
+        self::awaitWaiting($pool, 3);
+        $source->cancel();
+        unset($fiber);
+        gc_collect_cycles();
+        self::assertInstanceOf(CancelledException::class, Outcome::of(static fn(): mixed => $cancelled->await()));
+        $held->release();
+        $last->await();
+
+        self::assertSame([[0], [2], [3]], $pool->query("SELECT n FROM {$table} ORDER BY n")->lists(), 'a fiber that waits is not let go');
+        $pool->close();
+        Cluster::ask("DROP TABLE {$table}");
     }
 
     /**

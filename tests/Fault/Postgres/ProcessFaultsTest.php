@@ -98,9 +98,9 @@ final class ProcessFaultsTest extends TestCase
         self::assertIsArray($told);
         $reason = 'too many open files';
 
-        foreach (['pool without' => 'Spindle\Postgres\PoolTimeoutException: ', 'connection without' => 'Spindle\Postgres\ConnectionFailedException: '] as $what => $class) {
+        foreach (['pool without', 'connection without'] as $what) {
             self::assertIsString($told[$what]);
-            self::assertStringStartsWith($class, $told[$what]);
+            self::assertStringStartsWith('Spindle\Postgres\ConnectionFailedException: ', $told[$what]);
             self::assertStringContainsString($reason, strtolower($told[$what]));
         }
         self::assertSame(['2', '3', '4'], [$told['pool with'], $told['connection'], $told['pool']]);

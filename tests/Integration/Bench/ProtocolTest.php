@@ -86,7 +86,7 @@ final class ProtocolTest extends TestCase
     {
         $names = [
             'bulk single objects mix cpu echo memory start death' => TaskMeasurement::cases(),
-            'select unit update rows parameter stream copy sleep gaps cancel acquire' => PostgresMeasurement::cases(),
+            'select cells far unit update rows parameter stream copy sleep gaps cancel acquire' => PostgresMeasurement::cases(),
             'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd' => HttpMeasurement::cases(),
             'text json echo wait burn nyholm collide crowd' => Work::cases(),
             'crud latency sleep certificates bulk' => AircraftMeasurement::cases(),

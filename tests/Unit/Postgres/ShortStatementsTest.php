@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\Internal\Pool\Counts;
 use Spindle\Postgres\Internal\Pool\ShortStatements;
@@ -25,14 +26,30 @@ final class ShortStatementsTest extends TestCase
         self::assertNull($statements->find('SELECT 2'));
     }
 
-    public function testOneThatWasSlowHasToProveItself(): void
+    public function testOneThatTookLongHasToProveItself(): void
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
-        $statements->learn('SELECT 1', ServerTime::SHORT + 1);
+        $statements->learn('SELECT 1', 50_000_000);
         for ($i = 0; $i < 50; ++$i) {
             self::assertFalse($statements->find('SELECT 1')?->shares, "after {$i} short executions");
             $statements->learn('SELECT 1', -1);
+            $statements->learn('SELECT 1', 0);
+        }
+        self::assertTrue($statements->find('SELECT 1')?->shares);
+    }
+
+    public function testOneThatIsSlowForOnceSharesOnAndOneThatIsSlowAgainDoesNot(): void
+    {
+        $statements = new ShortStatements();
+        $statements->learn('SELECT 1', 0);
+        $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+        self::assertTrue($statements->find('SELECT 1')?->shares);
+        for ($i = 0; $i < 12; ++$i) {
+            $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+        }
+        self::assertFalse($statements->find('SELECT 1')?->shares);
+        for ($i = 0; $i < 4; ++$i) {
             $statements->learn('SELECT 1', 0);
         }
         self::assertTrue($statements->find('SELECT 1')?->shares);
@@ -54,7 +71,7 @@ final class ShortStatementsTest extends TestCase
             $statements->learn('SELECT 1', $i % 2 === 0 ? 100_000 : 2_000_000);
         }
         self::assertLessThan(400_000, $statements->find('SELECT 1')?->cost);
-        for ($i = 0; $i < 100; ++$i) {
+        for ($i = 0; $i < 200; ++$i) {
             $statements->learn('SELECT 1', 2_000_000);
         }
         self::assertGreaterThan(1_800_000, $statements->find('SELECT 1')?->cost);
@@ -105,18 +122,18 @@ final class ShortStatementsTest extends TestCase
     public function testAStatementIsTimedWithoutTheRoundTrip(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(1, 1_000_000_000);
-        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_000_000));
-        $time->sent(2, 2_000_000_000);
+        $time->sent(0, 1, 1_000_000_000);
+        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_500_000));
+        $time->sent(1, 2, 2_000_000_000);
         self::assertSame(0, $time->answered(1, 1, 2_012_000_000), 'a round trip takes less than that');
-        $time->sent(3, 3_000_000_000);
-        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_000_000));
+        $time->sent(2, 3, 3_000_000_000);
+        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_500_000));
     }
 
     public function testAStatementBehindOthersIsTimedFromTheAnswerBefore(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(3, 1_000_000_000);
+        $time->sent(0, 3, 1_000_000_000);
         self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
         self::assertSame(4_000_000, $time->answered(1, 1, 1_024_000_000));
         self::assertSame(1_000_000, $time->answered(2, 1, 1_025_000_000));
@@ -125,8 +142,8 @@ final class ShortStatementsTest extends TestCase
     public function testAStatementThatWasSentLateIsTimedFromItsSending(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(1, 1_000_000_000);
-        $time->sent(2, 1_010_000_000);
+        $time->sent(0, 1, 1_000_000_000);
+        $time->sent(0, 2, 1_010_000_000);
         self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
         self::assertSame(1_000_000, $time->answered(1, 1, 1_031_000_000));
     }
@@ -134,19 +151,16 @@ final class ShortStatementsTest extends TestCase
     public function testStatementsThatAreAnsweredTogetherHaveTheSameTime(): void
     {
         $time = new ServerTime(0);
-        $time->sent(4, 1_000_000_000);
-        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_000_000));
+        $time->sent(0, 4, 1_000_000_000);
+        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_500_000));
     }
 
     public function testTheTimeInWhichThisProcessIsBusyIsNotTheServers(): void
     {
         $time = new ServerTime(0);
         $begin = (int) hrtime(true);
-        $time->sent(1, $begin);
-        $used = getrusage();
-        self::assertIsArray($used);
-        $busy = static fn(array $usage): float => $usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6;
-        for ($i = 0; $busy((array) getrusage()) - $busy($used) < 0.05; ++$i) {
+        $time->sent(0, 1, $begin);
+        for ($busy = BusyTime::until($begin), $i = 0; BusyTime::until((int) hrtime(true)) - $busy < 50_000_000; ++$i) {
             hash('sha256', (string) $i);
         }
         $now = (int) hrtime(true);

@@ -4,28 +4,51 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/** Processor time of this process: while it works it reads no answers, so that time is not the server's. */
+/**
+ * Time in which this process worked, or could have worked had other processes left it a processor. It reads no answers then, so that time
+ * is not the server's.
+ */
 final class BusyTime
 {
-    /** Nanoseconds for which a reading is good, since the system's clock of processor time is slow to read. */
-    private const PRECISION = 1_000_000;
+    /** Nanoseconds for which a reading is good: it takes some microseconds. */
+    public const PRECISION = 2_500_000;
 
-    private static int $readAt = -self::PRECISION;
+    /**
+     * Nanoseconds on a processor, and nanoseconds of waiting for one.
+     *
+     * @see https://www.kernel.org/doc/html/latest/scheduler/sched-stats.html
+     */
+    private const FILE = '/proc/self/schedstat';
 
-    private static int $used = 0;
+    private static bool $hasFile = true;
+
+    /** When it was read last: hrtime. Only read by others, and so is what was read. */
+    public static int $readAt = -self::PRECISION;
+    public static int $used = 0;
 
     /** @param int $now hrtime */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION) {
-            /** @var array<string, int>|false $usage */
-            $usage = getrusage();
-            if ($usage !== false) {
-                self::$used = 1_000 * (1_000_000 * ($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']) + $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']);
-            }
             self::$readAt = $now;
+            self::$used = self::read();
         }
 
         return self::$used;
+    }
+
+    private static function read(): int
+    {
+        $text = self::$hasFile ? @file_get_contents(self::FILE) : false;
+        self::$hasFile = $text !== false;
+        if ($text !== false) {
+            [$ran, $waited] = [...explode(' ', $text), 0, 0];
+
+            return (int) $ran + (int) $waited;
+        }
+        /** @var array<string, int> $usage */
+        $usage = getrusage();
+
+        return 1_000_000_000 * ($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']) + 1_000 * ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']);
     }
 }

@@ -84,13 +84,23 @@ final class NativeSession implements Session
     {
         $statement = $this->statements->find($sql);
         $request = $statement?->request($parameters);
-        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $statement->once && $this->pipeline->conversation->exchanges !== [] || $this->pipeline->cancelling->unsettled || $this->pipeline->begin !== '' || $this->pipeline->closing !== '' || $this->pipeline->copy->taken || $this->steps->wanted || !$this->pipeline->isOpen()) {
+        $pipeline = $this->pipeline;
+        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $this->steps->wanted) {
+            return false;
+        }
+        $mustBeFirst = $statement->once || $pipeline->begin !== '';
+        if ($mustBeFirst && $pipeline->conversation->exchanges !== [] || $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken || !$pipeline->isOpen()) {
             return false;
         }
         $exchange->binary = true;
         $exchange->columns = $statement->columns;
         $exchange->parameters = $statement->parameters;
-        $this->pipeline->send($exchange, $request);
+        if ($pipeline->begin !== '') {
+            $exchange->begins = true;
+            $request = $pipeline->begin . $request;
+            $pipeline->begin = '';
+        }
+        $pipeline->send($exchange, $request);
 
         return true;
     }

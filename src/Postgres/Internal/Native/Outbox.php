@@ -48,6 +48,23 @@ final class Outbox
      */
     public function flush($stream): bool
     {
+        if ($this->parts === [] && $this->size <= self::CHUNK) {
+            // The common case: nothing large, and nothing left of what was written before.
+            $written = @fwrite($stream, $this->tail);
+            if ($written === $this->size) {
+                $this->tail = '';
+                $this->size = 0;
+
+                return true;
+            }
+            if ($written === false) {
+                return false;
+            }
+            $this->tail = substr($this->tail, $written);
+            $this->size -= $written;
+
+            return true;
+        }
         while ($this->size > 0) {
             if ($this->parts === []) {
                 $this->parts[] = $this->tail;

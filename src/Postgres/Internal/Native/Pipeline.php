@@ -86,6 +86,9 @@ final class Pipeline
     /** Who waits for all answers. */
     private int $settling = 0;
 
+    /** Whether it was seen a moment ago that this process is no fork, and no foreign code has run since. */
+    private bool $isOurs = false;
+
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
@@ -438,14 +441,14 @@ final class Pipeline
     private function flush(): void
     {
         $this->flushing = false;
-        if ($this->end !== null || $this->isForeign()) {
+        if ($this->end !== null || !$this->isOurs && $this->isForeign()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
         $this->lone = \count($exchanges) === 1;
         $size = $this->outbox->size;
         $takes = $this->outbox->flush($this->stream);
-        $this->serverTime->sent($this->conversation->tail, hrtime(true));
+        $this->serverTime->sent($this->conversation->head, $this->conversation->tail, hrtime(true));
         if ($this->readTimeout !== null && $this->outbox->size < $size) {
             $this->since = hrtime(true);
         }
@@ -527,7 +530,6 @@ final class Pipeline
     public function take(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
-        $before = $conversation->current();
         $this->since = hrtime(true);
         $head = $conversation->head;
         try {
@@ -535,13 +537,16 @@ final class Pipeline
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        if ($this->cancelling->unsettled && $this->cancelling->settles()) {
-            $this->waiting->wakeAll();
+        if ($this->cancelling->unsettled) {
+            if ($this->cancelling->settles()) {
+                $this->waiting->wakeAll();
+            }
+            $next = $conversation->current();
+            if ($next !== null && $conversation->head > $head && $next->cancelled) {
+                $this->cancelling->requestLater($next);
+            }
         }
         $next = $conversation->current();
-        if ($next !== null && $next !== $before && $next->cancelled) {
-            $this->cancelling->requestLater($next);
-        }
         if ($next !== null && $next->flows && !$next->discarded && $next->held() > self::BEHIND && $this->settling === 0 && \count($conversation->exchanges) === 1) {
             $this->pause(true);
         }
@@ -555,7 +560,9 @@ final class Pipeline
             $this->time($awake, $head, $conversation->head - $head);
         }
         if ($this->onAnswered !== null && $awake !== []) {
+            $this->isOurs = true;
             ($this->onAnswered)($awake);
+            $this->isOurs = false;
         }
         foreach ($awake as $exchange) {
             // What is large is copied once more by whoever takes it: not before the loop has looked at others.
@@ -580,7 +587,12 @@ final class Pipeline
     private function time(array $answered, int $head, int $count): void
     {
         $took = $this->serverTime->answered($head, $count, $this->since);
-        $isSlow = $count > 1 && $took > ServerTime::SHORT;
+        if ($count === 1) {
+            $answered[0]->took = $took;
+
+            return;
+        }
+        $isSlow = $took > ServerTime::SHORT;
         foreach ($answered as $index => $exchange) {
             // Of several that took long together it was the first, since that was waited for.
             $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);

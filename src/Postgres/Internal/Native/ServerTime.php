@@ -15,13 +15,20 @@ final class ServerTime
     /** Nanoseconds up to which a statement is short. */
     public const SHORT = 5_000_000;
 
-    private int $answered = 0;
+    /** Nanoseconds until a server that had nothing to do, and then this process, may have been woken. */
+    private const WAKING = 500_000;
 
-    /** Processor time at that moment. */
+    /** When something was answered last, and {@see BusyTime} then. */
+    private int $answered = 0;
     private int $busy = 0;
 
-    /** @var array<int, array{int, int}> time and processor time of each write, by the number behind the last exchange in it */
-    private array $sent = [];
+    /** Of the first write that is not answered as a whole: the number behind its last exchange, its time, {@see BusyTime} then. */
+    private int $tail = 0;
+    private int $sent = 0;
+    private int $sentBusy = 0;
+
+    /** @var list<array{int, int, int}> the same of the writes behind it */
+    private array $later = [];
 
     /** @param int $roundTrip nanoseconds of the shortest one that was seen; no shorter than the network's own */
     public function __construct(public int $roundTrip) {}
@@ -29,12 +36,18 @@ final class ServerTime
     /**
      * All up to an exchange was written.
      *
+     * @param int $head number of the first that is not answered
      * @param int $tail number behind the last one
      * @param int $now  hrtime
      */
-    public function sent(int $tail, int $now): void
+    public function sent(int $head, int $tail, int $now): void
     {
-        $this->sent[$tail] ??= [$now, BusyTime::until($now)];
+        $busy = $now - BusyTime::$readAt < BusyTime::PRECISION ? BusyTime::$used : BusyTime::until($now);
+        if ($this->tail <= $head && $this->later === []) {
+            [$this->tail, $this->sent, $this->sentBusy] = [$tail, $now, $busy];
+        } elseif ($tail > ($this->later === [] ? $this->tail : $this->later[\count($this->later) - 1][0])) {
+            $this->later[] = [$tail, $now, $busy];
+        }
     }
 
     /**
@@ -48,24 +61,25 @@ final class ServerTime
      */
     public function answered(int $head, int $count, int $now): int
     {
-        [$at, $busy] = [$this->answered, $this->busy];
-        foreach ($this->sent as $tail => [$time, $used]) {
-            if ($tail > $head) {
-                [$at, $busy] = [$time, $used];
-                break;
-            }
-            unset($this->sent[$tail]);
+        while ($this->tail <= $head && $this->later !== []) {
+            [$this->tail, $this->sent, $this->sentBusy] = array_shift($this->later);
         }
-        $took = $now - $at - $this->roundTrip;
-        if ($at >= $this->answered) {
-            $this->roundTrip = min($this->roundTrip, $now - $at);
+        $took = $now - $this->sent - $this->roundTrip;
+        $busy = $this->sentBusy;
+        if ($this->sent >= $this->answered) {
+            // Nothing was under way, so that all of it is one round trip.
+            $this->roundTrip = min($this->roundTrip, $now - $this->sent);
+            $took -= self::WAKING;
         } elseif ($now - $this->answered < $took) {
-            [$took, $busy] = [$now - $this->answered, $this->busy];
+            $took = $now - $this->answered;
+            $busy = $this->busy;
         }
-        $used = BusyTime::until($now);
         $this->answered = $now;
-        $this->busy = $used;
+        $this->busy = $now - BusyTime::$readAt < BusyTime::PRECISION ? BusyTime::$used : BusyTime::until($now);
+        if ($took > self::SHORT) {
+            $took -= $this->busy - $busy;
+        }
 
-        return max(0, intdiv($took > self::SHORT ? $took - ($used - $busy) : $took, $count));
+        return $took <= 0 ? 0 : intdiv($took, $count);
     }
 }

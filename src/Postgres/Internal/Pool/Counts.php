@@ -7,8 +7,9 @@ namespace Spindle\Postgres\Internal\Pool;
 /** What a pool has done so far. */
 final class Counts
 {
-    /** Upper bounds, in seconds. */
-    private const BOUNDS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
+    /** Upper bounds, in seconds, and the same as keys. */
+    private const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
+    private const KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
 
     public int $acquired = 0;
 
@@ -23,18 +24,16 @@ final class Counts
 
     public function __construct()
     {
-        $this->waited = array_fill_keys(self::BOUNDS, 0);
+        $this->waited = array_fill_keys(self::KEYS, 0);
     }
 
     /** Somebody had waited so many seconds and got what he waited for. */
     public function waited(float $seconds): void
     {
-        foreach (self::BOUNDS as $bound) {
-            if ($bound === '+Inf' || $seconds <= (float) $bound) {
-                $this->waited[$bound] = ($this->waited[$bound] ?? 0) + 1;
-
-                return;
-            }
+        $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
+        while ($seconds > self::BOUNDS[$index]) {
+            ++$index;
         }
+        $this->waited[self::KEYS[$index]] = ($this->waited[self::KEYS[$index]] ?? 0) + 1;
     }
 }

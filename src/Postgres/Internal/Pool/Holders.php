@@ -31,6 +31,7 @@ final class Holders
     public function add(): ?\WeakReference
     {
         ++$this->count;
+        /** @var \Fiber<mixed, mixed, mixed, mixed>|null $fiber */
         $fiber = \Fiber::getCurrent();
         if ($fiber === null) {
             ++$this->main;
@@ -38,10 +39,8 @@ final class Holders
             return null;
         }
         $this->fibers[$fiber] = ($this->fibers[$fiber] ?? 0) + 1;
-        /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>> $weak */
-        $weak = \WeakReference::create($fiber);
 
-        return $weak;
+        return \WeakReference::create($fiber);
     }
 
     /** @param \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $holder */

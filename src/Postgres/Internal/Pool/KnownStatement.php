@@ -9,7 +9,10 @@ use Spindle\Postgres\Internal\Native\ServerTime;
 /** What a pool knows of a statement that ran before: how it may be run, and how long the server needs for it. */
 final class KnownStatement
 {
-    /** Executions in a row that must be short after one that was slow. */
+    /** Nanoseconds from which on a single execution tells that a statement may take long. */
+    private const LONG = 50_000_000;
+
+    /** Executions in a row that must be shorter after that. */
     private const PROBATION = 50;
 
     /** Least cost, in nanoseconds: no statement is free. */
@@ -29,26 +32,25 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, private readonly bool $reads, int $nanoseconds)
     {
+        // The first execution is slower than others: the server parses and plans, and reads what it has not in memory.
         $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
-        $this->learn($nanoseconds);
+        $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
     }
 
     /** @param int $nanoseconds that the server took; negative when nobody knows */
     public function learn(int $nanoseconds): void
     {
-        if ($nanoseconds > ServerTime::SHORT) {
-            $this->probation = self::PROBATION;
-            $this->shares = false;
-
-            return;
-        }
         if ($nanoseconds < 0) {
             return;
         }
-        // A machine that is busy makes times longer, and nothing makes them shorter.
-        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 4));
-        if ($this->probation === 0 || --$this->probation === 0) {
-            $this->shares = $this->reads;
+        if ($nanoseconds >= self::LONG) {
+            $nanoseconds = self::LONG;
+            $this->probation = self::PROBATION;
+        } elseif ($this->probation > 0) {
+            --$this->probation;
         }
+        // A machine that is busy makes times longer, and nothing makes them shorter.
+        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 5));
+        $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
     }
 }

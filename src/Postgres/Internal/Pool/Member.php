@@ -10,8 +10,11 @@ use Spindle\Postgres\Internal\Session;
 /** A session of a pool. */
 final class Member
 {
-    /** Queries that share a session at most: so many one that is slow for once can hold up. */
-    public const MOST_SHARING = 64;
+    /** Queries that share a session at most. */
+    public const MOST_SHARING = 1_024;
+
+    /** Queries that share a session at most while there are others. */
+    private const CROWDED = 64;
 
     /** Nanoseconds for which a query may wait for those ahead of it on the same session while it could have another. */
     private const SOON = 1_000_000;
@@ -66,7 +69,7 @@ final class Member
     public function answersSoon(int $cost): bool
     {
         return !$this->alone && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::MOST_SHARING && $this->load + $cost <= $this->soon && $this->still < self::STILL);
+            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL);
     }
 
     public function isFree(): bool

@@ -55,20 +55,7 @@ final class Members
         return $this->last = $free ?? $best;
     }
 
-    /** Nobody shares any more, of the sessions that are shared, the one that is free first. */
-    public function reserveOne(): void
-    {
-        $best = null;
-        foreach ($this->all as $member) {
-            if (!$member->alone && !$member->reserved && $member->borrowers > 0 && ($best === null || $member->load < $best->load)) {
-                $best = $member;
-            }
-        }
-        if ($best !== null) {
-            $this->reserve($best);
-        }
-    }
-
+    /** Nobody shares it any more, so that it is free for somebody alone when those who do are done. */
     public function reserve(Member $member): void
     {
         $member->reserved = true;

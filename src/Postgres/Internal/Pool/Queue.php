@@ -27,8 +27,8 @@ final class Queue
     /** Ends the waiting of who waits too long; there is one for all, for they came in order. */
     private ?string $timer = null;
 
-    /** Whether the loop runs on for it. */
-    private bool $isHeld = false;
+    /** Whether somebody waits, so that the loop runs on. Only read by others. */
+    public bool $isHeld = false;
 
     /**
      * @param float                  $timeout seconds that somebody waits at most
@@ -102,9 +102,6 @@ final class Queue
     /** Who gets the session next, if it is of use to anybody: one alone if he came first, or those who would share it, as many as may. */
     public function next(Member $member): ?Waiter
     {
-        if ($member->alone) {
-            return null;
-        }
         $sharer = $this->sharers->first();
         if ($member->borrowers > 0) {
             return $sharer !== null && $member->answersSoon($sharer->cost) ? $sharer : null;

@@ -8,13 +8,13 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Lender;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\Result;
 
 use function Amp\async;
 
@@ -25,8 +25,8 @@ use function Amp\async;
  * {@see Queue}. For whoever is to have a session alone one of those that are shared is reserved: nobody shares that one any more, so that
  * it is free as soon as those who do are done. No more are reserved than there are who wait so.
  *
- * A session counts a query from when it is sent until its answer is read. Then, before the fiber runs that the answer is for, it is sent
- * the next one that waits, whose fiber sleeps on.
+ * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then, before the fiber runs that the answer is
+ * for, the next query that waits is sent, whose fiber sleeps on.
  */
 final class Roster implements Lender
 {
@@ -62,9 +62,7 @@ final class Roster implements Lender
 
     private readonly Openings $openings;
 
-    private readonly Holders $holders;
-
-    private readonly bool $pipelines;
+    public readonly Holders $holders;
 
     /** @param \Closure(string): void $warn */
     public function __construct(
@@ -85,75 +83,6 @@ final class Roster implements Lender
         $this->members = new Members();
         $this->holders = new Holders();
         $this->queue = new Queue($this->counts, $options->acquireTimeout, static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(), static fn() => $weak->get()?->left());
-        $this->pipelines = $sessions->pipeline();
-    }
-
-    /**
-     * Runs a statement that leaves a session as it was, alone on one or with others.
-     *
-     * @param list<mixed> $parameters
-     */
-    public function query(KnownStatement $statement, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
-        $alone = !$statement->shares || !$this->pipelines || $this->holders->count > 0 && $this->holders->holds();
-        if ($cancellation !== null || !$this->pipelines) {
-            return $this->queryOn($this->obtain($alone, $statement->cost, $cancellation), $statement->cost, $sql, $parameters, $cancellation, $statement);
-        }
-        $exchange = new Exchange();
-        $waiter = null;
-        $member = $this->available($alone, $statement->cost);
-        if ($member === null) {
-            $waiter = new Waiter($exchange, $alone, $statement->cost, hrtime(true), $sql, $parameters);
-            $this->enter($waiter);
-        } elseif ($this->isStale($member) || $member->native === null || !$member->native->send($exchange, $sql, $parameters)) {
-            return $this->queryOn($this->obtain($alone, $statement->cost, null), $statement->cost, $sql, $parameters, null, $statement);
-        } else {
-            $member->lend($alone, $exchange->cost = $statement->cost);
-            ++$this->counts->acquired;
-        }
-        $isAwake = false;
-        try {
-            $exchange->wait();
-            $isAwake = true;
-        } finally {
-            // Also where the fiber is destroyed, which is no exception.
-            if (!$isAwake) {
-                $this->leave($exchange, $waiter, $member);
-            }
-        }
-        if ($waiter !== null) {
-            if ($waiter->failure !== null) {
-                throw $waiter->failure;
-            }
-            $member = $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
-            if (!$waiter->isSent) {
-                return $this->queryOn($member, $statement->cost, $sql, $parameters, null, $statement);
-            }
-        }
-        $statement->learn($exchange->took);
-
-        return $exchange->cost < 0 && $exchange->error === null && $exchange->failure === null
-            ? $member->native->result($exchange, $sql, $parameters)
-            : $this->resultOfFailed($member, $exchange, $sql, $parameters);
-    }
-
-    /**
-     * Runs a statement of which nothing is known, alone on a session.
-     *
-     * @param list<mixed> $parameters
-     * @param \Closure(int): void $learn gets the nanoseconds that the server took
-     */
-    public function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, \Closure $learn): Result
-    {
-        $member = $this->obtain(true, 0, $cancellation);
-        try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $learn($member->session->took());
-
-            return $result;
-        } finally {
-            $this->giveBack($member);
-        }
     }
 
     public function take(?Cancellation $cancellation): Session
@@ -218,15 +147,7 @@ final class Roster implements Lender
         return $this->process === getmypid();
     }
 
-    private function ensureUsable(): void
-    {
-        if ($this->closed) {
-            throw ConnectionClosedException::pool();
-        }
-        $this->ensureOurs();
-    }
-
-    private function ensureOurs(): void
+    public function ensureOurs(): void
     {
         if (!$this->isOurs()) {
             throw new \LogicException('A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another');
@@ -234,7 +155,7 @@ final class Roster implements Lender
     }
 
     /** One that can be had at once; it counts nobody yet. */
-    private function available(bool $alone, int $cost): ?Member
+    public function available(bool $alone, int $cost): ?Member
     {
         if ($this->closed) {
             return null;
@@ -246,6 +167,10 @@ final class Roster implements Lender
             return null;
         }
         $member = $this->members->shareable($cost);
+        while ($member !== null && $member->borrowers > 0 && $this->members->reserved < $this->queue->alone->count) {
+            $this->members->reserve($member);
+            $member = $this->members->shareable($cost);
+        }
         if ($member !== null && $member->borrowers > 0) {
             if ($this->look === null) {
                 $this->lookLater();
@@ -259,7 +184,7 @@ final class Roster implements Lender
     }
 
     /** A member that is there, and counts the caller: one that was idle for a time is tried first. */
-    private function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
+    public function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
     {
         $since = hrtime(true);
         for (;;) {
@@ -286,6 +211,95 @@ final class Roster implements Lender
         }
     }
 
+    public function enter(Waiter $waiter): void
+    {
+        $this->ensureUsable();
+        $waiting = $this->queue->count();
+        $open = \count($this->members->all);
+        // Who has a connection opened for him, or shares one that is being tried, takes no place.
+        if ($waiting - ($this->most - $open) - ($waiter->alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
+            throw PoolTimeoutException::full($waiting);
+        }
+        $this->queue->add($waiter);
+        if ($open < $this->most) {
+            $this->grow();
+        }
+        if ($waiting === 0) {
+            $this->openings->hold(true);
+        }
+    }
+
+    /** The fiber will not come back to what it waits for. */
+    public function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
+    {
+        $member ??= $waiter?->member;
+        if ($member === null) {
+            if ($waiter !== null && $this->queue->remove($waiter)) {
+                $this->left();
+            }
+        } elseif ($waiter !== null && !$waiter->isSent) {
+            $this->release($member, $waiter->cost);
+        } else {
+            $member->native?->abandon($exchange);
+            $this->releaseFailed($member, $exchange);
+        }
+    }
+
+    /**
+     * A query that was sent failed, or was left. The session may count it no more.
+     *
+     * @throws \LogicException in a fork, where each query fails; to look for that with each query would cost as much again
+     */
+    public function releaseFailed(Member $member, Exchange $exchange): void
+    {
+        if ($exchange->cost >= 0) {
+            $cost = $exchange->cost;
+            $exchange->cost = -1;
+            $this->release($member, $cost);
+        }
+        $this->ensureOurs();
+    }
+
+    /** One borrower less. */
+    public function release(Member $member, int $cost): void
+    {
+        $member->takeBack($cost);
+        if ($member->session->transactionStatus() !== 'I') {
+            // Something has begun a transaction, which is no place for others.
+            $member->spoil();
+        }
+        if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
+            $this->lookAfter($member);
+        } else {
+            $this->freed($member);
+        }
+    }
+
+    /** One that had it alone, and may have done anything, does not need it any more. */
+    public function giveBack(Member $member): void
+    {
+        $session = $member->session;
+        $member->takeBack(0);
+        if ($session->isOpen() && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())) {
+            $this->lookAfter($member);
+        } else {
+            $this->freed($member);
+        }
+    }
+
+    public function isStale(Member $member): bool
+    {
+        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
+    }
+
+    private function ensureUsable(): void
+    {
+        if ($this->closed) {
+            throw ConnectionClosedException::pool();
+        }
+        $this->ensureOurs();
+    }
+
     private function await(Waiter $waiter, ?Cancellation $cancellation): Member
     {
         $cancellation?->throwIfRequested();
@@ -303,43 +317,6 @@ final class Roster implements Lender
         return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    private function enter(Waiter $waiter): void
-    {
-        $this->ensureUsable();
-        $waiting = $this->queue->count();
-        $open = \count($this->members->all);
-        // Who has a connection opened for him, or shares one that is being tried, takes no place.
-        if ($waiting - ($this->most - $open) - ($waiter->alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
-            throw PoolTimeoutException::full($waiting);
-        }
-        $this->queue->add($waiter);
-        if ($open < $this->most) {
-            $this->grow();
-        }
-        if ($waiting === 0) {
-            $this->openings->hold(true);
-        }
-        if ($waiter->alone && $this->members->reserved < $this->queue->alone->count) {
-            $this->members->reserveOne();
-        }
-    }
-
-    /** The fiber will not come back to what it waits for. */
-    private function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
-    {
-        $member ??= $waiter?->member;
-        if ($member === null) {
-            if ($waiter !== null && $this->queue->remove($waiter)) {
-                $this->left();
-            }
-        } elseif ($waiter !== null && !$waiter->isSent) {
-            $this->release($member, $waiter->cost);
-        } else {
-            $member->native?->abandon($exchange);
-            $this->releaseFailed($member, $exchange);
-        }
-    }
-
     /** Somebody waits no more. */
     private function left(): void
     {
@@ -347,7 +324,7 @@ final class Roster implements Lender
             $this->members->unreserve($member);
             $this->serve($member);
         }
-        if ($this->queue->count() === 0) {
+        if (!$this->queue->isHeld) {
             $this->openings->hold(false);
         }
     }
@@ -361,78 +338,6 @@ final class Roster implements Lender
             $this->queue->count(),
             $this->openings->failure,
         );
-    }
-
-    /**
-     * With a member that counts the query already.
-     *
-     * @param list<mixed> $parameters
-     */
-    private function queryOn(Member $member, int $cost, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, KnownStatement $statement): Result
-    {
-        try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $statement->learn($member->session->took());
-        } catch (\Throwable $failure) {
-            $this->release($member, $cost);
-            $this->ensureOurs();
-            throw $failure;
-        }
-        $this->release($member, $cost);
-
-        return $result;
-    }
-
-    /**
-     * Of a query that the session still counts: it failed, or began a transaction. It may be sent again.
-     *
-     * @param list<mixed> $parameters
-     */
-    private function resultOfFailed(Member $member, Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
-    {
-        try {
-            return $member->native?->result($exchange, $sql, $parameters) ?? throw new \LogicException('A query was sent that could not be sent');
-        } finally {
-            $this->releaseFailed($member, $exchange);
-        }
-    }
-
-    /** @throws \LogicException in a fork, where each query fails; to look for that in {@see query()} would cost as much again */
-    private function releaseFailed(Member $member, Exchange $exchange): void
-    {
-        if ($exchange->cost >= 0) {
-            $cost = $exchange->cost;
-            $exchange->cost = -1;
-            $this->release($member, $cost);
-        }
-        $this->ensureOurs();
-    }
-
-    /** One borrower less. */
-    private function release(Member $member, int $cost): void
-    {
-        $member->takeBack($cost);
-        if ($member->session->transactionStatus() !== 'I') {
-            // Something has begun a transaction, which is no place for others.
-            $member->spoil();
-        }
-        if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
-            $this->lookAfter($member);
-        } else {
-            $this->freed($member);
-        }
-    }
-
-    /** One that had it alone, and may have done anything, does not need it any more. */
-    private function giveBack(Member $member): void
-    {
-        $session = $member->session;
-        $member->takeBack(0);
-        if ($session->isOpen() && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())) {
-            $this->lookAfter($member);
-        } else {
-            $this->freed($member);
-        }
     }
 
     /**
@@ -493,16 +398,17 @@ final class Roster implements Lender
     /** A session may be of use to those who wait. */
     private function freed(Member $member): void
     {
-        if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until)) {
+        $isFree = !$member->alone && $member->borrowers === 0;
+        if (!$member->session->isOpen() || $isFree && ($this->closed || $member->session->lastActivity() > $member->until)) {
             $this->members->drop($member);
             $this->growForWaiting();
 
             return;
         }
-        if ($this->queue->count() > 0) {
+        if ($this->queue->alone->count > 0 || $this->queue->sharers->count > 0) {
             $this->serve($member);
         }
-        if ($this->sweep === null && $member->isFree()) {
+        if ($this->sweep === null && $isFree && $member->isFree()) {
             $this->sweepLater();
         }
     }
@@ -512,12 +418,18 @@ final class Roster implements Lender
         if ($member->reserved && $member->borrowers === 0) {
             $this->members->unreserve($member);
         }
-        while (($waiter = $this->queue->next($member)) !== null) {
+        while (!$member->alone && ($waiter = $this->queue->next($member)) !== null) {
             $this->lendTo($waiter, $member);
         }
-        if ($this->queue->alone->count > $this->members->reserved && $member->borrowers > 0 && !$member->alone && !$member->reserved) {
-            $this->members->reserve($member);
-        } elseif ($this->members->reserved > $this->queue->alone->count) {
+        if ($member->borrowers > 0 && !$member->alone) {
+            if (!$member->reserved && $this->members->reserved < $this->queue->alone->count) {
+                $this->members->reserve($member);
+            }
+            if ($this->look === null && $member->borrowers > 1) {
+                $this->lookLater();
+            }
+        }
+        if ($this->members->reserved > $this->queue->alone->count) {
             $this->left();
         }
     }
@@ -543,14 +455,9 @@ final class Roster implements Lender
         } else {
             EventLoop::queue($waiter->exchange->wake(...));
         }
-        if ($this->queue->count() === 0) {
+        if (!$this->queue->isHeld) {
             $this->openings->hold(false);
         }
-    }
-
-    private function isStale(Member $member): bool
-    {
-        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
     }
 
     private function sinceIdle(Member $member): float
@@ -657,14 +564,17 @@ final class Roster implements Lender
         $this->growForWaiting();
     }
 
-    /** What will not pass by itself, nobody waits for. */
+    /** A failure that will not pass by itself is reported at once; so is that no server was there when the pool was used first. */
     private function failedToOpen(\Throwable $failure): void
     {
         $this->openings->hold($this->queue->count() > 0);
-        if ($this->members->all !== [] || $this->openings->underWay > 0 || Transience::of($failure)) {
+        if ($this->members->all !== [] || $this->openings->underWay > 0) {
             return;
         }
-        $this->queue->refuse($failure);
+        $isNoServer = $this->counts->opened === 0 && $failure instanceof ConnectionFailedException && $failure->sqlState === null;
+        if ($isNoServer || !Transience::of($failure)) {
+            $this->queue->refuse($failure);
+        }
     }
 
     private function lost(Member $member): void

@@ -8,7 +8,6 @@ use Amp\Future;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
@@ -132,10 +131,9 @@ trait ReplacesConnections
 
     public function testWhyNoConnectionCanBeOpenedIsTold(): void
     {
-        $pool = new PostgresPool($this->options(hosts: ['127.0.0.1:1'], password: 'secret'), 2, new PostgresPoolOptions(acquireTimeout: 0.05));
-        $thrown = self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+        $pool = new PostgresPool($this->options(hosts: ['127.0.0.1:1'], password: 'secret'), 2, new PostgresPoolOptions(acquireTimeout: 60.0));
+        $thrown = self::thrown(ConnectionFailedException::class, static fn() => $pool->query('SELECT 1'));
 
-        self::assertInstanceOf(ConnectionFailedException::class, $thrown->getPrevious());
         self::assertStringContainsString('127.0.0.1:1', $thrown->getMessage());
         self::assertStringNotContainsString('secret', $thrown->getMessage());
     }

@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Bench\Postgres;
+
+use Spindle\Bench\Aircraft\Endpoint;
+use Spindle\Bench\Aircraft\FarDatabase;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresPool;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** Fibers that each send a statement of their own, which the pool knows, to a server that is far away. */
+final readonly class Far
+{
+    /** Seconds there and back. */
+    private const ROUND_TRIP = 0.02;
+
+    /** How often each statement has run before. */
+    private const KNOWN = 3;
+
+    public function __construct(private Job $job, private Target $target) {}
+
+    /** @return array<string, mixed> milliseconds until all are answered */
+    public function figures(): array
+    {
+        $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP);
+        $there = new Target($far->endpoint->parameters, null, $this->target->schema, null);
+        $pool = new PostgresPool(SpindleClient::options($there, PostgresDriver::Native), $this->job->shape->connections);
+        for ($times = 0; $times < self::KNOWN; ++$times) {
+            $this->all($pool);
+        }
+        $begin = hrtime(true);
+        $right = $this->all($pool);
+        $milliseconds = (hrtime(true) - $begin) / 1e6;
+        $connections = $pool->stats()->opened;
+        $pool->close();
+
+        return ['figure' => $milliseconds, 'results' => $right, 'connections' => $connections, 'right' => $right === $this->job->count];
+    }
+
+    /** @return int how many answers are right */
+    private function all(PostgresPool $pool): int
+    {
+        $fibers = [];
+        for ($number = 1; $number <= $this->job->count; ++$number) {
+            $sql = "SELECT name, {$number} AS number FROM {$this->target->schema}.items WHERE id = \$1";
+            $fibers[] = async(static fn(): bool => $pool->query($sql, [$number])->value() === "name {$number}");
+        }
+
+        return array_sum(array_map(intval(...), await($fibers)));
+    }
+}

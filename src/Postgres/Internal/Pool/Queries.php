@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+use Amp\Cancellation;
+use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Result;
+
+/** Runs the statements that are sent through a pool itself. */
+final readonly class Queries
+{
+    private ShortStatements $statements;
+
+    /** @param bool $pipelines whether a session takes queries while it works at others */
+    public function __construct(private Roster $roster, private bool $pipelines)
+    {
+        $this->statements = new ShortStatements();
+    }
+
+    /**
+     * @param list<mixed> $parameters
+     */
+    public function run(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        $statement = $this->statements->find($sql);
+        if ($statement === null || !$statement->isPlain) {
+            return $this->borrow($sql, $parameters, $cancellation);
+        }
+        $holders = $this->roster->holders;
+        $alone = !$statement->shares || !$this->pipelines || $holders->count > 0 && $holders->holds();
+        if ($cancellation === null && $this->pipelines) {
+            return $this->send($statement, $alone, $sql, $parameters);
+        }
+
+        return $this->finish($this->roster->obtain($alone, $statement->cost, $cancellation), $statement, $statement->cost, $sql, $parameters, $cancellation);
+    }
+
+    /**
+     * One of which nothing is known, or which may change its session.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function borrow(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        $member = $this->roster->obtain(true, 0, $cancellation);
+        try {
+            $result = $member->session->query($sql, $parameters, $cancellation);
+            $this->statements->learn($sql, $member->session->took());
+
+            return $result;
+        } finally {
+            $this->roster->giveBack($member);
+        }
+    }
+
+    /**
+     * Sends it, now or when a session is free for it, and suspends until it is answered.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function send(KnownStatement $statement, bool $alone, string $sql, #[\SensitiveParameter] array $parameters): Result
+    {
+        $roster = $this->roster;
+        $cost = $statement->cost;
+        $exchange = new Exchange();
+        $waiter = null;
+        $member = $roster->available($alone, $cost);
+        if ($member === null) {
+            $waiter = new Waiter($exchange, $alone, $cost, hrtime(true), $sql, $parameters);
+            $roster->enter($waiter);
+        } elseif ($roster->isStale($member) || $member->native === null || !$member->native->send($exchange, $sql, $parameters)) {
+            return $this->finish($roster->obtain($alone, $cost, null), $statement, $cost, $sql, $parameters, null);
+        } else {
+            $member->lend($alone, $exchange->cost = $cost);
+            ++$roster->counts->acquired;
+        }
+        $isAwake = false;
+        try {
+            $exchange->wait();
+            $isAwake = true;
+        } finally {
+            // Also where the fiber is destroyed, which is no exception.
+            if (!$isAwake) {
+                $roster->leave($exchange, $waiter, $member);
+            }
+        }
+        if ($waiter !== null) {
+            if ($waiter->failure !== null) {
+                throw $waiter->failure;
+            }
+            $member = $waiter->member;
+            if ($member !== null && !$waiter->isSent) {
+                return $this->finish($member, $statement, $cost, $sql, $parameters, null);
+            }
+        }
+        $statement->learn($exchange->took);
+        $native = $member?->native;
+        if ($member === null || $native === null) {
+            throw new \LogicException('A fiber that waits for a session was woken without one');
+        }
+        if ($exchange->cost < 0 && $exchange->error === null && $exchange->failure === null) {
+            return $native->result($exchange, $sql, $parameters);
+        }
+        // The session still counts it: it failed, or began a transaction. It may be sent again.
+        try {
+            return $native->result($exchange, $sql, $parameters);
+        } finally {
+            $roster->releaseFailed($member, $exchange);
+        }
+    }
+
+    /**
+     * On a member that counts it already.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function finish(Member $member, KnownStatement $statement, int $cost, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        try {
+            $result = $member->session->query($sql, $parameters, $cancellation);
+            $statement->learn($member->session->took());
+        } catch (\Throwable $failure) {
+            $this->roster->release($member, $cost);
+            $this->roster->ensureOurs();
+            throw $failure;
+        }
+        $this->roster->release($member, $cost);
+
+        return $result;
+    }
+}

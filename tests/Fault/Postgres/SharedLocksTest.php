@@ -1,0 +1,140 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Postgres;
+
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\Future\await;
+
+/** Statements of a pool that wait for locks, and others that run at the same time. */
+final class SharedLocksTest extends TestCase
+{
+    use ComesToRest;
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    private const ENDS_WITHIN = 15.0;
+
+    private string $table = '';
+
+    protected function setUp(): void
+    {
+        $this->table = 'locked_' . bin2hex(random_bytes(4));
+        Cluster::ask("CREATE TABLE {$this->table} AS SELECT i, 0 AS n FROM generate_series(1, 20) AS i");
+    }
+
+    protected function tearDown(): void
+    {
+        Cluster::ask("DROP TABLE {$this->table}");
+    }
+
+    public function testAStatementBesideATransactionDoesNotWaitForOneThatWaitsForItsLock(): void
+    {
+        $pool = $this->pool(10);
+        $others = [];
+        $pool->transaction(function (Transaction $transaction) use ($pool, &$others): void {
+            $transaction->execute("UPDATE {$this->table} SET n = 1 WHERE i = 1");
+            $others[] = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]));
+            $this->awaitLocked();
+            for ($i = 0; $i < 20; ++$i) {
+                self::assertSame(1, $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [$i + 1])->value());
+            }
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame([1], await($others));
+        self::assertSame(2, $pool->query("SELECT n FROM {$this->table} WHERE i = 1")->value());
+        $pool->close();
+    }
+
+    public function testARowLockHoldsUpOnlyTheUpdatesOfItsRow(): void
+    {
+        $pool = $this->pool(3);
+        $blocked = null;
+        $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked): void {
+            $transaction->execute("UPDATE {$this->table} SET n = 1 WHERE i = 1");
+            $blocked = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]));
+            $this->awaitLocked();
+            $all = [];
+            for ($i = 2; $i <= 20; ++$i) {
+                $all[] = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [$i]));
+                $all[] = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [$i])->value());
+            }
+            self::assertSame(38, array_sum(await($all, new TimeoutCancellation(self::ENDS_WITHIN))));
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame(1, $blocked?->await());
+        $pool->close();
+    }
+
+    public function testAReadThatWaitsForALockGivesWayToThoseBehindIt(): void
+    {
+        // One connection has the lock, and the other is shared.
+        $pool = $this->pool(2);
+        $blocked = null;
+        $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked): void {
+            $transaction->execute("LOCK {$this->table}");
+            $blocked = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            // None of these fibers has the transaction, so that they may share.
+            $behind = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 5));
+
+            self::assertSame(range(1, 5), await($behind, new TimeoutCancellation(self::ENDS_WITHIN)));
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
+        self::assertSame(0, $pool->stats()->waiting);
+        $pool->close();
+    }
+
+    public function testWhoHoldsAConnectionAndWaitsForAnotherIsToldInTime(): void
+    {
+        $pool = $this->pool(2, 0.5);
+        $blocked = null;
+        $work = function (Transaction $transaction) use ($pool, &$blocked): void {
+            $transaction->execute("LOCK {$this->table}");
+            $blocked = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            $this->awaitLocked();
+            $pool->query('SELECT $1::int', [1]);
+        };
+        $outcome = Outcome::of(static function () use ($pool, $work): void {
+            $pool->transaction($work);
+        });
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
+        $pool->close();
+    }
+
+    /** It knows that the statements of this class are short. */
+    private function pool(int $connections, float $acquireTimeout = self::ENDS_WITHIN): PostgresPool
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+        for ($i = 0; $i < 60; ++$i) {
+            $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1]);
+            $pool->query('SELECT $1::int', [1]);
+            $pool->execute("UPDATE {$this->table} SET n = n WHERE i = \$1", [-1]);
+            $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [-1]);
+        }
+
+        return $pool;
+    }
+
+    private function awaitLocked(): void
+    {
+        Eventually::holds(fn(): bool => Cluster::ask("SELECT 1 FROM pg_locks WHERE NOT granted AND (relation = '{$this->table}'::regclass OR locktype IN ('transactionid', 'tuple'))") !== [], 'a statement waits for a lock');
+    }
+}
