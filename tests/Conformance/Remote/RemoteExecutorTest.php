@@ -7,6 +7,8 @@ namespace Spindle\Tests\Conformance\Remote;
 use Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Worker\TaskContext;
 
 /** The promises of executors that the way to an agent can break; RemoteItemsTest has those about generators. */
 final class RemoteExecutorTest extends RemoteExecutorTestCase
@@ -27,9 +29,25 @@ final class RemoteExecutorTest extends RemoteExecutorTestCase
         self::assertEquals($values, iterator_to_array($mapped));
     }
 
+    public function testTheFirstReportsOfAnAgentComeBeforeTheResult(): void
+    {
+        Redis::shared()->command('SCRIPT', 'FLUSH');
+        $reports = [];
+        $executor = $this->executor(static function (mixed $report) use (&$reports): void {
+            $reports[] = $report;
+        });
+        self::assertSame(1, $executor->submit(static fn(): int => 1)->await()); // now the engine knows how jobs end
+
+        $executor->submit(static fn() => TaskContext::current()->report('first'))->await();
+        self::assertSame(['first'], $reports);
+    }
+
     /** A pool that knows its tasks to be short may give one worker several of these, which wait for each other. */
     protected function needsNewAgent(): bool
     {
-        return $this->name() === 'testOneCancelledTaskLeavesTheOthers';
+        return \in_array($this->name(), [
+            'testOneCancelledTaskLeavesTheOthers',
+            'testTheFirstReportsOfAnAgentComeBeforeTheResult',
+        ], true);
     }
 }

@@ -36,6 +36,9 @@ final class Engine
     /** How many connections there were for scripts. */
     private int $connections = 0;
 
+    /** @var \WeakReference<Link>|null the connection that has been sent the script of reports */
+    private ?\WeakReference $reportsOn = null;
+
     private ?Tier $tier = null;
 
     /** @var Future<Link>|null while it is being connected */
@@ -106,9 +109,16 @@ final class Engine
         foreach ($this->doubted as $mailbox) {
             $mailbox->check();
         }
+        // Nobody waits for a report. The outcome of its job would overtake one that had to be sent again with its script.
+        $sendsSource = $script === 'report' && $this->reportsOn?->get() !== $link;
+        if ($sendsSource) {
+            $this->reportsOn = \WeakReference::create($link);
+        }
         try {
             try {
-                $answer = $link->call('EVALSHA', [$hash, ...$rest]);
+                $answer = $sendsSource
+                    ? $link->call('EVAL', [$source, ...$rest])
+                    : $link->call('EVALSHA', [$hash, ...$rest]);
             } catch (EngineError $error) {
                 if ($error->kind !== 'NOSCRIPT') {
                     throw $error;
