@@ -88,6 +88,7 @@ final readonly class Supervisor
      */
     public function run(): int
     {
+        RequestFunctions::logTo($this->logger);
         $canFork = \function_exists('pcntl_fork') && \function_exists('pcntl_signal') && \function_exists('pcntl_waitpid');
         $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
         if (!$canFork) {

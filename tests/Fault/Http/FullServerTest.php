@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop;
 use Spindle\Http\Admin;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Middleware\ProxyHeaders;
@@ -146,14 +147,20 @@ final class FullServerTest extends TestCase
     public function testClientsThatAreTooSlowMakeRoom(string $request): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxConnections: 3, maxConnectionsPerAddress: 10));
-        $quick = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
-        $quick->sendAside(str_repeat('x', 499_999));
+        $quick = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+        $left = 2_000_000;
+        $sending = EventLoop::repeat(0.05, static function () use ($quick, &$left): void {
+            $quick->send(str_repeat('x', 4_000));
+            $left -= 4_000;
+        });
         $slow = [$this->client()->send($request), $this->client()->send($request)];
         Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 3, 'all are taken');
 
         self::assertSame(200, $this->client()->get('/')->response()->status);
         self::assertSame(1, $this->server()->statistics()->evicted);
-        self::assertSame('answer', $quick->send('x')->response()->body);
+        EventLoop::cancel($sending);
+        $quick->sendAside(str_repeat('x', $left));
+        self::assertSame('answer', $quick->response()->body);
         unset($slow);
     }
 

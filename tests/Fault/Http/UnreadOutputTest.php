@@ -8,8 +8,9 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /** A server in a process whose standard output nobody reads. */
@@ -17,7 +18,33 @@ final class UnreadOutputTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
-    use OwnDirectory;
+    use RunsServe;
+
+    public function testALogThatNobodyReadsHoldsUpNoRequest(): void
+    {
+        self::assertTrue(posix_mkfifo($this->path('log'), 0o600));
+        $reader = Streams::open($this->path('log'), 'r+');
+        $this->app(<<<'PHP'
+            return static function () {
+                error_log(str_repeat('x', 10_000));
+                return Spindle\Http\Response::text('logged');
+            };
+            PHP);
+        $program = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--listen', 'unix://socket', '--processes', '1'];
+        $server = new Process(['sh', '-c', 'exec "$@" 2> log', 'sh', ...$program], $this->path());
+        $server->start();
+        try {
+            Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'it listens', 20);
+            foreach (range(1, 30) as $_) {
+                $client = RawClient::connect("unix://{$this->path('socket')}");
+                self::assertSame('logged', $client->get('/')->response()->body);
+                $client->close();
+            }
+        } finally {
+            $server->stop();
+            fclose($reader);
+        }
+    }
 
     public function testWhatAHandlerPrintsDoesNotEndTheServer(): void
     {

@@ -72,6 +72,25 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame('[false,false,[],null,true,false]', $this->get('/?' . rawurlencode("[http_response_code(), headers_sent(), preg_grep('/^X-Powered-By/', headers_list(), PREG_GREP_INVERT), header_remove('X-A'), set_time_limit(0), set_time_limit(1)]"))->body);
     }
 
+    public function testWhatIsWrittenToTheErrorLogIsAnEntryOfTheLog(): void
+    {
+        $file = var_export($this->path('appended'), true);
+        $server = $this->serve(self::EVALUATED, ['--processes', '1', '--log-format', 'text']);
+
+        self::assertSame('[true,true]', $this->get('/?' . rawurlencode("[error_log(\"two\\nlines {message}\"), error_log('appended', 3, {$file})]"))->body);
+        $this->awaitLogged(' error two\nlines {message}');
+        self::assertStringEqualsFile($this->path('appended'), 'appended');
+        unset($server);
+    }
+
+    public function testTheErrorLogIsAFileWherePhpHasOneForIt(): void
+    {
+        $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', "error_log={$this->path('errors')}"]);
+
+        self::assertSame('true', $this->get('/?' . rawurlencode("error_log('to the file')"))->body);
+        self::assertMatchesRegularExpression('/^\[\d\d-\w{3}-\d{4} \d\d:\d\d:\d\d UTC\] to the file$/', rtrim((string) file_get_contents($this->path('errors'))));
+    }
+
     public function testNoClientGetsTheSessionOfAnother(): void
     {
         $this->serve(self::SESSIONS, ['--processes', '1']);

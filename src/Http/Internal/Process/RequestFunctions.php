@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Psr\Log\LoggerInterface;
 use Spindle\Http\UnsupportedFunctionException;
 
 /**
@@ -32,12 +33,18 @@ final class RequestFunctions
     /** The time limit of PHP counts for the process, and ends it with all requests: the server has a limit for each request. */
     private const WITHOUT_EFFECT = ['set_time_limit'];
 
+    /** PHP writes to standard error, and waits for its reader with all requests. The log does not wait. */
+    private const WAITING = ['error_log'];
+
+    /** What error_log() writes to; null for standard error. */
+    private static ?LoggerInterface $log = null;
+
     private function __construct() {}
 
     /** @return list<string> that PHP has to be started without */
     public static function names(): array
     {
-        return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT];
+        return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT, ...self::WAITING];
     }
 
     /** Whether this PHP was started without them. */
@@ -46,9 +53,32 @@ final class RequestFunctions
         return array_filter(self::names(), self::isOfPhp(...)) === [];
     }
 
+    /** Has error_log() write to this log, unless the setting error_log names a file; in a PHP that was started without it. */
+    public static function logTo(LoggerInterface $log): void
+    {
+        self::$log = $log;
+    }
+
+    public static function log(string $message): bool
+    {
+        $file = (string) \ini_get('error_log');
+        if ($file === '' && self::$log !== null) {
+            self::$log->error('{message}', ['message' => $message]);
+
+            return true;
+        }
+
+        return match ($file) {
+            '' => fwrite(\STDERR, "{$message}\n") !== false,
+            'syslog' => syslog(\LOG_NOTICE, $message),
+            default => @file_put_contents($file, '[' . gmdate('d-M-Y H:i:s') . " UTC] {$message}\n", \FILE_APPEND) !== false,
+        };
+    }
+
     /** Defines those that this PHP was started without, for the rest of this process. */
     public static function define(): void
     {
+        require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
             session_set_save_handler(new NoSessions(), false); // for a PHP that was not started without session_start()

@@ -452,7 +452,7 @@ final class Connection
     private function serve(): void
     {
         $this->serving = true;
-        $turn = 0;
+        [$turn, $idle] = [0, false];
         try {
             do {
                 $head = $this->parser->head();
@@ -462,7 +462,8 @@ final class Connection
                     }
                     $this->handle($head);
                 }
-                $more = $head !== null && !$this->last && !$this->parser->isIdle();
+                $idle = $this->parser->isIdle();
+                $more = $head !== null && !$this->last && !$idle;
                 // More may have come while the client was waited for.
                 if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
                     $more = !$this->last;
@@ -479,7 +480,7 @@ final class Connection
             $this->refuse($malformed->status, $malformed->getMessage());
         }
         $this->serving = false;
-        if (!$this->last && !$this->peerEnded && $this->parser->isIdle()) {
+        if ($idle && !$this->last && !$this->peerEnded) {
             if ($this->transport->paused) {
                 $this->transport->resume();
             }
