@@ -81,7 +81,7 @@ final class WorkerPool implements Executor, Statistics
     {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key, $isPure);
-        $this->mustBeUsable(); // what the task has captured may have closed the pool while it was serialized
+        $this->dispatcher->mustBeOpen(); // what the task has captured may have closed the pool while it was serialized
         /** @var DeferredFuture<mixed> $deferred */
         $deferred = new DeferredFuture();
         if ($cancellation?->isRequested() === true) {
