@@ -11,8 +11,11 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Aside;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
@@ -77,6 +80,9 @@ final class Dispatcher
         public readonly CommandPoolOptions $options,
     ) {
         Preload::classes(
+            Aside::class,
+            CannotWaitException::class,
+            LoopTurn::class,
             SpoolException::class,
             LauncherException::class,
             CommandFailedException::class,

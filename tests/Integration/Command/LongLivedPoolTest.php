@@ -131,7 +131,7 @@ final class LongLivedPoolTest extends TestCase
         $run = Async::run(static fn(): array => iterator_to_array($pool->run([Command::shell('sleep 0.3; echo done')])));
         $refused = Async::run(static function () use ($pool): string {
             try {
-                $pool->resize(\PHP_INT_MAX);
+                $pool->resize(1_000_000_000);
             } catch (LauncherException $exception) {
                 return $exception->getMessage();
             }
