@@ -136,7 +136,8 @@ final class Command
     /**
      * What the command reads from its standard input: a string; an open stream, read from where it stands to its end;
      * or an iterable of strings, pulled as the command reads. A string serves every attempt; a stream or an iterable
-     * serves the first alone, so a command that has one is not retried.
+     * serves the first alone, so a command that has one is not retried. An iterable that runs commands of the same pool
+     * waits for ever when this command has the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *

@@ -13,7 +13,8 @@ use Amp\Future;
  *
  * A task works on copies. Whatever it is and is given must travel as bytes: named functions, static methods, methods of
  * serializable objects, and closures that have captured nothing else. A task may be a generator; its result is one here
- * as well, whose items come as they are asked for.
+ * as well, whose items come as they are asked for. Its worker runs nothing else until they have been read or the result
+ * was let go.
  */
 interface Executor
 {

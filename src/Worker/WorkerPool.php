@@ -9,7 +9,6 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
-use Spindle\Internal\NumberRange;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
@@ -43,7 +42,7 @@ final class WorkerPool implements Executor, Statistics
      * @param int|null            $workers at once; null for as many as there are usable CPUs, or in a task, for its share of them
      * @param int|TaskRetryPolicy $retries further attempts for a task that fails, with the policy's defaults; 0 for none
      *
-     * @throws \ValueError              when the workers are below 1 or the retries are below 0, or one is above 1,000,000,000
+     * @throws \ValueError              when there are to be less than 1, or the retries are below 0 or above 1,000,000,000
      * @throws UnserializableException  when the initialiser can't be sent to a worker
      * @throws ContextUnavailableException
      * @throws WorkerStartException     when a task makes a pool and is itself run by one that a task has made, four deep
@@ -82,7 +81,7 @@ final class WorkerPool implements Executor, Statistics
     {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key, $isPure);
-        $this->mustBeUsable(); // what the task has captured may have closed the pool while it was serialized
+        $this->dispatcher->mustBeOpen(); // what the task has captured may have closed the pool while it was serialized
         /** @var DeferredFuture<mixed> $deferred */
         $deferred = new DeferredFuture();
         if ($cancellation?->isRequested() === true) {
@@ -116,7 +115,7 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Changes how many workers there are. When it is lowered, tasks that run finish first.
      *
-     * @throws \ValueError          when it is below 1 or above 1,000,000,000
+     * @throws \ValueError          when it is below 1
      * @throws PoolClosedException in a fork of the process that made the pool
      */
     public function resize(int $workers): void
@@ -217,6 +216,6 @@ final class WorkerPool implements Executor, Statistics
 
     private static function atLeastOne(int $workers): int
     {
-        return NumberRange::count('The number of workers of a pool', $workers, 1);
+        return $workers >= 1 ? $workers : throw new \ValueError("A pool has 1 or more workers, not {$workers}");
     }
 }

@@ -11,8 +11,11 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Aside;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
@@ -43,6 +46,7 @@ final class Dispatcher
     private readonly Launchers $launchers;
 
     private readonly Pauses $pauses;
+    private readonly StepLog $log;
 
     /** Null when commands may start at any time. */
     private readonly ?StartDelay $startDelay;
@@ -76,6 +80,9 @@ final class Dispatcher
         public readonly CommandPoolOptions $options,
     ) {
         Preload::classes(
+            Aside::class,
+            CannotWaitException::class,
+            LoopTurn::class,
             SpoolException::class,
             LauncherException::class,
             CommandFailedException::class,
@@ -95,8 +102,10 @@ final class Dispatcher
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold no strong reference: a pool that nobody holds is to end.
         $weak = \WeakReference::create($this);
+        $this->log = new StepLog($options->logger);
         $this->launchers = new Launchers(
             $options,
+            $this->log,
             UnlinkedFile::prefix($this->store->directory),
             static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
                 $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
@@ -409,7 +418,7 @@ final class Dispatcher
             ++$this->retried;
             $delay = $this->retry->delayAfter($ticket->attempts);
             $this->pauses->add($ticket, $delay);
-            $this->options->logger?->debug('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result->describe()]);
+            $this->log->write('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
         } else {
             $this->settle($ticket, $result);
         }
@@ -422,7 +431,7 @@ final class Dispatcher
         $this->store->share($ticket->stdout, $ticket->stderr);
         $this->told($ticket);
         $ticket->owner->finished($ticket, $result);
-        $this->options->logger?->debug('Ended: {result}', ['result' => $result->describe()]);
+        $this->log->write('Ended: {result}', ['result' => $result]);
     }
 
     private function lost(Ticket $ticket, \Throwable $reason): void

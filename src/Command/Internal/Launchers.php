@@ -69,6 +69,7 @@ final class Launchers implements Place
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
+        private readonly StepLog $log,
         private readonly string $files,
         private readonly \Closure $frame,
         private readonly \Closure $died,
@@ -113,7 +114,7 @@ final class Launchers implements Place
         }
         while (\count($this->launchers) < $this->wanted) {
             $this->launchers[] = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->left);
-            $this->options->logger?->debug('A launcher was started');
+            $this->log->write('A launcher was started');
         }
         $this->share($concurrency);
     }
@@ -187,7 +188,7 @@ final class Launchers implements Place
         $this->capacity = $ready['capacity'];
         $this->means = substr($payload, 8);
         $this->wake();
-        $this->options->logger?->debug('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+        $this->log->write('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
     }
 
     public function tooMany(int $concurrency): LauncherException
@@ -250,7 +251,7 @@ final class Launchers implements Place
     /** @return bool whether it may be replaced */
     public function died(Launcher $launcher, string $how): bool
     {
-        $this->options->logger?->debug('A launcher died: {how}', ['how' => $how]);
+        $this->log->write('A launcher died: {how}', ['how' => $how]);
         $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted
             && ($launcher->isReady || $this->mayFailToStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));

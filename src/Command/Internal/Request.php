@@ -16,6 +16,9 @@ final class Request
      */
     private const LARGEST = 8 << 20;
 
+    /** Bytes that the system counts for each string. */
+    private const POINTER = 8;
+
     /** A ticket's, which is connected. */
     public static function run(Ticket $ticket): string
     {
@@ -33,7 +36,7 @@ final class Request
             array_push($changes, ...self::whereItIs($directory, $command->environment + $ticket->environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        if (\strlen($strings) > self::LARGEST) {
+        if (\strlen($strings) + self::POINTER * (\count($changes) + \count($arguments)) > self::LARGEST) {
             [$flags, $strings, $changes] = [Protocol::TOO_LARGE, "\0", []];
         }
 

@@ -12,6 +12,8 @@ use Amp\Internal\FutureState;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Aside;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
@@ -56,6 +58,8 @@ final class Dispatcher
         \Closure $context,
     ) {
         Preload::classes(
+            CannotWaitException::class,
+            LoopTurn::class,
             TaskCode::class,
             Portable::class,
             Submission::class,

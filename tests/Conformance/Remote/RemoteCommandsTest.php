@@ -74,6 +74,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testWhatACommandHasLeftRunningEndsWithThePool' => self::LAUNCHERS,
         'testTheResultComesAtTheExitNotWhenADescendantClosesThePipe' => self::LAUNCHERS,
         'testALoggerGetsEachStepButNoSecrets' => self::LAUNCHERS,
+        'testALoggerThatThrowsChangesNoOutcome' => self::LAUNCHERS,
         'testAnInputThatBlocksDoesNotDelayWhatIsReady' => self::LOOP,
         'testASlowLoopBodyLeavesThePoolBusy' => self::LOOP,
     ];

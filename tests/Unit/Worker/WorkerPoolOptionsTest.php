@@ -21,7 +21,6 @@ final class WorkerPoolOptionsTest extends TestCase
         yield 'an endless startTimeout' => [static fn() => new WorkerPoolOptions(startTimeout: \INF), 'startTimeout must be more than 0'];
         yield 'an idleTimeout that no clock reaches' => [static fn() => new WorkerPoolOptions(idleTimeout: 1e10), 'idleTimeout must be more than 0'];
         yield 'maxAge too short for a task' => [static fn() => new WorkerPoolOptions(maxAge: 1e-300), 'maxAge must be 0.001 or more'];
-        yield 'too many workers' => [static fn() => new WorkerPool(\PHP_INT_MAX), 'The number of workers of a pool must be 1 or more, at most 1000000000'];
         yield 'too many retries' => [static fn() => new WorkerPool(1, \PHP_INT_MAX), 'The number of retries must be 0 or more, at most 1000000000'];
         yield 'idleTimeout 0' => [static fn() => new WorkerPoolOptions(idleTimeout: 0.0), 'idleTimeout must be more than 0'];
         yield 'maxAge 0' => [static fn() => new WorkerPoolOptions(maxAge: 0.0), 'maxAge must be more than 0'];

@@ -219,6 +219,36 @@ trait IsControlled
         self::assertCount(10, self::outputs($run));
     }
 
+    public function testALoggerThatThrowsChangesNoOutcome(): void
+    {
+        $logger = new class extends AbstractLogger {
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                throw new \DomainException((string) $message);
+            }
+        };
+        $thrown = [];
+        $before = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$thrown): void {
+            $thrown[] = $failure->getMessage();
+        });
+        try {
+            $pool = $this->pool(2, retries: 1, logger: $logger);
+            $outcomes = [];
+            foreach ($pool->runInOrder([Command::of('true'), Command::of('false'), Command::of('true')]) as $result) {
+                $outcomes[] = [$result->exitCode, $result->attempts];
+            }
+            self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+            Eventually::holds(static function () use (&$thrown): bool {
+                return \count(array_filter($thrown, static fn(string $message): bool => str_starts_with($message, 'Ended'))) === 4;
+            }, 'All is reported to the error handler');
+        } finally {
+            EventLoop::setErrorHandler($before);
+        }
+
+        self::assertSame([[0, 1], [1, 2], [0, 1]], $outcomes);
+    }
+
     public function testALoggerGetsEachStepButNoSecrets(): void
     {
         $logger = new class extends AbstractLogger {

@@ -31,6 +31,7 @@ final class RequestTest extends TestCase
         return [
             'argument' => [Command::of('true', $large)],
             'arguments' => [Command::of('true', ...array_fill(0, 100, substr($large, 0, 100_000)))],
+            'empty arguments' => [Command::of('true', ...array_fill(0, 1_100_000, ''))],
             'shell line' => [Command::shell($large)],
             'variable' => [Command::of('true')->withEnvironment(['LARGE' => $large])],
         ];
