@@ -7,7 +7,6 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
-use Spindle\Remote\Internal\Client;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Remote\Internal\Sender;
@@ -39,7 +38,7 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::mark();
-        $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
+        $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
     /** Forbidden: a copy would share what the original owns. */

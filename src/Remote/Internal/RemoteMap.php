@@ -280,7 +280,7 @@ final class RemoteMap implements Waiter
     {
         while ($jobs !== [] && !$this->left) {
             try {
-                $accepted = $this->sender->client->submit($this->sender->queue, $this->sender->options, $jobs, $this);
+                $accepted = $this->sender->sendAll($jobs, $this);
             } catch (\Throwable $failure) {
                 foreach ($jobs as $job) {
                     unset($this->open[$job->id]);

@@ -38,6 +38,19 @@ final class CallersTest extends TestCase
         return 60 + intdiv(Scale::of(10_000), 50);
     }
 
+    public function testForksOfAProcessHaveTheirOwnAnswersAndLeaveItsOwn(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $queue = self::newQueue();
+        $this->agent($queue);
+
+        self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->address(), $queue]));
+        $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+        self::assertSame([101, 101], [$figures['submitted_total'], $figures['done_total']]);
+    }
+
     public function testCallersThatAreKilledAreReplacedAndHaveEveryOutcome(): void
     {
         $queue = self::newQueue();

@@ -31,6 +31,12 @@ final class Engine
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];
 
+    /** @var list<Link> */
+    private static array $others = [];
+
+    /** The one that the connection is of. */
+    private int $process;
+
     private ?Link $link = null;
 
     /** How many connections there were for scripts. */
@@ -48,7 +54,9 @@ final class Engine
         public readonly Address $address,
         private readonly ?ClientTlsContext $tls,
         private readonly float $timeout,
-    ) {}
+    ) {
+        $this->process = (int) getmypid();
+    }
 
     /** @throws BrokerException */
     public function tier(): Tier
@@ -158,6 +166,9 @@ final class Engine
     /** @throws BrokerException */
     private function link(): Link
     {
+        if ($this->process !== getmypid()) {
+            $this->leaveToOtherProcess();
+        }
         if ($this->link !== null && !$this->link->isBroken()) {
             return $this->link;
         }
@@ -186,6 +197,17 @@ final class Engine
         } finally {
             $this->opening = null;
         }
+    }
+
+    /** In a fork: the connection stays the other process's, and this one makes its own. */
+    private function leaveToOtherProcess(): void
+    {
+        if ($this->link !== null) {
+            self::$others[] = $this->link; // to let it go would end the other process's session where it has TLS
+        }
+        $this->process = (int) getmypid();
+        $this->link = $this->opening = null;
+        $this->doubted = [];
     }
 
     /**

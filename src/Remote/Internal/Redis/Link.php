@@ -134,6 +134,12 @@ final class Link
         return $this->broken !== null;
     }
 
+    /** Whether this is not a fork of the process that has connected. */
+    public function isOfThisProcess(): bool
+    {
+        return $this->stream->isOfThisProcess();
+    }
+
     /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
@@ -190,7 +196,7 @@ final class Link
 
     public function close(string $reason): void
     {
-        if ($this->broken !== null) {
+        if ($this->broken !== null || !$this->isOfThisProcess()) {
             return;
         }
         $this->broken = $reason;
@@ -251,7 +257,9 @@ final class Link
 
     private function look(): void
     {
-        if (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
+        if (!$this->isOfThisProcess()) {
+            EventLoop::disable($this->watchdog);
+        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
             $this->close("no answer within {$this->timeout} seconds");
         }
     }
