@@ -38,6 +38,7 @@ interface Broker
      *
      * @return int how many are taken in, or were before
      *
+     * @throws QueueFullException when the engine has no memory for them
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int;
@@ -147,7 +148,8 @@ interface Broker
      * @param int          $first  how many there are before these
      * @param list<string> $frames none to say that there will be items, or to ask
      *
-     * @return int|null how many are stored and not taken; null when nobody wants them, or the job is not the owner's
+     * @return int|null how many are stored and not taken; null when nobody wants them, such as when all who listened have
+     *                  been gone for ten seconds, or the job is not the owner's
      *
      * @throws LeaseLostException
      * @throws BrokerException

@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\Engine;
+use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
 
 /**
@@ -49,7 +50,13 @@ final class RedisBroker implements Broker
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
     {
         $connection = (string) $this->engine->connection();
-        $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+        try {
+            $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+        } catch (BrokerUnavailableException $failure) {
+            $error = $failure->getPrevious();
+
+            throw $error instanceof EngineError && $error->kind === 'OOM' ? QueueFullException::engine($queue, $error->explanation(), $failure) : $failure;
+        }
 
         return $answer === 'late' ? throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile') : (int) $answer;
     }

@@ -98,6 +98,10 @@ final class MemoryQueue
             ++$taken;
         }
         $this->wake($added);
+        $due = $this->delayed->isEmpty() ? \INF : $this->delayed->top()[0] - $this->engine->now();
+        if ($due < 2.0 && !$this->idle->isEmpty()) {
+            $this->engine->send($this->idle->bottom(), new Letter(due: max(0.0, $due)));
+        }
 
         return $taken;
     }
@@ -276,7 +280,12 @@ final class MemoryQueue
         $this->items[$id] = [$items, $next, $until];
         $this->expiring->insert([$until, $id]);
         if ($frames !== [] || $first === 0) {
-            $this->tell($job, new Letter(items: [$id]));
+            $isHeard = $this->tell($job, new Letter(items: [$id]));
+            if (!$isHeard && $job->unheardSince !== null && $this->engine->now() - $job->unheardSince >= 10.0) {
+                return null;
+            }
+            $job->wasHeard = $job->wasHeard || $isHeard;
+            $job->unheardSince = $isHeard || !$job->wasHeard ? null : $job->unheardSince ?? $this->engine->now();
         }
 
         return \count($items);
@@ -474,7 +483,7 @@ final class MemoryQueue
                 break;
             }
             $this->delayed->extract();
-            $promoted += $job === null ? 0 : $this->add($job, 0.0, $this->urgent);
+            $promoted += $job === null ? 0 : $this->add($job, 0.0, $this->ready);
         }
 
         return $promoted;
@@ -620,11 +629,15 @@ final class MemoryQueue
         }
     }
 
-    private function tell(MemoryJob $job, Letter $letter): void
+    /** @return bool whether anybody listens */
+    private function tell(MemoryJob $job, Letter $letter): bool
     {
+        $isHeard = false;
         foreach ($job->mailboxes as $mailbox) {
-            $this->engine->send($mailbox, $letter);
+            $isHeard = $this->engine->send($mailbox, $letter) || $isHeard;
         }
+
+        return $isHeard;
     }
 
     /** @return array<string, MemoryJob> those that may be claimed */

@@ -37,6 +37,9 @@ final class Tenure
 
     private const MOST = 2000;
 
+    /** The engine counts milliseconds, in seconds. */
+    private const ROUNDING = 0.002;
+
     /** Bytes of outcomes in one question; a single one may have more. */
     private const QUESTION = 4 << 20;
 
@@ -85,6 +88,10 @@ final class Tenure
     private ?TamperedFrameException $refusal = null;
 
     private ?string $stopTimer = null;
+
+    /** The timer that waits for the next delay to be over, and when it is. */
+    private ?string $due = null;
+    private float $dueAt = 0.0;
 
     /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
     private int $lastNumber = 0;
@@ -172,6 +179,7 @@ final class Tenure
                 EventLoop::cancel($this->stopTimer);
             }
             EventLoop::cancel($beat);
+            $this->stopDue();
             $close();
             $this->release($this->settlementBytes);
         }
@@ -181,6 +189,9 @@ final class Tenure
     {
         if ($letter->work) {
             $this->poke();
+        }
+        if ($letter->due !== null) {
+            $this->pokeIn($letter->due);
         }
         foreach ($letter->unwanted as $id => $number) {
             $this->cancel($id, $number);
@@ -322,7 +333,30 @@ final class Tenure
             $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
         }
         if ($due !== null && $due < $this->options->beat) {
-            EventLoop::unreference(EventLoop::delay($due, $this->poke(...)));
+            $this->pokeIn($due);
+        }
+    }
+
+    /** The delay of a job is over in so many seconds. One timer waits for the next of them. */
+    private function pokeIn(float $seconds): void
+    {
+        $time = Clock::now() + $seconds + self::ROUNDING;
+        if ($this->due !== null && $this->dueAt <= $time) {
+            return;
+        }
+        $this->stopDue();
+        $this->dueAt = $time;
+        $this->due = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING, function (): void {
+            $this->due = null;
+            $this->poke();
+        }));
+    }
+
+    private function stopDue(): void
+    {
+        if ($this->due !== null) {
+            EventLoop::cancel($this->due);
+            $this->due = null;
         }
     }
 
@@ -604,6 +638,9 @@ final class Tenure
     {
         ++$this->workshop->counters[$settlement->kind->counter()];
         $this->settlements[] = $settlement;
+        if ($settlement->delay > 0 && $settlement->delay < $this->options->beat) {
+            $this->pokeIn($settlement->delay);
+        }
         $this->settlementBytes += \strlen($settlement->frame);
         $this->workshop->budget->occupy(\strlen($settlement->frame));
         $this->poke();

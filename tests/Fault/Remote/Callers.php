@@ -11,6 +11,7 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Remote\AgentProgram;
 
 use function Amp\async;
+use function Amp\delay;
 use function Amp\Future\await;
 
 /** What processes do that have tasks done, until they are killed or have finished. */
@@ -99,5 +100,17 @@ final class Callers
         }
 
         return [...$codes, $own];
+    }
+
+    /** Reads an item of a generator that has more than there is room for, and then no other. */
+    public static function readSlowly(string $address, string $queue, string $file): void
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        $items = $executor->submit(static function (): \Generator {
+            yield from range(1, 1000);
+        })->await();
+        \assert($items instanceof \Generator && $items->valid());
+        touch($file);
+        delay(600.0);
     }
 }

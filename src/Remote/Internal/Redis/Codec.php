@@ -21,16 +21,13 @@ final class Codec
     private const STREAMED = 4;
     private const LEFT = 16;
 
-    /** In milliseconds: what 32 bits hold, seven weeks. */
-    private const LONGEST_DELAY = 0xffffffff;
-
     /** @param list<Job> $jobs */
     public static function jobs(array $jobs): string
     {
         $packed = '';
         foreach ($jobs as $job) {
             $packed .= \chr(\strlen($job->id)) . $job->id . \chr(\strlen($job->key)) . $job->key
-                . pack('VV', (int) round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
+                . pack('eV', round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
         }
 
         return $packed;
@@ -42,7 +39,7 @@ final class Codec
         $packed = '';
         foreach ($settlements as $settlement) {
             $packed .= \chr(\strlen($settlement->id)) . $settlement->id
-                . pack('VCVVVV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, (int) min(self::LONGEST_DELAY, round($settlement->delay * 1000)), \strlen($settlement->frame))
+                . pack('VCVVeV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, round($settlement->delay * 1000), \strlen($settlement->frame))
                 . $settlement->frame . pack('V', \strlen($settlement->why)) . $settlement->why;
         }
 
@@ -140,6 +137,10 @@ final class Codec
         switch ($packed[0] ?? '') {
             case 'w':
                 return new Letter(work: true);
+            case 'd':
+                $at = 1;
+
+                return new Letter(due: self::integer($packed, $at) / 1000);
             case 'r':
                 return new Letter(outcomes: self::outcomes($packed, 1));
             case 'c':

@@ -44,6 +44,9 @@ final class Engine
 
     private ?Tier $tier = null;
 
+    /** Whether each connection begins by that: for an agent, and not for a process that dispatches a job or two. */
+    private bool $loadsScripts = false;
+
     /** @var Future<Link>|null while it is being connected */
     private ?Future $opening = null;
 
@@ -58,10 +61,18 @@ final class Engine
         $this->process = (int) getmypid();
     }
 
-    /** @throws BrokerException */
+    /**
+     * Also has this and later connections begin with the scripts that the engine does not know.
+     *
+     * @throws BrokerException
+     */
     public function tier(): Tier
     {
-        $this->link();
+        $link = $this->link();
+        if (!$this->loadsScripts) {
+            $this->loadsScripts = true;
+            self::load($link);
+        }
 
         return $this->tier ?? throw new \LogicException('It is known when there is a connection');
     }
@@ -182,6 +193,9 @@ final class Engine
         try {
             $link = $this->open();
             $this->tier = $this->check($link);
+            if ($this->loadsScripts) {
+                self::load($link);
+            }
             $this->link = $link;
             ++$this->connections;
             $deferred->complete($link);
@@ -196,6 +210,23 @@ final class Engine
             throw $failure;
         } finally {
             $this->opening = null;
+        }
+    }
+
+    /**
+     * Sends the scripts that the engine does not know. What is asked then is answered in its order; a script that is sent
+     * only when it turns out to be unknown comes after what was asked meanwhile.
+     *
+     * @throws BrokerException
+     */
+    private static function load(Link $link): void
+    {
+        $scripts = array_values(self::scripts());
+        $known = $link->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
+        foreach ($scripts as $i => [$source]) {
+            if (!\is_array($known) || ($known[$i] ?? 0) !== 1) {
+                $link->call('SCRIPT', ['LOAD', $source]);
+            }
         }
     }
 
