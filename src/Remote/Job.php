@@ -34,6 +34,32 @@ final class Job
     }
 
     /**
+     * The id under which a broker has a job. One of digits only, such as the number of an order, has a # before it there, for PHP
+     * makes an integer of such a key of an array.
+     *
+     * @internal
+     *
+     * @throws \ValueError
+     */
+    public static function storedId(string $id): string
+    {
+        $id = preg_match('/^-?\d+$/D', $id) === 1 ? "#{$id}" : $id;
+        self::checkId($id);
+
+        return $id;
+    }
+
+    /**
+     * The id that its submitter gave it.
+     *
+     * @internal
+     */
+    public static function givenId(string $stored): string
+    {
+        return preg_match('/^#-?\d+$/D', $stored) === 1 ? substr($stored, 1) : $stored;
+    }
+
+    /**
      * @internal
      *
      * @throws \ValueError

@@ -91,6 +91,18 @@ final class RemoteExecutor implements Executor
         return $this->sender->attach($id, $cancellation);
     }
 
+    /**
+     * Where a task is that was dispatched; null when nothing is known of it. It can be asked again and again: unlike
+     * {@see attach()}, nothing is changed by that. A task that waits for another one of its key is waiting.
+     *
+     * @throws BrokerException
+     * @throws \ValueError when there can be no such id
+     */
+    public function status(string $id): ?JobStatus
+    {
+        return $this->sender->status($id);
+    }
+
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
         return (new RemoteMap($this->sender, $input, PortableTask::encode($task), true))->results($cancellation);

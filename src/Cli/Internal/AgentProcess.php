@@ -50,7 +50,11 @@ final class AgentProcess
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
-        $this->agent = new Agent($options->broker, $options->queue, $options->workers, $options->keys, $options->agent, $log);
+        $output = new TaskOutput($log);
+        $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...)));
+        $this->agent = new Agent($options->broker, $options->queue, $options->workers, $options->keys, $agent, $log);
+        putenv('SPINDLE_KEY_FILE'); // whoever can read it can have anything run: tasks are not told where it is
+        unset($_ENV['SPINDLE_KEY_FILE'], $_SERVER['SPINDLE_KEY_FILE']);
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
         $this->ended = new DeferredFuture();

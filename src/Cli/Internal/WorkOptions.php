@@ -15,6 +15,8 @@ use Symfony\Component\Console\Input\InputInterface;
 final class WorkOptions
 {
     private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const BYTES = 'a number of bytes from 1 on';
+
     /** Shorter than what Kubernetes and systemd wait for by themselves, in seconds. */
     private const STOP_TIMEOUT = 25.0;
 
@@ -89,10 +91,27 @@ final class WorkOptions
             throw UsageException::option('--memory-limit', $memory, 'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit');
         }
         $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
+        $lease = $given->duration('lease') ?? 10.0;
+        $beat = $given->duration('beat') ?? 1.0;
+        $margin = $given->duration('margin') ?? 3.0;
+        if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
+            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together');
+        }
         try {
-            return new AgentOptions($pool, $given->duration('lease') ?? 10.0, stopTimeout: $given->duration('stop-timeout') ?? self::STOP_TIMEOUT);
-        } catch (\ValueError) {
-            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than 4');
+            return new AgentOptions(
+                $pool,
+                $lease,
+                $beat,
+                $margin,
+                $given->duration('retention') ?? 3600.0,
+                $given->number('max-result', self::BYTES) ?? 16 << 20,
+                $given->duration('stop-timeout') ?? self::STOP_TIMEOUT,
+                !$given->flag('no-guard'),
+                $given->number('max-dead', 'a number of dead letters from 1 on') ?? 100_000,
+                $given->duration('dead-age') ?? 30 * 86400.0,
+            );
+        } catch (\ValueError $invalid) {
+            throw new UsageException('options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()));
         }
     }
 

@@ -11,6 +11,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
@@ -52,7 +53,7 @@ final class Sender
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
     {
-        if ($this->client()->dispatch($this->queue, $this->options, $this->sealed($id, TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
+        if ($this->client()->dispatch($this->queue, $this->options, $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
@@ -92,13 +93,22 @@ final class Sender
     }
 
     /**
+     * @throws \Spindle\Remote\BrokerException
+     * @throws \ValueError
+     */
+    public function status(string $id): ?JobStatus
+    {
+        return $this->broker->status($this->queue, Job::storedId($id));
+    }
+
+    /**
      * @return Future<mixed>
      *
      * @throws \ValueError
      */
     public function attach(string $id, ?Cancellation $cancellation): Future
     {
-        Job::checkId($id);
+        $id = Job::storedId($id);
         $submission = new Submission($this, $id);
         $this->client()->attach($this->queue, $id, $submission);
         if ($cancellation !== null) {

@@ -226,7 +226,7 @@ final class Tenure
             return;
         }
         $id = $report[0] ?? null;
-        $job = \is_string($id) ? $this->jobs[$id] ?? null : null;
+        $job = \is_string($id) ? $this->jobs[$id] ?? $this->jobs["#{$id}"] ?? null : null;
         if ($job === null) {
             return;
         }
@@ -284,6 +284,7 @@ final class Tenure
             $this->renewAgain();
             if (++$this->beats % self::AUDIT === 0) {
                 $this->doubts = true;
+                $this->workshop->queue = $this->broker->figures($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
@@ -327,7 +328,7 @@ final class Tenure
     private function renew(bool $joins): void
     {
         $asked = Clock::now();
-        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
+        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR), $this->options->maxDead, $this->options->deadRetention);
         $this->leaseEnds = $asked + $this->options->lease;
         if ($this->failure === null) {
             $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);

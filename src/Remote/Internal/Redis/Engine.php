@@ -26,7 +26,7 @@ final class Engine
     /** Scripts that an engine without room refuses. The others run all the same, or it would never get any: they end jobs, and each is done whole. */
     private const NEEDS_ROOM = ['submit', 'put'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
-    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'revive', 'delete', 'audit'];
+    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'status', 'revive', 'delete', 'audit'];
 
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];

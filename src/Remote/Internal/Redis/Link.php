@@ -251,7 +251,8 @@ final class Link
             $this->close($this->stream->failure());
         } catch (\Throwable) {
             $this->reading = false;
-            $this->close($this->hasSpoken && $this->stream->eof() ? $this->stream->failure() : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+            $isCut = $this->stream->eof();
+            $this->close($isCut ? $this->stream->failure() . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://') : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
         }
     }
 

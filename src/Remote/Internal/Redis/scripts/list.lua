@@ -30,7 +30,7 @@ elseif status == 'dead' then
     known.died = tonumber(died[i + 1])
     say(died[i], known)
   end
-else
+elseif status == 'waiting' then
   for _, stream in ipairs({'u', 'r'}) do
     eachWaiting(stream, 40 * PASSED, function(id, since)
       if #out < most then say(id, {since = since}) end

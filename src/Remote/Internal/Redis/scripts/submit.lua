@@ -7,7 +7,7 @@ local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
-room = room - call('HLEN', JOBS) - call('HLEN', P .. 'dead')
+room = room - call('HLEN', JOBS)
 local at, accepted, added, soonest = 1, 0, 0, math.huge
 for i = 1, number do
   local id, key, delay, frame
