@@ -73,7 +73,7 @@ final class WorkCommand extends Command
             ->setDescription('Runs the tasks of a queue that other processes submit to')
             ->setHelp(self::HELP)
             ->addUsage('--queue thumbnails [options]')
-            ->addOption('queue', null, $value, 'The name of the queue'))
+            ->addOption('queue', null, $value | InputOption::VALUE_IS_ARRAY, "The name of the queue; several share the\nworkers, by weights such as NAME=3\n"))
             ->addOption('workers', null, $value, "Tasks at once [default: as many as usable\nCPUs]")
             ->addOption('bootstrap', null, $value, "A PHP file that each worker loads before\nits first task")
             ->addOption('memory-limit', null, $value, "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]")

@@ -68,6 +68,24 @@ final class WorkTest extends TestCase
         proc_close($work);
     }
 
+    public function testSeveralQueuesShareTheWorkersByTheirWeights(): void
+    {
+        [$often, $seldom] = [self::newQueue(), self::newQueue()];
+        $process = $this->work("{$often}=3", ['--queue', $seldom, '--workers', '4']);
+        Eventually::holds(static fn(): bool => substr_count($process->getErrorOutput(), 'Serves the queue') === 2, 'both are served');
+        foreach ([$often => 3, $seldom => 1] as $queue => $workers) {
+            for ($i = 0; $i < 5; ++$i) {
+                $this->executor($queue)->submit($this->gated("{$queue} {$i}"))->ignore();
+            }
+            $broker = new RedisBroker(Redis::shared()->address());
+            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === $workers, "{$workers} workers serve it");
+        }
+        touch($this->path('open'));
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+    }
+
     public function testTheOptionsOfAnAgentAreChecked(): void
     {
         foreach ([['--lease', '3'], ['--beat', '9'], ['--margin', '9.5'], ['--max-dead', '0'], ['--retention', '0']] as $options) {

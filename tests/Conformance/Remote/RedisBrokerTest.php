@@ -204,6 +204,28 @@ class RedisBrokerTest extends BrokerContract
         yield 'both are deleted' => ['DEL', ['urgent', 'ready']];
     }
 
+    public function testRecordsThatAnOperatorHasDeletedAreMadeAnewAndBrokenOnesAreShown(): void
+    {
+        $this->submit(new Job('holds', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0), 'runs', 'dead');
+        $byId = array_column($this->claim($this->join('a')), null, 'id');
+        $this->end('a', $byId['dead'], SettlementKind::Dead);
+        foreach (['tried', 'meta'] as $name) {
+            $this->shared()->command('DEL', "spindle:{{$this->queue()}}:{$name}");
+        }
+
+        self::assertGreaterThan(0, $this->broker()->repair($this->queue()), 'what is missing is noticed at once');
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame([], $this->claim('a'), 'the key is held');
+        $this->end('a', $byId['holds']);
+        self::assertSame('blocked', $this->claimOne('a')->id);
+
+        $prefix = "spindle:{{$this->queue()}}:";
+        $this->shared()->command('HSET', "{$prefix}running", 'runs', "\xc1broken");
+        $this->shared()->command('HSET', "{$prefix}why", 'dead', '{broken');
+        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Running, 10)['runs']['why']);
+        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)['dead']['why']);
+    }
+
     public function testWhatRunsStaysWithItsOwnerWhoseConsumerAnOperatorHasDeleted(): void
     {
         $this->submit('one', 'two');

@@ -85,9 +85,8 @@ final class Codec
     {
         $known = [];
         foreach (self::outcomes($packed, 0) as $id => $json) {
-            /** @var array<string, int|float|string> $of */
-            $of = json_decode($json, true, 8, \JSON_THROW_ON_ERROR);
-            $known[$id] = $of;
+            $of = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
+            $known[$id] = array_filter(\is_array($of) ? $of : [], static fn(mixed $value): bool => \is_int($value) || \is_float($value) || \is_string($value));
         }
 
         return $known;

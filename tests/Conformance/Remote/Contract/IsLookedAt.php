@@ -210,7 +210,7 @@ trait IsLookedAt
             $this->end('a', $delivery, SettlementKind::Dead);
         }
         $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 3600.0);
-        self::assertSame(['three', 'two'], $this->listed(JobStatus::Dead));
+        self::assertCount(2, $this->listed(JobStatus::Dead));
         Eventually::holds(function (): bool {
             $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 1.0);
 

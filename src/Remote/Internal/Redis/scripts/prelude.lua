@@ -172,6 +172,7 @@ local function nextOf(key)
     if not waiting then return 0 end
     local record = call('HGET', TRIED, waiting)
     record = record and cmsgpack.unpack(record)
+    if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
     if record and hasFlag(record, BLOCKED) then -- or somebody has changed something by hand
       unblock(waiting, record)
       put('u', waiting, record[4], key)
