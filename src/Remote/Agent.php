@@ -41,6 +41,7 @@ final class Agent implements Statistics
     private readonly int $maxResult;
 
     private ?Tenure $tenure = null;
+    private bool $hasServed = false;
 
     /**
      * @param int                                        $workers at once, and so many commands
@@ -104,7 +105,8 @@ final class Agent implements Statistics
                 $this->tenure = $tenure;
                 $tenure->serve($stop, $end ?? new NullCancellation());
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
-                if ($failure instanceof BrokerRefusedException && $this->tenure === null) {
+                $this->hasServed = $this->hasServed || $tenure->hasServed();
+                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
                     throw $failure; // it has never served: somebody has to change something
                 }
                 $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());

@@ -134,6 +134,12 @@ final class Tenure
         return $this->jobs === [] ? $this->owner : null;
     }
 
+    /** Whether the engine has given it jobs, or would have. */
+    public function hasServed(): bool
+    {
+        return $this->lastTold > 0;
+    }
+
     public function inHand(): int
     {
         return \count($this->jobs);
