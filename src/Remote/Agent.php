@@ -41,6 +41,7 @@ final class Agent implements Statistics
     private readonly int $maxResult;
 
     private ?Tenure $tenure = null;
+    private bool $hasServed = false;
 
     /**
      * @param int                                        $workers at once, and so many commands
@@ -82,7 +83,7 @@ final class Agent implements Statistics
      *
      * @param Cancellation|null $end ends what runs, after $stop, without waiting for the stop timeout: it is given back
      *
-     * @throws BrokerRefusedException when the engine can't be used as it is
+     * @throws BrokerRefusedException when the engine can't be used as it is, unless that is after the agent has served: then it waits
      * @throws TamperedFrameException when it could verify none of the jobs that it was given
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
@@ -103,8 +104,12 @@ final class Agent implements Statistics
                 $failures = 0;
                 $this->tenure = $tenure;
                 $tenure->serve($stop, $end ?? new NullCancellation());
-            } catch (BrokerUnavailableException|LeaseLostException $failure) {
-                $this->logger->warning($failure->getMessage());
+            } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
+                $this->hasServed = $this->hasServed || $tenure->hasServed();
+                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
+                    throw $failure; // it has never served: somebody has to change something
+                }
+                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
                 $former ??= $tenure->ended();
                 if ($former !== null) {
                     $this->workshop->permit(\INF); // nothing runs
@@ -121,9 +126,21 @@ final class Agent implements Statistics
         $this->workshop->renew();
     }
 
+    /**
+     * The agent's own figures, and of the queue as a whole, some seconds old: what waits, is delayed, blocked by another job of its key,
+     * or dead, and for how long the oldest job has waited.
+     */
     public function statistics(): array
     {
-        return ['workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
+        $queue = $this->workshop->queue;
+        $ofQueue = $queue === [] ? [] : [
+            ...array_intersect_key($queue, ['waiting' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0]),
+            'oldest_seconds' => ($queue['oldest_ms'] ?? 0) / 1000,
+        ];
+
+        return [
+            ...$ofQueue,
+            'workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
     }
 
     private static function pause(float $seconds, Cancellation $stop): void

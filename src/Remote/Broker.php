@@ -31,13 +31,14 @@ interface Broker
      * Takes jobs in, as many of the first as the queue has room for.
      *
      * @param list<Job> $jobs       at most 4,000
-     * @param int       $limit      jobs that the queue may have, those among the dead letters included
+     * @param int       $limit      jobs that the queue may have, without its dead letters
      * @param string    $mailbox    that gets the outcomes
      * @param bool      $maybeKnown whether it may have been asked this before, with no answer: then each id is looked for,
      *                              among the outcomes and dead letters too
      *
      * @return int how many are taken in, or were before
      *
+     * @throws QueueFullException when the engine has no memory for them
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int;
@@ -103,13 +104,15 @@ interface Broker
      * @param float  $lease seconds
      * @param bool   $joins whether the owner is new
      * @param string $about in JSON, for who looks at the queue
+     * @param int    $mostDead   dead letters that are kept; the oldest of more are dropped
+     * @param float  $oldestDead seconds that they are kept
      *
      * @return float|null seconds until the next delay is over; null for none
      *
      * @throws LeaseLostException when its lease has ended: its jobs are others' now
      * @throws BrokerException
      */
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float;
+    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float;
 
     /**
      * Settles jobs and claims others, the most urgent first. An owner that gets fewer than it wanted is sent a letter as
@@ -147,7 +150,8 @@ interface Broker
      * @param int          $first  how many there are before these
      * @param list<string> $frames none to say that there will be items, or to ask
      *
-     * @return int|null how many are stored and not taken; null when nobody wants them, or the job is not the owner's
+     * @return int|null how many are stored and not taken; null when nobody wants them, such as when all who listened have
+     *                  been gone for ten seconds, or the job is not the owner's
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -194,6 +198,15 @@ interface Broker
      * @throws BrokerException
      */
     public function list(string $queue, JobStatus $status, int $most): array;
+
+    /**
+     * Where a job is. Nothing is changed by that, and no mailbox gets its outcome.
+     *
+     * @return JobStatus|null null when nothing is known of it
+     *
+     * @throws BrokerException
+     */
+    public function status(string $queue, string $id): ?JobStatus;
 
     /**
      * Dead letters are jobs again, as if they had never run.

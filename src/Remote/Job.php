@@ -9,6 +9,9 @@ final class Job
 {
     public const LONGEST_NAME = 128;
 
+    /** Seconds of 366 days. */
+    public const LONGEST_DELAY = 31_622_400.0;
+
     /**
      * @param string $id    of its own, made by who submits it; at most 128 printable characters of ASCII
      * @param string $frame what is to be done, signed
@@ -25,9 +28,35 @@ final class Job
         if (\strlen($key) > self::LONGEST_NAME) {
             throw new \ValueError('The key of a job has at most ' . self::LONGEST_NAME . ' bytes');
         }
-        if (!($delay >= 0 && $delay <= 4e6)) {
-            throw new \ValueError("The delay of a job is from 0 to 4,000,000 seconds, not {$delay}");
+        if (!($delay >= 0 && $delay <= self::LONGEST_DELAY)) {
+            throw new \ValueError("The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not {$delay}");
         }
+    }
+
+    /**
+     * The id under which a broker has a job. One of digits only, such as the number of an order, has a # before it there, for PHP
+     * makes an integer of such a key of an array.
+     *
+     * @internal
+     *
+     * @throws \ValueError
+     */
+    public static function storedId(string $id): string
+    {
+        $id = preg_match('/^-?\d+$/D', $id) === 1 ? "#{$id}" : $id;
+        self::checkId($id);
+
+        return $id;
+    }
+
+    /**
+     * The id that its submitter gave it.
+     *
+     * @internal
+     */
+    public static function givenId(string $stored): string
+    {
+        return preg_match('/^#-?\d+$/D', $stored) === 1 ? substr($stored, 1) : $stored;
     }
 
     /**

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** Where a job is that has no outcome, or no good one. */
+/** Where a job is. */
 enum JobStatus: string
 {
     /** It may be claimed. */
@@ -18,4 +18,7 @@ enum JobStatus: string
 
     /** It failed for good. */
     case Dead = 'dead';
+
+    /** It has its outcome, which is kept for a while. Such jobs are not listed. */
+    case Done = 'done';
 }

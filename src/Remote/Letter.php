@@ -14,6 +14,7 @@ final class Letter
      * @param list<string>          $items    ids of jobs that have items to be taken
      * @param list<string>          $taken    ids of jobs of which items were taken
      * @param array<string, string> $reports  frames by the ids of jobs
+     * @param float|null            $due      seconds after which a job may be claimed whose delay is over then
      */
     public function __construct(
         public readonly bool $work = false,
@@ -22,5 +23,6 @@ final class Letter
         public readonly array $items = [],
         public readonly array $taken = [],
         public readonly array $reports = [],
+        public readonly ?float $due = null,
     ) {}
 }

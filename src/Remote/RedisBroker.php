@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\Engine;
+use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
 
 /**
@@ -21,6 +22,9 @@ final class RedisBroker implements Broker
 {
     /** Share of a lease after which a renewal without an answer is sent on another connection. */
     private const RENEWAL = 0.125;
+
+    /** Seconds, or dead letters: more than there can be. */
+    private const NEVER = 10 ** 11;
 
     private readonly Engine $engine;
 
@@ -49,7 +53,13 @@ final class RedisBroker implements Broker
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
     {
         $connection = (string) $this->engine->connection();
-        $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+        try {
+            $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+        } catch (BrokerUnavailableException $failure) {
+            $error = $failure->getPrevious();
+
+            throw $error instanceof EngineError && $error->kind === 'OOM' ? QueueFullException::engine($queue, $error->explanation(), $failure) : $failure;
+        }
 
         return $answer === 'late' ? throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile') : (int) $answer;
     }
@@ -85,9 +95,9 @@ final class RedisBroker implements Broker
         return $box->close(...);
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float
+    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
     {
-        $answer = $this->engine->runInTime($lease * self::RENEWAL, 'beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about);
+        $answer = $this->engine->runInTime($lease * self::RENEWAL, 'beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about, (string) min(self::NEVER, $mostDead), (string) (int) min(self::NEVER, ceil($oldestDead)));
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
@@ -161,6 +171,11 @@ final class RedisBroker implements Broker
     public function list(string $queue, JobStatus $status, int $most): array
     {
         return Codec::known($this->engine->run('list', $queue, $status->value, (string) $most));
+    }
+
+    public function status(string $queue, string $id): ?JobStatus
+    {
+        return JobStatus::tryFrom($this->engine->run('status', $queue, $id));
     }
 
     public function revive(string $queue, array $ids): int

@@ -6,7 +6,6 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Spindle\Command\CommandCarrier;
-use Spindle\Remote\Internal\Client;
 use Spindle\Remote\Internal\Errand;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\Sender;
@@ -46,7 +45,7 @@ final class RemoteCommands implements CommandCarrier
         if ($options->onReport !== null) {
             throw new \ValueError('Commands report nothing: $onReport is for tasks');
         }
-        $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), new JobRetryPolicy(1, $crashes), $options);
+        $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), new JobRetryPolicy(1, $crashes), $options);
     }
 
     /**

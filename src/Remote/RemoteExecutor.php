@@ -7,7 +7,6 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
-use Spindle\Remote\Internal\Client;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Remote\Internal\Sender;
@@ -39,7 +38,7 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::mark();
-        $this->sender = new Sender(Client::of($broker), QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
+        $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
     /** Forbidden: a copy would share what the original owns. */
@@ -90,6 +89,18 @@ final class RemoteExecutor implements Executor
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
         return $this->sender->attach($id, $cancellation);
+    }
+
+    /**
+     * Where a task is that was dispatched; null when nothing is known of it. It can be asked again and again: unlike
+     * {@see attach()}, nothing is changed by that. A task that waits for another one of its key is waiting.
+     *
+     * @throws BrokerException
+     * @throws \ValueError when there can be no such id
+     */
+    public function status(string $id): ?JobStatus
+    {
+        return $this->sender->status($id);
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

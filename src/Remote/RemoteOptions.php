@@ -9,7 +9,7 @@ final class RemoteOptions
 {
     /**
      * @param float|null $timeout    seconds that a task may run; null for no limit
-     * @param int        $backlog    jobs that the queue may have, those among its dead letters included
+     * @param int        $backlog    jobs that the queue may have, without its dead letters
      * @param int        $maxPayload bytes that a task and its argument may have
      * @param float      $patience   seconds for which an engine that is not available is asked again to take a task in, or for items
      * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see \Spindle\Worker\TaskContext::report()}; one may get lost

@@ -33,6 +33,10 @@ final class WorkerCrashedException extends TaskException
      */
     public static function died(?int $exitCode, ?int $signal, ?string $error, bool $exit, string $stderr, int $memoryPeak, int $attempts, mixed $key): self
     {
+        $isKnown = $exitCode !== null || $signal !== null || $exit || $memoryPeak > 0;
+        if (!$isKnown && $error !== null) {
+            return new self(self::subject($key) . " has no result: {$error}" . self::afterAttempts($attempts), null, null, false, $error, $stderr, 0, $attempts, $key);
+        }
         $how = match (true) {
             $error !== null => "died of a fatal error: {$error}",
             $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),

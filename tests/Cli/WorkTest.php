@@ -45,6 +45,56 @@ final class WorkTest extends TestCase
         self::assertStringNotContainsString(Redis::shared()->password, $process->getErrorOutput());
     }
 
+    public function testTasksThatPrintGoOnWhileNobodyReadsAndTheLogSaysWhatIsMissing(): void
+    {
+        $queue = self::newQueue();
+        $log = $this->path('log');
+        $arguments = [\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'work', '--queue', $queue, '--workers', '1', '--allow-root'];
+        $work = proc_open($arguments, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['file', $log, 'w']], $pipes, null, [...getenv(), ...$this->environment([])]);
+        self::assertIsResource($work);
+        $print = static function (): string {
+            echo str_repeat('x', 1 << 20);
+
+            return getenv('SPINDLE_KEY_FILE') === false ? 'printed' : 'it is told where the keys are';
+        };
+        $executor = $this->executor($queue);
+
+        self::assertSame('printed', $executor->submit($print)->await());
+        self::assertStringContainsString('x', (string) fread($pipes[1], 1 << 17));
+        self::assertSame('printed', $executor->submit($print)->await());
+        Eventually::holds(static fn(): bool => str_contains((string) file_get_contents($log), 'bytes that tasks printed are missing: standard output was not read'), 'it is told');
+        proc_terminate($work);
+        fclose($pipes[1]);
+        proc_close($work);
+    }
+
+    public function testSeveralQueuesShareTheWorkersByTheirWeights(): void
+    {
+        [$often, $seldom] = [self::newQueue(), self::newQueue()];
+        $process = $this->work("{$often}=3", ['--queue', $seldom, '--workers', '4']);
+        Eventually::holds(static fn(): bool => substr_count($process->getErrorOutput(), 'Serves the queue') === 2, 'both are served');
+        foreach ([$often => 3, $seldom => 1] as $queue => $workers) {
+            for ($i = 0; $i < 5; ++$i) {
+                $this->executor($queue)->submit($this->gated("{$queue} {$i}"))->ignore();
+            }
+            $broker = new RedisBroker(Redis::shared()->address());
+            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === $workers, "{$workers} workers serve it");
+        }
+        touch($this->path('open'));
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+    }
+
+    public function testTheOptionsOfAnAgentAreChecked(): void
+    {
+        foreach ([['--lease', '3'], ['--beat', '9'], ['--margin', '9.5'], ['--max-dead', '0'], ['--retention', '0']] as $options) {
+            $process = $this->remote(['work', '--queue', 'any', '--allow-root', ...$options]);
+
+            self::assertSame(255, $process->run(), implode(' ', $options));
+        }
+    }
+
     public function testSigtermFinishesWhatRunsAndGivesTheRestBackWithoutAnAttempt(): void
     {
         $queue = self::newQueue();
@@ -282,7 +332,7 @@ final class WorkTest extends TestCase
         yield 'no key file' => [['--queue', 'q'], "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}", ['SPINDLE_KEY_FILE' => '']];
         yield 'a key file that others can read' => [['--queue', 'q'], "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600", ['SPINDLE_KEY_FILE' => 'exposed']];
         yield 'workers' => [['--queue', 'q', '--workers', '0'], "option --workers: '0' is not allowed; give a number of workers from 1 on"];
-        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4"];
+        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4, which is --beat and --margin together"];
         yield 'a bootstrap' => [['--queue', 'q', '--bootstrap', 'none.php'], "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load"];
         yield 'memory' => [['--queue', 'q', '--memory-limit', 'much'], "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit"];
         yield 'an address for operators' => [['--queue', 'q', '--admin', '8080'], "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path"];

@@ -90,9 +90,9 @@ final class MemoryBroker implements Broker
         };
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float
+    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
     {
-        return $this->queue($queue)->renew($owner, $lease, $joins);
+        return $this->queue($queue)->renew($owner, $lease, $joins, $mostDead, $oldestDead);
     }
 
     public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
@@ -135,6 +135,11 @@ final class MemoryBroker implements Broker
     public function list(string $queue, JobStatus $status, int $most): array
     {
         return $this->queue($queue)->list($status, $most);
+    }
+
+    public function status(string $queue, string $id): ?JobStatus
+    {
+        return $this->queue($queue)->status($id);
     }
 
     public function revive(string $queue, array $ids): int

@@ -25,6 +25,10 @@ final class MemoryJob
     /** Whether nobody takes its items any more. */
     public bool $left = false;
 
+    /** Whether somebody has listened for its items, and since when nobody does. */
+    public bool $wasHeard = false;
+    public ?float $unheardSince = null;
+
     public string $owner = '';
 
     /** The owner that has refused it last. */

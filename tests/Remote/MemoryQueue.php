@@ -65,7 +65,7 @@ final class MemoryQueue
     private array $counts = ['' => 0, 'waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0];
 
     /** @var array<string, int> */
-    private array $totals = ['submitted_total' => 0, 'done_total' => 0, 'died_total' => 0, 'cancelled_total' => 0, 'retried_total' => 0, 'released_total' => 0, 'lost_total' => 0, 'stale_total' => 0, 'repaired_total' => 0, 'revived_total' => 0];
+    private array $totals = ['submitted_total' => 0, 'done_total' => 0, 'died_total' => 0, 'cancelled_total' => 0, 'retried_total' => 0, 'released_total' => 0, 'lost_total' => 0, 'stale_total' => 0, 'repaired_total' => 0, 'revived_total' => 0, 'forgotten_total' => 0];
 
     private int $lastTicket = 0;
 
@@ -89,7 +89,7 @@ final class MemoryQueue
         $taken = $added = 0;
         foreach ($jobs as $job) {
             if (!isset($this->jobs[$job->id]) && !isset($this->outcomes[$job->id]) && !isset($this->dead[$job->id])) {
-                if (\count($this->jobs) + \count($this->dead) >= $limit) {
+                if (\count($this->jobs) >= $limit) {
                     break;
                 }
                 $added += $this->add(new MemoryJob($job->id, $job->frame, $job->key, [$mailbox => $mailbox]), $job->delay, $this->ready);
@@ -98,6 +98,10 @@ final class MemoryQueue
             ++$taken;
         }
         $this->wake($added);
+        $due = $this->delayed->isEmpty() ? \INF : $this->delayed->top()[0] - $this->engine->now();
+        if ($due < 2.0 && !$this->idle->isEmpty()) {
+            $this->engine->send($this->idle->bottom(), new Letter(due: max(0.0, $due)));
+        }
 
         return $taken;
     }
@@ -167,7 +171,7 @@ final class MemoryQueue
     }
 
     /** @throws LeaseLostException */
-    public function renew(string $owner, float $lease, bool $joins): ?float
+    public function renew(string $owner, float $lease, bool $joins, int $mostDead, float $oldestDead): ?float
     {
         $now = $this->engine->now();
         if ($now - $this->heard >= $lease) { // it was the engine that was away
@@ -185,6 +189,10 @@ final class MemoryQueue
         $agent->spared = false;
         $this->ends->insert([$agent->end, $owner]);
         $this->wake($this->promote() + $this->bury());
+        $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $oldestDead);
+        $kept = \array_slice($kept, -min($mostDead, max(1, \count($kept))), null, true);
+        $this->totals['forgotten_total'] += \count($this->dead) - \count($kept);
+        $this->dead = $kept;
 
         return $this->delayed->isEmpty() ? null : max(0.0, $this->delayed->top()[0] - $this->engine->now());
     }
@@ -276,7 +284,12 @@ final class MemoryQueue
         $this->items[$id] = [$items, $next, $until];
         $this->expiring->insert([$until, $id]);
         if ($frames !== [] || $first === 0) {
-            $this->tell($job, new Letter(items: [$id]));
+            $isHeard = $this->tell($job, new Letter(items: [$id]));
+            if (!$isHeard && $job->unheardSince !== null && $this->engine->now() - $job->unheardSince >= 10.0) {
+                return null;
+            }
+            $job->wasHeard = $job->wasHeard || $isHeard;
+            $job->unheardSince = $isHeard || !$job->wasHeard ? null : $job->unheardSince ?? $this->engine->now();
         }
 
         return \count($items);
@@ -345,9 +358,22 @@ final class MemoryQueue
 
                 return [...$why, 'died' => self::milliseconds($dead[2])];
             }, array_reverse($this->dead)),
+            JobStatus::Done => [],
         };
 
         return \array_slice($known, 0, $most);
+    }
+
+    public function status(string $id): ?JobStatus
+    {
+        $this->expire();
+
+        return match (true) {
+            isset($this->jobs[$id]) => JobStatus::tryFrom($this->jobs[$id]->status) ?? JobStatus::Waiting,
+            isset($this->dead[$id]) => JobStatus::Dead,
+            isset($this->outcomes[$id]) => JobStatus::Done,
+            default => null,
+        };
     }
 
     /** @param list<string> $ids */
@@ -474,7 +500,7 @@ final class MemoryQueue
                 break;
             }
             $this->delayed->extract();
-            $promoted += $job === null ? 0 : $this->add($job, 0.0, $this->urgent);
+            $promoted += $job === null ? 0 : $this->add($job, 0.0, $this->ready);
         }
 
         return $promoted;
@@ -620,11 +646,15 @@ final class MemoryQueue
         }
     }
 
-    private function tell(MemoryJob $job, Letter $letter): void
+    /** @return bool whether anybody listens */
+    private function tell(MemoryJob $job, Letter $letter): bool
     {
+        $isHeard = false;
         foreach ($job->mailboxes as $mailbox) {
-            $this->engine->send($mailbox, $letter);
+            $isHeard = $this->engine->send($mailbox, $letter) || $isHeard;
         }
+
+        return $isHeard;
     }
 
     /** @return array<string, MemoryJob> those that may be claimed */

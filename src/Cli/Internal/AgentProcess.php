@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
@@ -20,6 +21,8 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
 
 use function Amp\async;
+use function Amp\Future\await;
+use function Amp\Future\awaitAll;
 use function Amp\Future\awaitFirst;
 
 /** What `spindle work` does: an agent, the signals that it hears, and the address for operators. */
@@ -31,7 +34,8 @@ final class AgentProcess
     private const TERM = 15;
     private const SIGNALS = [self::HUP, self::INT, self::TERM];
 
-    private readonly Agent $agent;
+    /** @var non-empty-array<string, Agent> by queue */
+    private readonly array $agents;
     private readonly DeferredCancellation $stop;
 
     /** Ends what runs. */
@@ -50,16 +54,24 @@ final class AgentProcess
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
-        $this->agent = new Agent($options->broker, $options->queue, $options->workers, $options->keys, $options->agent, $log);
+        $output = new TaskOutput($log);
+        $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...)));
+        $agents = [];
+        foreach ($options->queues as $queue => $workers) {
+            $agents[$queue] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
+        }
+        $this->agents = $agents;
+        putenv('SPINDLE_KEY_FILE'); // whoever can read it can have anything run: tasks are not told where it is
+        unset($_ENV['SPINDLE_KEY_FILE'], $_SERVER['SPINDLE_KEY_FILE']);
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
         $this->ended = new DeferredFuture();
         $this->terminal = new Terminal();
         $this->subject = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
-            statistics: [$options->queue => $this->agent],
+            statistics: $this->agents,
             checks: ['broker' => static function () use ($options): void {
-                $options->broker->figures($options->queue);
+                $options->broker->figures((string) array_key_first($options->queues));
             }],
         ));
     }
@@ -87,7 +99,14 @@ final class AgentProcess
     private function work(): int
     {
         try {
-            $this->agent->run($this->stop->getCancellation(), $this->end->getCancellation());
+            $runs = array_map(fn(Agent $agent): Future => async($agent->run(...), $this->stop->getCancellation(), $this->end->getCancellation()), $this->agents);
+            try {
+                await($runs);
+            } finally {
+                $this->stop->cancel(); // one can't go on
+                array_map(static fn(Future $run): Future => $run->ignore(), $runs);
+                awaitAll($runs);
+            }
             $this->log->info('Stopped');
 
             return $this->status;
@@ -143,7 +162,9 @@ final class AgentProcess
 
     private function reload(): void
     {
-        $this->agent->reload();
+        foreach ($this->agents as $agent) {
+            $agent->reload();
+        }
         $this->log->info('Reloaded: new tasks run in new workers');
     }
 

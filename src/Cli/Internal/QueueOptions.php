@@ -17,6 +17,8 @@ final class QueueOptions
     /** The engine would be busy for too long with more. */
     private const LARGEST = 10_000;
 
+    private const LISTED = ['waiting' => JobStatus::Waiting, 'running' => JobStatus::Running, 'delayed' => JobStatus::Delayed, 'dead' => JobStatus::Dead];
+
     /** @var list<JobStatus> those that are not simply many */
     private const SHOWN = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
@@ -92,7 +94,7 @@ final class QueueOptions
             }
         }
 
-        return $ids === [] ? null : array_values(array_unique($ids));
+        return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
     }
 
     /**
@@ -105,7 +107,7 @@ final class QueueOptions
         /** @var list<string> $names */
         $names = $input->getOption('status');
         $statuses = array_map(
-            static fn(string $name): JobStatus => JobStatus::tryFrom($name) ?? throw UsageException::option('--status', $name, implode(', ', array_column(JobStatus::cases(), 'value'))),
+            static fn(string $name): JobStatus => self::LISTED[$name] ?? throw UsageException::option('--status', $name, implode(', ', array_keys(self::LISTED))),
             array_values(array_unique($names)),
         );
 

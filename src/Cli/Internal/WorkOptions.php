@@ -15,6 +15,8 @@ use Symfony\Component\Console\Input\InputInterface;
 final class WorkOptions
 {
     private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const BYTES = 'a number of bytes from 1 on';
+
     /** Shorter than what Kubernetes and systemd wait for by themselves, in seconds. */
     private const STOP_TIMEOUT = 25.0;
 
@@ -22,16 +24,16 @@ final class WorkOptions
     private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
+     * @param non-empty-array<string, positive-int> $queues workers by the name of the queue
      * @param string|null  $admin      address
      * @param list<string> $adminHosts names by which it may be asked
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged
      */
     private function __construct(
-        public readonly string $queue,
+        public readonly array $queues,
         public readonly Broker $broker,
         public readonly Keys $keys,
-        public readonly int $workers,
         public readonly AgentOptions $agent,
         public readonly ?string $admin,
         public readonly array $adminHosts,
@@ -43,19 +45,62 @@ final class WorkOptions
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
-        $queue = $given->text('queue') ?? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)');
+        $weights = self::weights($input);
 
         return new self(
-            GivenQueue::name('option --queue', $queue),
+            self::shares($weights, self::workers($given)),
             self::unprivileged($given, GivenQueue::broker($given)),
             GivenQueue::keys(),
-            self::workers($given),
             self::agent($given),
             self::admin($given),
             AdminHosts::of($input),
             $given->json(),
             $given->flag('quiet'),
         );
+    }
+
+    /**
+     * @return non-empty-array<string, positive-int>
+     *
+     * @throws UsageException
+     */
+    private static function weights(InputInterface $input): array
+    {
+        /** @var list<string> $queues */
+        $queues = $input->getOption('queue');
+        $weights = [];
+        foreach ($queues as $queue) {
+            $weight = preg_match('/^([^=]*)=([1-9]\d{0,3})$/D', $queue, $match) === 1 ? (int) $match[2] : 1;
+            $name = GivenQueue::name('option --queue', $match[1] ?? $queue);
+            if (isset($weights[$name])) {
+                throw new UsageException("option --queue: '{$name}' is given twice; give a queue once, with a number after it for more workers (--queue {$name}=2)");
+            }
+            $weights[$name] = max(1, $weight);
+        }
+
+        return $weights === [] ? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)') : $weights;
+    }
+
+    /**
+     * @param non-empty-array<string, positive-int> $weights
+     *
+     * @return non-empty-array<string, positive-int> workers, one for each queue at least
+     *
+     * @throws UsageException
+     */
+    private static function shares(array $weights, int $workers): array
+    {
+        if ($workers < \count($weights)) {
+            throw new UsageException('option --workers: ' . \count($weights) . " queues need as many workers at least, not {$workers}");
+        }
+        $shares = array_map(static fn(): int => 1, $weights);
+        for ($left = $workers - \count($weights); $left > 0; --$left) {
+            $ratios = array_map(static fn(int $share, int $weight): float => $share / $weight, $shares, $weights);
+            $poorest = array_keys($weights)[(int) array_search(min($ratios), $ratios, true)];
+            ++$shares[$poorest];
+        }
+
+        return $shares;
     }
 
     /** @throws UsageException */
@@ -89,10 +134,27 @@ final class WorkOptions
             throw UsageException::option('--memory-limit', $memory, 'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit');
         }
         $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
+        $lease = $given->duration('lease') ?? 10.0;
+        $beat = $given->duration('beat') ?? 1.0;
+        $margin = $given->duration('margin') ?? 3.0;
+        if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
+            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together');
+        }
         try {
-            return new AgentOptions($pool, $given->duration('lease') ?? 10.0, stopTimeout: $given->duration('stop-timeout') ?? self::STOP_TIMEOUT);
-        } catch (\ValueError) {
-            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than 4');
+            return new AgentOptions(
+                $pool,
+                $lease,
+                $beat,
+                $margin,
+                $given->duration('retention') ?? 3600.0,
+                $given->number('max-result', self::BYTES) ?? 16 << 20,
+                $given->duration('stop-timeout') ?? self::STOP_TIMEOUT,
+                !$given->flag('no-guard'),
+                $given->number('max-dead', 'a number of dead letters from 1 on') ?? 100_000,
+                $given->duration('dead-age') ?? 30 * 86400.0,
+            );
+        } catch (\ValueError $invalid) {
+            throw new UsageException('options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()));
         }
     }
 

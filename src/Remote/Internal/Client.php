@@ -38,6 +38,9 @@ final class Client
 
     public readonly string $mailbox;
 
+    /** A fork of this process has its own client: it must not read what is meant for this one. */
+    private readonly int $process;
+
     /** @var array<string, array<string, Waiter>> by queue and id */
     private array $waiters = [];
 
@@ -71,6 +74,7 @@ final class Client
     private function __construct(private readonly Broker $broker)
     {
         $this->mailbox = bin2hex(random_bytes(9));
+        $this->process = (int) getmypid();
     }
 
     public function __destruct()
@@ -89,12 +93,17 @@ final class Client
     {
         $clients = self::$clients ??= new \WeakMap();
         $client = ($clients[$broker] ?? null)?->get();
-        if ($client === null) {
+        if ($client === null || !$client->isOfThisProcess()) {
             $client = new self($broker);
             $clients[$broker] = \WeakReference::create($client);
         }
 
         return $client;
+    }
+
+    public function isOfThisProcess(): bool
+    {
+        return $this->process === getmypid();
     }
 
     /** An id that no other job has. */
@@ -356,7 +365,7 @@ final class Client
             EventLoop::cancel($this->looksAgain);
             $this->looksAgain = null;
         }
-        if (!$this->sayUnsaid()) {
+        if (!$this->isOfThisProcess() || !$this->sayUnsaid()) {
             return;
         }
         foreach ($this->waiters as $queue => $waiters) {

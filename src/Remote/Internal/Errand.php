@@ -13,6 +13,7 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
+use Spindle\Remote\QueueFullException;
 
 /** A command on its way, until it is known what became of it. */
 final class Errand implements Waiter
@@ -39,7 +40,7 @@ final class Errand implements Waiter
         $recall->throwIfRequested();
         $cancellation->throwIfRequested();
         $either = new CompositeCancellation($recall, $cancellation);
-        while ($this->sender->send($this->job, $this) === 0) {
+        while (!$this->isTakenIn()) {
             \Amp\delay(self::FULL, true, $either);
         }
         $recalled = $recall->subscribe($this->recall(...));
@@ -49,6 +50,15 @@ final class Errand implements Waiter
         } finally {
             $recall->unsubscribe($recalled);
             $cancellation->unsubscribe($cancelled);
+        }
+    }
+
+    private function isTakenIn(): bool
+    {
+        try {
+            return $this->sender->send($this->job, $this) > 0;
+        } catch (QueueFullException) { // its engine has no memory
+            return false;
         }
     }
 

@@ -12,6 +12,7 @@ use Spindle\Internal\Clock;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
+use Spindle\Remote\QueueFullException;
 use Spindle\Worker\PortableTask;
 
 /**
@@ -280,7 +281,9 @@ final class RemoteMap implements Waiter
     {
         while ($jobs !== [] && !$this->left) {
             try {
-                $accepted = $this->sender->client->submit($this->sender->queue, $this->sender->options, $jobs, $this);
+                $accepted = $this->sender->sendAll($jobs, $this);
+            } catch (QueueFullException) {
+                $accepted = 0; // its engine has no memory
             } catch (\Throwable $failure) {
                 foreach ($jobs as $job) {
                     unset($this->open[$job->id]);

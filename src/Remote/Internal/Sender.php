@@ -7,9 +7,11 @@ namespace Spindle\Remote\Internal;
 use Amp\Cancellation;
 use Amp\Future;
 use Spindle\Internal\Aside;
+use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
@@ -20,13 +22,17 @@ use Spindle\Worker\PortableOutcome;
 /** Makes jobs of tasks and commands for one queue, and results of outcomes. */
 final class Sender
 {
+    private Client $client;
+
     public function __construct(
-        public readonly Client $client,
+        private readonly Broker $broker,
         public readonly string $queue,
         private readonly Keys $keys,
         private readonly JobRetryPolicy $policy,
         public readonly RemoteOptions $options,
-    ) {}
+    ) {
+        $this->client = Client::of($broker);
+    }
 
     /** What is the same for all tasks of this code. */
     public function head(string $code): string
@@ -37,7 +43,7 @@ final class Sender
     /** @throws PayloadTooLargeException */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealed($this->client->id(), TaskBody::withArgument($head, $argument), '', 0.0);
+        return $this->sealed($this->client()->id(), TaskBody::withArgument($head, $argument), '', 0.0);
     }
 
     /**
@@ -47,7 +53,7 @@ final class Sender
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
     {
-        if ($this->client->dispatch($this->queue, $this->options, $this->sealed($id, TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
+        if ($this->client()->dispatch($this->queue, $this->options, $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
@@ -61,7 +67,7 @@ final class Sender
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        return $this->sealed($this->client->id(), TaskBody::command($this->head($code)), '', 0.0);
+        return $this->sealed($this->client()->id(), TaskBody::command($this->head($code)), '', 0.0);
     }
 
     /**
@@ -71,7 +77,28 @@ final class Sender
      */
     public function send(Job $job, Waiter $waiter): int
     {
-        return $this->client->submit($this->queue, $this->options, [$job], $waiter);
+        return $this->sendAll([$job], $waiter);
+    }
+
+    /**
+     * @param list<Job> $jobs
+     *
+     * @return int how many of the first were taken in
+     *
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function sendAll(array $jobs, Waiter $waiter): int
+    {
+        return $this->client()->submit($this->queue, $this->options, $jobs, $waiter);
+    }
+
+    /**
+     * @throws \Spindle\Remote\BrokerException
+     * @throws \ValueError
+     */
+    public function status(string $id): ?JobStatus
+    {
+        return $this->broker->status($this->queue, Job::storedId($id));
     }
 
     /**
@@ -81,9 +108,9 @@ final class Sender
      */
     public function attach(string $id, ?Cancellation $cancellation): Future
     {
-        Job::checkId($id);
+        $id = Job::storedId($id);
         $submission = new Submission($this, $id);
-        $this->client->attach($this->queue, $id, $submission);
+        $this->client()->attach($this->queue, $id, $submission);
         if ($cancellation !== null) {
             $submission->watch($cancellation);
         }
@@ -122,42 +149,42 @@ final class Sender
      */
     public function withdraw(array $ids): void
     {
-        $this->client->withdraw($this->queue, $ids, true);
+        $this->client()->withdraw($this->queue, $ids, true);
     }
 
     /** Nobody wants the job any more, unless an agent has it already. */
     public function recall(string $id): void
     {
-        $this->client->withdraw($this->queue, [$id], false);
+        $this->client()->withdraw($this->queue, [$id], false);
     }
 
     /** Nobody waits for the job any more. */
     public function forget(string $id): void
     {
-        $this->client->forget($this->queue, $id);
+        $this->client()->forget($this->queue, $id);
     }
 
     /** From now on another one is told what becomes of the job. */
     public function waitAs(string $id, Waiter $before, Waiter $after): void
     {
-        $this->client->waitAs($this->queue, $id, $before, $after);
+        $this->client()->waitAs($this->queue, $id, $before, $after);
     }
 
     /** Whether the job was submitted here, and nobody else knows of it. */
     public function isOwn(string $id): bool
     {
-        return $this->client->isOwn($id);
+        return $this->client()->isOwn($id);
     }
 
     public function leaveItems(string $id): void
     {
-        $this->client->leaveItems($this->queue, $id);
+        $this->client()->leaveItems($this->queue, $id);
     }
 
     /** @return list<string> frames */
     public function takeItems(string $id, int $from, int $most): array
     {
-        return $this->client->takeItems($this->queue, $this->options, $id, $from, $most);
+        return $this->client()->takeItems($this->queue, $this->options, $id, $from, $most);
     }
 
     /**
@@ -230,6 +257,12 @@ final class Sender
         $items = Outcomes::items($outcome) ?? 0;
 
         return $taken < $items ? throw JobLostException::items($id, $this->queue, $taken, $items) : Outcomes::read($outcome, $key);
+    }
+
+    /** That of this process, also in a fork of the one that has made this object. */
+    private function client(): Client
+    {
+        return $this->client->isOfThisProcess() ? $this->client : $this->client = Client::of($this->broker);
     }
 
     /** @throws PayloadTooLargeException */

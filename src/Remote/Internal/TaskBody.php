@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Command\PortableCommand;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Worker\PortableTask;
 
@@ -79,6 +80,6 @@ final class TaskBody
     /** @param int $maxResult bytes */
     public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
     {
-        return new PortableTask($this->code, $this->argument, $attempt, $idempotencyKey, $this->timeout !== null, $maxResult);
+        return new PortableTask($this->code, $this->argument, $attempt, Job::givenId($idempotencyKey), $this->timeout !== null, $maxResult);
     }
 }

@@ -37,6 +37,9 @@ final class Tenure
 
     private const MOST = 2000;
 
+    /** The engine counts milliseconds, in seconds. */
+    private const ROUNDING = 0.002;
+
     /** Bytes of outcomes in one question; a single one may have more. */
     private const QUESTION = 4 << 20;
 
@@ -86,6 +89,10 @@ final class Tenure
 
     private ?string $stopTimer = null;
 
+    /** The timer that waits for the next delay to be over, and when it is. */
+    private ?string $due = null;
+    private float $dueAt = 0.0;
+
     /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
     private int $lastNumber = 0;
     private int $lastHanded = 0;
@@ -125,6 +132,12 @@ final class Tenure
     public function ended(): ?string
     {
         return $this->jobs === [] ? $this->owner : null;
+    }
+
+    /** Whether the engine has given it jobs, or would have. */
+    public function hasServed(): bool
+    {
+        return $this->lastTold > 0;
     }
 
     public function inHand(): int
@@ -172,6 +185,7 @@ final class Tenure
                 EventLoop::cancel($this->stopTimer);
             }
             EventLoop::cancel($beat);
+            $this->stopDue();
             $close();
             $this->release($this->settlementBytes);
         }
@@ -181,6 +195,9 @@ final class Tenure
     {
         if ($letter->work) {
             $this->poke();
+        }
+        if ($letter->due !== null) {
+            $this->pokeIn($letter->due);
         }
         foreach ($letter->unwanted as $id => $number) {
             $this->cancel($id, $number);
@@ -215,7 +232,7 @@ final class Tenure
             return;
         }
         $id = $report[0] ?? null;
-        $job = \is_string($id) ? $this->jobs[$id] ?? null : null;
+        $job = \is_string($id) ? $this->jobs[$id] ?? $this->jobs["#{$id}"] ?? null : null;
         if ($job === null) {
             return;
         }
@@ -273,6 +290,7 @@ final class Tenure
             $this->renewAgain();
             if (++$this->beats % self::AUDIT === 0) {
                 $this->doubts = true;
+                $this->workshop->queue = $this->broker->figures($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
@@ -316,13 +334,36 @@ final class Tenure
     private function renew(bool $joins): void
     {
         $asked = Clock::now();
-        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR));
+        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR), $this->options->maxDead, $this->options->deadRetention);
         $this->leaseEnds = $asked + $this->options->lease;
         if ($this->failure === null) {
             $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
         }
         if ($due !== null && $due < $this->options->beat) {
-            EventLoop::unreference(EventLoop::delay($due, $this->poke(...)));
+            $this->pokeIn($due);
+        }
+    }
+
+    /** The delay of a job is over in so many seconds. One timer waits for the next of them. */
+    private function pokeIn(float $seconds): void
+    {
+        $time = Clock::now() + $seconds + self::ROUNDING;
+        if ($this->due !== null && $this->dueAt <= $time) {
+            return;
+        }
+        $this->stopDue();
+        $this->dueAt = $time;
+        $this->due = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING, function (): void {
+            $this->due = null;
+            $this->poke();
+        }));
+    }
+
+    private function stopDue(): void
+    {
+        if ($this->due !== null) {
+            EventLoop::cancel($this->due);
+            $this->due = null;
         }
     }
 
@@ -604,6 +645,9 @@ final class Tenure
     {
         ++$this->workshop->counters[$settlement->kind->counter()];
         $this->settlements[] = $settlement;
+        if ($settlement->delay > 0 && $settlement->delay < $this->options->beat) {
+            $this->pokeIn($settlement->delay);
+        }
         $this->settlementBytes += \strlen($settlement->frame);
         $this->workshop->budget->occupy(\strlen($settlement->frame));
         $this->poke();

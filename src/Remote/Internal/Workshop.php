@@ -16,6 +16,9 @@ final class Workshop
     /** @var array<string, int> */
     public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
 
+    /** @var array<string, int> of the queue, as {@see \Spindle\Remote\Broker::figures()} has them; none before the first look */
+    public array $queue = [];
+
     /** @var (\Closure(mixed): void)|null gets what tasks tell */
     public ?\Closure $onReport = null;
 

@@ -14,6 +14,7 @@ use Spindle\Remote\Internal\Redis\Engine;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobState;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Testing\TemporaryRedis;
@@ -201,6 +202,28 @@ class RedisBrokerTest extends BrokerContract
         yield 'both are trimmed' => ['XTRIM', ['urgent', 'ready']];
         yield 'one is deleted' => ['DEL', ['ready']];
         yield 'both are deleted' => ['DEL', ['urgent', 'ready']];
+    }
+
+    public function testRecordsThatAnOperatorHasDeletedAreMadeAnewAndBrokenOnesAreShown(): void
+    {
+        $this->submit(new Job('holds', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0), 'runs', 'dead');
+        $byId = array_column($this->claim($this->join('a')), null, 'id');
+        $this->end('a', $byId['dead'], SettlementKind::Dead);
+        foreach (['tried', 'meta'] as $name) {
+            $this->shared()->command('DEL', "spindle:{{$this->queue()}}:{$name}");
+        }
+
+        self::assertGreaterThan(0, $this->broker()->repair($this->queue()), 'what is missing is noticed at once');
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame([], $this->claim('a'), 'the key is held');
+        $this->end('a', $byId['holds']);
+        self::assertSame('blocked', $this->claimOne('a')->id);
+
+        $prefix = "spindle:{{$this->queue()}}:";
+        $this->shared()->command('HSET', "{$prefix}running", 'runs', "\xc1broken");
+        $this->shared()->command('HSET', "{$prefix}why", 'dead', '{broken');
+        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Running, 10)['runs']['why']);
+        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)['dead']['why']);
     }
 
     public function testWhatRunsStaysWithItsOwnerWhoseConsumerAnOperatorHasDeleted(): void
@@ -464,7 +487,7 @@ class RedisBrokerTest extends BrokerContract
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
         $this->redis->command('CONFIG', 'SET', 'maxmemory', (string) ((int) $used[1] + 3_000_000));
 
-        self::thrown(BrokerUnavailableException::class, fn() => $this->submit('another'));
+        self::assertStringContainsString('memory', self::thrown(QueueFullException::class, fn() => $this->submit('another'))->getMessage());
         $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
         $deliveries = [...$this->claim('a', 500), ...$this->claim('a', 500)];
         self::assertCount(500, $deliveries);
@@ -476,7 +499,7 @@ class RedisBrokerTest extends BrokerContract
         Eventually::holds(function (): bool {
             try {
                 return $this->broker()->submit($this->queue(), [new Job('another', 'frame')], 1000, 'client', false) === 1;
-            } catch (BrokerUnavailableException) {
+            } catch (QueueFullException) {
                 return false; // it keeps buffers for a while
             }
         }, 'it takes jobs in again');

@@ -11,6 +11,7 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Remote\AgentProgram;
 
 use function Amp\async;
+use function Amp\delay;
 use function Amp\Future\await;
 
 /** What processes do that have tasks done, until they are killed or have finished. */
@@ -69,5 +70,47 @@ final class Callers
     private static function executor(string $address, string $queue): RemoteExecutor
     {
         return new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+    }
+
+    /** @return list<int> exit codes of four forks, each of which has tasks done, and how many of this process's own are right */
+    public static function fork(string $address, string $queue): array
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        $executor->submit(static fn(): int => 0)->await();
+        $right = static function (string $who) use ($executor): int {
+            $right = 0;
+            for ($i = 0; $i < 20; ++$i) {
+                $right += (int) ($executor->submit(static fn(): string => "{$who} {$i}")->await() === "{$who} {$i}");
+            }
+
+            return $right;
+        };
+        $forks = [];
+        for ($i = 0; $i < 4; ++$i) {
+            $forks[] = $pid = pcntl_fork();
+            if ($pid === 0) {
+                exit($right("fork {$i}") === 20 ? 0 : 1);
+            }
+        }
+        $codes = [];
+        $own = $right('parent');
+        foreach ($forks as $pid) {
+            pcntl_waitpid($pid, $status);
+            $codes[] = \is_int($status) ? pcntl_wexitstatus($status) : -1;
+        }
+
+        return [...$codes, $own];
+    }
+
+    /** Reads an item of a generator that has more than there is room for, and then no other. */
+    public static function readSlowly(string $address, string $queue, string $file): void
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        $items = $executor->submit(static function (): \Generator {
+            yield from range(1, 1000);
+        })->await();
+        \assert($items instanceof \Generator && $items->valid());
+        touch($file);
+        delay(600.0);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -36,6 +37,32 @@ final class CallersTest extends TestCase
     protected function deadline(): int
     {
         return 60 + intdiv(Scale::of(10_000), 50);
+    }
+
+    public function testForksOfAProcessHaveTheirOwnAnswersAndLeaveItsOwn(): void
+    {
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $queue = self::newQueue();
+        $this->agent($queue);
+
+        self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->address(), $queue]));
+        $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+        self::assertSame([101, 101], [$figures['submitted_total'], $figures['done_total']]);
+    }
+
+    public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(): void
+    {
+        $queue = self::newQueue();
+        $this->agent($queue, 1);
+        $caller = Host::start(Callers::class . '::readSlowly', [Redis::shared()->address(), $queue, $file = $this->path('read')]);
+        Eventually::holds(static fn(): bool => is_file($file), 'it reads', 20.0);
+        self::kill($caller);
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+
+        self::assertSame(7, $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(40.0)));
+        self::assertSame(1, (new RedisBroker(Redis::shared()->address()))->figures($queue)['cancelled_total']);
     }
 
     public function testCallersThatAreKilledAreReplacedAndHaveEveryOutcome(): void

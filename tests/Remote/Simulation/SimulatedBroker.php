@@ -96,9 +96,9 @@ final class SimulatedBroker implements Broker
         return $this->broker->openMailbox($mailbox, $letter, $open);
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about): ?float
+    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
     {
-        return $this->ask(fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about));
+        return $this->ask(fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about, $mostDead, $oldestDead));
     }
 
     public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
@@ -139,6 +139,11 @@ final class SimulatedBroker implements Broker
     public function list(string $queue, JobStatus $status, int $most): array
     {
         return $this->ask(fn(): array => $this->broker->list($queue, $status, $most));
+    }
+
+    public function status(string $queue, string $id): ?JobStatus
+    {
+        return $this->ask(fn(): ?JobStatus => $this->broker->status($queue, $id));
     }
 
     public function revive(string $queue, array $ids): int

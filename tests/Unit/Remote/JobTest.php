@@ -61,16 +61,25 @@ final class JobTest extends TestCase
     #[DataProvider('delays')]
     public function testADelayOutOfItsRangeIsRefused(float $delay): void
     {
-        self::assertSame(4e6, (new Job('id', 'frame', delay: 4e6))->delay);
+        self::assertSame(31_622_400.0, (new Job('id', 'frame', delay: 31_622_400.0))->delay);
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The delay of a job is from 0 to 4,000,000 seconds, not ');
+        $this->expectExceptionMessage('The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not ');
         new Job('id', 'frame', delay: $delay);
     }
 
     /** @return iterable<array{float}> */
     public static function delays(): iterable
     {
-        yield from [[-0.001], [4e6 + 1], [\INF], [\NAN]];
+        yield from [[-0.001], [31_622_401.0], [\INF], [\NAN]];
+    }
+
+    public function testAnIdOfDigitsIsStoredAsOneThatIsNoIntegerInPhp(): void
+    {
+        foreach (['12', '-7', '0', 'a-1', '#a'] as $id) {
+            self::assertIsString(array_key_first([Job::storedId($id) => true]));
+            self::assertSame($id, Job::givenId(Job::storedId($id)));
+        }
+        self::assertSame(['#12', 'a-1'], [Job::storedId('12'), Job::storedId('a-1')]);
     }
 }

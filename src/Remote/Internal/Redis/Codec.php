@@ -21,16 +21,13 @@ final class Codec
     private const STREAMED = 4;
     private const LEFT = 16;
 
-    /** In milliseconds: what 32 bits hold, seven weeks. */
-    private const LONGEST_DELAY = 0xffffffff;
-
     /** @param list<Job> $jobs */
     public static function jobs(array $jobs): string
     {
         $packed = '';
         foreach ($jobs as $job) {
             $packed .= \chr(\strlen($job->id)) . $job->id . \chr(\strlen($job->key)) . $job->key
-                . pack('VV', (int) round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
+                . pack('eV', round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
         }
 
         return $packed;
@@ -42,7 +39,7 @@ final class Codec
         $packed = '';
         foreach ($settlements as $settlement) {
             $packed .= \chr(\strlen($settlement->id)) . $settlement->id
-                . pack('VCVVVV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, (int) min(self::LONGEST_DELAY, round($settlement->delay * 1000)), \strlen($settlement->frame))
+                . pack('VCVVeV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, round($settlement->delay * 1000), \strlen($settlement->frame))
                 . $settlement->frame . pack('V', \strlen($settlement->why)) . $settlement->why;
         }
 
@@ -88,9 +85,8 @@ final class Codec
     {
         $known = [];
         foreach (self::outcomes($packed, 0) as $id => $json) {
-            /** @var array<string, int|float|string> $of */
-            $of = json_decode($json, true, 8, \JSON_THROW_ON_ERROR);
-            $known[$id] = $of;
+            $of = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
+            $known[$id] = array_filter(\is_array($of) ? $of : [], static fn(mixed $value): bool => \is_int($value) || \is_float($value) || \is_string($value));
         }
 
         return $known;
@@ -140,6 +136,10 @@ final class Codec
         switch ($packed[0] ?? '') {
             case 'w':
                 return new Letter(work: true);
+            case 'd':
+                $at = 1;
+
+                return new Letter(due: self::integer($packed, $at) / 1000);
             case 'r':
                 return new Letter(outcomes: self::outcomes($packed, 1));
             case 'c':

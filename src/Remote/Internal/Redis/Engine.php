@@ -26,10 +26,16 @@ final class Engine
     /** Scripts that an engine without room refuses. The others run all the same, or it would never get any: they end jobs, and each is done whole. */
     private const NEEDS_ROOM = ['submit', 'put'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
-    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'revive', 'delete', 'audit'];
+    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'status', 'revive', 'delete', 'audit'];
 
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];
+
+    /** @var list<Link> */
+    private static array $others = [];
+
+    /** The one that the connection is of. */
+    private int $process;
 
     private ?Link $link = null;
 
@@ -41,6 +47,9 @@ final class Engine
 
     private ?Tier $tier = null;
 
+    /** Whether each connection begins by that: for an agent, and not for a process that dispatches a job or two. */
+    private bool $loadsScripts = false;
+
     /** @var Future<Link>|null while it is being connected */
     private ?Future $opening = null;
 
@@ -51,12 +60,22 @@ final class Engine
         public readonly Address $address,
         private readonly ?ClientTlsContext $tls,
         private readonly float $timeout,
-    ) {}
+    ) {
+        $this->process = (int) getmypid();
+    }
 
-    /** @throws BrokerException */
+    /**
+     * Also has this and later connections begin with the scripts that the engine does not know.
+     *
+     * @throws BrokerException
+     */
     public function tier(): Tier
     {
-        $this->link();
+        $link = $this->link();
+        if (!$this->loadsScripts) {
+            $this->loadsScripts = true;
+            self::load($link);
+        }
 
         return $this->tier ?? throw new \LogicException('It is known when there is a connection');
     }
@@ -168,6 +187,9 @@ final class Engine
     /** @throws BrokerException */
     private function link(): Link
     {
+        if ($this->process !== getmypid()) {
+            $this->leaveToOtherProcess();
+        }
         if ($this->link !== null && !$this->link->isBroken()) {
             return $this->link;
         }
@@ -181,6 +203,9 @@ final class Engine
         try {
             $link = $this->open();
             $this->tier = $this->check($link);
+            if ($this->loadsScripts) {
+                self::load($link);
+            }
             $this->link = $link;
             ++$this->connections;
             $deferred->complete($link);
@@ -196,6 +221,34 @@ final class Engine
         } finally {
             $this->opening = null;
         }
+    }
+
+    /**
+     * Sends the scripts that the engine does not know. What is asked then is answered in its order; a script that is sent
+     * only when it turns out to be unknown comes after what was asked meanwhile.
+     *
+     * @throws BrokerException
+     */
+    private static function load(Link $link): void
+    {
+        $scripts = array_values(self::scripts());
+        $known = $link->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
+        foreach ($scripts as $i => [$source]) {
+            if (!\is_array($known) || ($known[$i] ?? 0) !== 1) {
+                $link->call('SCRIPT', ['LOAD', $source]);
+            }
+        }
+    }
+
+    /** In a fork: the connection stays the other process's, and this one makes its own. */
+    private function leaveToOtherProcess(): void
+    {
+        if ($this->link !== null) {
+            self::$others[] = $this->link; // to let it go would end the other process's session where it has TLS
+        }
+        $this->process = (int) getmypid();
+        $this->link = $this->opening = null;
+        $this->doubted = [];
     }
 
     /**

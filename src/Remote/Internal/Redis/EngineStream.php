@@ -41,6 +41,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** When the other end last proved to be there: it sent bytes, or took some for which there was no room before. In seconds of {@see Clock::now()}. */
     private float $active;
 
+    /** A fork of this process shares the socket, and must not read or write. */
+    private readonly int $process;
+
     private readonly string $readable;
     private readonly string $writable;
 
@@ -52,6 +55,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     {
         $this->socket = $socket;
         $this->active = Clock::now();
+        $this->process = (int) getmypid();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
         $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->wake()));
@@ -67,6 +71,11 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function createStream(ParametersInterface $parameters): StreamInterface
     {
         return $this;
+    }
+
+    public function isOfThisProcess(): bool
+    {
+        return $this->process === getmypid();
     }
 
     /** Whether the one who reads keeps the loop going. */
@@ -239,7 +248,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private function wake(): void
     {
         EventLoop::disable($this->readable);
-        $this->resumeReader();
+        if ($this->isOfThisProcess()) {
+            $this->resumeReader();
+        }
     }
 
     private function resumeReader(): void
@@ -251,6 +262,11 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private function flushOn(): void
     {
+        if (!$this->isOfThisProcess()) {
+            EventLoop::disable($this->writable);
+
+            return;
+        }
         $before = \strlen($this->unsent);
         $this->flush();
         if (\strlen($this->unsent) < $before) {

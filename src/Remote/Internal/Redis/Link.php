@@ -134,6 +134,12 @@ final class Link
         return $this->broken !== null;
     }
 
+    /** Whether this is not a fork of the process that has connected. */
+    public function isOfThisProcess(): bool
+    {
+        return $this->stream->isOfThisProcess();
+    }
+
     /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
@@ -190,7 +196,7 @@ final class Link
 
     public function close(string $reason): void
     {
-        if ($this->broken !== null) {
+        if ($this->broken !== null || !$this->isOfThisProcess()) {
             return;
         }
         $this->broken = $reason;
@@ -245,13 +251,16 @@ final class Link
             $this->close($this->stream->failure());
         } catch (\Throwable) {
             $this->reading = false;
-            $this->close($this->hasSpoken && $this->stream->eof() ? $this->stream->failure() : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+            $isCut = $this->stream->eof();
+            $this->close($isCut ? $this->stream->failure() . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://') : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
         }
     }
 
     private function look(): void
     {
-        if (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
+        if (!$this->isOfThisProcess()) {
+            EventLoop::disable($this->watchdog);
+        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
             $this->close("no answer within {$this->timeout} seconds");
         }
     }

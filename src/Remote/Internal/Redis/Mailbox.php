@@ -28,6 +28,7 @@ final class Mailbox
     /** Until it is tried again. */
     private ?string $timer = null;
 
+    private readonly int $process;
     private readonly Backoff $backoff;
     private readonly string $pinger;
 
@@ -46,6 +47,7 @@ final class Mailbox
         private readonly \Closure $letter,
         private readonly \Closure $open,
     ) {
+        $this->process = (int) getmypid();
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->first = new DeferredFuture();
         $this->engine->doubt($this);
@@ -81,8 +83,8 @@ final class Mailbox
 
     private function subscribe(): void
     {
-        if ($this->closed) {
-            return;
+        if ($this->closed || $this->process !== getmypid()) {
+            return; // or this is a fork, and what is sent here is for the other process
         }
         try {
             $link = $this->engine->open();
@@ -144,6 +146,11 @@ final class Mailbox
 
     private function ping(): void
     {
+        if ($this->process !== getmypid()) {
+            EventLoop::cancel($this->pinger);
+
+            return;
+        }
         try {
             $this->link?->call('PING', []);
         } catch (BrokerException|EngineError) {

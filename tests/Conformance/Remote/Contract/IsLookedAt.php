@@ -183,4 +183,40 @@ trait IsLookedAt
         self::assertSame(0, $this->broker()->repair($this->queue()));
         self::assertSame(['waits'], self::ids($this->claim('a')));
     }
+
+    public function testTheStatusOfAJobIsToldAndNothingIsChanged(): void
+    {
+        $post = $this->post('looks');
+        $this->submit('waits', 'runs', 'done', 'dead', new Job('delayed', 'frame', delay: 60.0));
+        $byId = array_column($this->claim($this->join('a'), 4), null, 'id');
+        $this->giveBack('a', $byId['waits']);
+        $this->end('a', $byId['done']);
+        $this->end('a', $byId['dead'], SettlementKind::Dead);
+        $status = fn(string $id): ?JobStatus => $this->broker()->status($this->queue(), $id);
+
+        self::assertSame(
+            [JobStatus::Waiting, JobStatus::Running, JobStatus::Done, JobStatus::Dead, JobStatus::Delayed, null],
+            array_map($status, ['waits', 'runs', 'done', 'dead', 'delayed', 'unheard-of']),
+        );
+        $this->end('a', $byId['runs']);
+        self::assertSame(JobStatus::Done, $status('runs'));
+        self::assertSame([], $post->outcomes);
+    }
+
+    public function testOnlySoManyDeadLettersAreKeptAndOnlyForSoLong(): void
+    {
+        $this->submit('one', 'two', 'three');
+        foreach ($this->claim($this->join('a')) as $delivery) {
+            $this->end('a', $delivery, SettlementKind::Dead);
+        }
+        $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 3600.0);
+        self::assertCount(2, $this->listed(JobStatus::Dead));
+        Eventually::holds(function (): bool {
+            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 1.0);
+
+            return $this->figure('dead') === 0;
+        }, 'they are too old');
+
+        self::assertSame(3, $this->figure('forgotten_total'));
+    }
 }

@@ -45,8 +45,8 @@ if step == 'check' then
   end
   -- Each job has an entry, or is delayed or blocked. What this does not show, such as a key's line that is gone, is found once an hour.
   local hidden = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
-  call('HSETNX', META, 'audited', now)
-  if there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
+  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or somebody has deleted the figures
+  if not isNew and call('HLEN', TRIED) >= hidden and there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
     and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
     return '0 ok'
   end
@@ -88,6 +88,18 @@ if step == 'entries' then
   return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
 end
 
+-- The key of a job that waits for it, when its record is gone.
+local keys = nil
+local function keyOf(id)
+  if not keys then
+    keys = {}
+    for _, key in ipairs(call('HKEYS', P .. 'keys')) do
+      for _, waiting in ipairs(call('ZRANGE', P .. 'blocked:' .. key, 0, -1)) do keys[waiting] = key end
+    end
+  end
+  return keys[id]
+end
+
 -- Then the jobs. They come with their frames, so how many at once depends on how large those are. What is blocked is counted, which holds if none was
 -- blocked or unblocked meanwhile.
 local from, some, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
@@ -104,8 +116,18 @@ for i = 1, #part[2], 2 do
       ready = ready + lose(id, record)
       count('repaired', 1)
     end
-  elseif call('SISMEMBER', AUDIT, id) == 0 and not call('ZSCORE', P .. 'delayed', id) then
+  elseif call('ZSCORE', P .. 'delayed', id) then
+    if call('HEXISTS', TRIED, id) == 0 then
+      call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', '', 0, ''})) -- its tries and its key are not known any more
+      count('repaired', 1)
+    end
+  elseif call('SISMEMBER', AUDIT, id) == 0 then
     local known = call('HGET', TRIED, id)
+    if not known and keyOf(id) then
+      known = cmsgpack.pack({0, 0, 0, '', keyOf(id), BLOCKED, ''})
+      call('HSET', TRIED, id, known)
+      count('repaired', 1)
+    end
     known = known and cmsgpack.unpack(known)
     local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
     local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1

@@ -1,5 +1,5 @@
--- ARGV: owner, seconds of its lease in ms, whether it is new, what it says of itself
-local owner, lease, joins, about = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
+-- ARGV: owner, seconds of its lease in ms, whether it is new, what it says of itself, how many dead letters are kept, and for how many seconds
+local owner, lease, joins, about, mostDead, oldestDead = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- When nobody was heard of for a lease, it was the engine that was away: who lives is given the time to say so, and that what it had is ended; once.
 local heard = tonumber(call('HGET', META, 'heard') or now)
@@ -17,6 +17,16 @@ call('HDEL', P .. 'spared', owner)
 local ready = promote(1000)
 local dead = call('ZRANGEBYSCORE', P .. 'agents', '-inf', now, 'WITHSCORES', 'LIMIT', 0, 4)
 for i = 1, #dead, 2 do ready = ready + bury(dead[i], dead[i + 1] == '0') end
+local buried = call('ZRANGEBYSCORE', P .. 'died', '-inf', now - 1000 * oldestDead, 'LIMIT', 0, 1000)
+local surplus = call('ZCARD', P .. 'died') - mostDead
+if #buried == 0 and surplus > 0 then buried = call('ZRANGE', P .. 'died', 0, math.min(surplus, 1000) - 1) end
+if #buried > 0 then
+  each('HDEL', P .. 'dead', buried)
+  each('HDEL', P .. 'why', buried)
+  each('HDEL', P .. 'deadkeys', buried)
+  each('ZREM', P .. 'died', buried)
+  count('forgotten', #buried)
+end
 saveCounts()
 wake(ready)
 

@@ -18,7 +18,7 @@ for stream in pairs(STREAMS) do
 end
 saveCounts()
 say('oldest_ms', oldest or 0)
-for _, name in ipairs({'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'revived'}) do
+for _, name in ipairs({'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'revived', 'forgotten'}) do
   say(name .. '_total', call('HGET', META, name) or 0)
 end
 return table.concat(out, '\n')

@@ -1,6 +1,11 @@
 -- ARGV: status, how many at most. Records of id, JSON of what is known.
 local status, most = ARGV[1], tonumber(ARGV[2])
 local out = {}
+local UNREADABLE = {why = 'its record was changed by hand and cannot be read'}
+local function read(decode, bytes)
+  local isRead, value = pcall(decode, bytes)
+  return isRead and type(value) == 'table' and value or nil
+end
 local function say(id, known)
   local json = cjson.encode(known)
   out[#out + 1] = struct.pack('<Bc0I4c0', #id, id, #json, json)
@@ -11,26 +16,27 @@ if status == 'running' then
     local part = call('HSCAN', RUNNING, cursor, 'COUNT', 100)
     cursor = part[1]
     for i = 1, #part[2], 2 do
-      local record = cmsgpack.unpack(part[2][i + 1])
-      if #out < most then say(part[2][i], {owner = record[7], number = record[1], crashes = record[2], fails = record[3], since = record[10]}) end
+      local record = read(cmsgpack.unpack, part[2][i + 1])
+      local known = record and {owner = record[7], number = record[1], crashes = record[2], fails = record[3], since = record[10]} or UNREADABLE
+      if #out < most then say(part[2][i], known) end
     end
   until cursor == '0' or #out >= most
 elseif status == 'delayed' then
   local due = call('ZRANGE', P .. 'delayed', 0, most - 1, 'WITHSCORES')
   for i = 1, #due, 2 do
     local record = call('HGET', TRIED, due[i])
-    record = record and cmsgpack.unpack(record) or {0, 0, 0}
+    record = record and read(cmsgpack.unpack, record) or {0, 0, 0}
     say(due[i], {due = tonumber(due[i + 1]), crashes = record[2], fails = record[3]})
   end
 elseif status == 'dead' then
   local died = call('ZREVRANGE', P .. 'died', 0, most - 1, 'WITHSCORES')
   for i = 1, #died, 2 do
     local why = call('HGET', P .. 'why', died[i])
-    local known = why and why ~= '' and cjson.decode(why) or {}
+    local known = why and why ~= '' and (read(cjson.decode, why) or {why = UNREADABLE.why}) or {}
     known.died = tonumber(died[i + 1])
     say(died[i], known)
   end
-else
+elseif status == 'waiting' then
   for _, stream in ipairs({'u', 'r'}) do
     eachWaiting(stream, 40 * PASSED, function(id, since)
       if #out < most then say(id, {since = since}) end

@@ -1,4 +1,5 @@
 -- ARGV: ids, how many, mailbox
+local WATCHERS = 1000 -- bytes of the mailboxes that wait for one job, about 50 of them
 local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1
 for i = 1, number do
@@ -13,6 +14,7 @@ for i = 1, number do
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
+      if #watchers > WATCHERS then watchers = string.match(watchers, ',(.*)$') end -- who is forgotten looks for the outcome itself, later
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end
     out[#out + 1] = struct.pack('<BI4', 1, 0)

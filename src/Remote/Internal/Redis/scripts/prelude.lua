@@ -2,7 +2,8 @@
 --
 -- jobs     hash    id -> frame, of each job that has no outcome yet: what is here is not lost
 -- ready    stream  entries that say "this job may be claimed" (j: id, r: mailbox, k: key); an entry is a hint, the hashes are the truth
--- urgent   stream  the same, for what is to be run before: jobs that were tried before, or whose delay is over
+-- urgent   stream  the same, for what is to be run before: jobs that an owner has given back or lost, or that waited for their key. Jobs
+--                  whose delay is over, such as that of a next try, stand behind those that wait already
 -- running  hash    id -> record of each job that an agent has
 -- tried    hash    id -> record of jobs that wait and are not new, or have a key
 -- delayed  zset    id -> when it is due, in ms of the engine's clock
@@ -18,7 +19,7 @@
 -- begun    hash    owner -> the highest number of its claims that may have begun
 --
 -- A record of "tried" is {deliveries, crashes, fails, mailbox, key, flags, the owner that refused it last}; one of "running" is
--- {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, the owner that refused it last, number in the order of the owner's claims}.
+-- {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, the owner that refused it last, number in the order of the owner's claims, and of one with items since when nobody listens, 0 while somebody does, '' before}.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
@@ -27,6 +28,7 @@ local INLINE = 65536
 local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
 local ROUND = 16 -- jobs that are claimed before it is looked at how large they were
 local PASSED = 500
+local UNHEARD = 10000 -- ms for which nobody listens, after somebody did, until items are not wanted any more
 local ELSEWHERE = 200 -- ms until a job is offered again that was given to the owner that has refused it
 local call = redis.call
 
@@ -90,9 +92,13 @@ local function eachMailbox(record, watchers, f)
   end
 end
 
--- Tells whoever waits for a job that runs.
+-- Tells whoever waits for a job that runs. Returns how many listen.
 local function tellOf(id, record, letter)
-  eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox) call('PUBLISH', 'spindle:to:' .. mailbox, letter) end)
+  local listeners = 0
+  eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox)
+    listeners = listeners + call('PUBLISH', 'spindle:to:' .. mailbox, letter)
+  end)
+  return listeners
 end
 
 -- Tells agents that have nothing to do that there are so many jobs.
@@ -166,6 +172,7 @@ local function nextOf(key)
     if not waiting then return 0 end
     local record = call('HGET', TRIED, waiting)
     record = record and cmsgpack.unpack(record)
+    if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
     if record and hasFlag(record, BLOCKED) then -- or somebody has changed something by hand
       unblock(waiting, record)
       put('u', waiting, record[4], key)
@@ -233,7 +240,7 @@ local function promote(most)
   for i = 1, #due do
     if call('HEXISTS', JOBS, due[i]) == 1 then
       local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, '', ''}
-      put('u', due[i], record[4], record[5])
+      put('r', due[i], record[4], record[5])
       promoted = promoted + 1
     end
   end

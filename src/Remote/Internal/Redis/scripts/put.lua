@@ -14,5 +14,14 @@ if #ARGV > 4 and not hasFlag(record, STREAMED) then
   record[6] = record[6] + STREAMED
   call('HSET', RUNNING, id, cmsgpack.pack(record))
 end
-if #ARGV > 4 or first == 0 then tellOf(id, record, 'i' .. struct.pack('<Bc0', #id, id)) end
+if #ARGV > 4 or first == 0 then
+  local listeners = tellOf(id, record, 'i' .. struct.pack('<Bc0', #id, id))
+  local since = record[13] or ''
+  if since ~= '' and since > 0 and listeners == 0 and now - since >= UNHEARD then return -1 end -- its reader has gone for good
+  local unheard = listeners > 0 and 0 or since == 0 and now or since
+  if unheard ~= since then
+    record[11], record[12], record[13] = record[11] or '', record[12] or 0, unheard
+    call('HSET', RUNNING, id, cmsgpack.pack(record))
+  end
+end
 return call('XLEN', items)

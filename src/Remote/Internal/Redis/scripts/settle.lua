@@ -8,7 +8,7 @@ if begun ~= '' then call('HSET', P .. 'begun', owner, begun) end
 local ids, settlements, at = {}, {}, 1
 for i = 1, number do
   local id, delivered, kind, crashes, fails, delay, frame, why
-  id, delivered, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4I4I4c0I4c0', packed, at)
+  id, delivered, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4dI4c0I4c0', packed, at)
   ids[i] = id
   settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
 end

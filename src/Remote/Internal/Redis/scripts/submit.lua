@@ -7,11 +7,11 @@ local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
-room = room - call('HLEN', JOBS) - call('HLEN', P .. 'dead')
-local at, accepted, added, delayed = 1, 0, 0, false
+room = room - call('HLEN', JOBS)
+local at, accepted, added, soonest = 1, 0, 0, math.huge
 for i = 1, number do
   local id, key, delay, frame
-  id, key, delay, frame, at = struct.unpack('<Bc0Bc0I4I4c0', packed, at)
+  id, key, delay, frame, at = struct.unpack('<Bc0Bc0dI4c0', packed, at)
   if maybeKnown and (call('HEXISTS', JOBS, id) == 1 or call('EXISTS', P .. 'result:' .. id) == 1 or call('HEXISTS', P .. 'dead', id) == 1) then
     -- It was taken in before; its outcome is asked for by look.lua.
   elseif room <= 0 then
@@ -21,6 +21,7 @@ for i = 1, number do
     if delay > 0 or key ~= '' then call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, mailbox, key, 0})) end
     if delay > 0 then
       call('ZADD', P .. 'delayed', now + delay, id)
+      soonest = math.min(soonest, delay)
     else
       put('r', id, mailbox, key)
       added = added + 1
@@ -32,4 +33,9 @@ for i = 1, number do
 end
 saveCounts()
 wake(added)
+-- An agent is told of the next delays with each renewal of its lease, and of those that may be over before by a letter.
+if soonest < 2000 then
+  local idle = call('ZREVRANGE', P .. 'idle', 0, 0)[1]
+  if idle then call('PUBLISH', 'spindle:to:' .. idle, 'd' .. struct.pack('<I4', soonest)) end
+end
 return accepted

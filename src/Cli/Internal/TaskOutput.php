@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Psr\Log\LoggerInterface;
+
+/** Passes on what tasks print. An agent never waits for a reader, which would cost its lease: what has no room is dropped and counted. */
+final class TaskOutput
+{
+    /** So many bytes fit where there is room at all: https://man7.org/linux/man-pages/man7/pipe.7.html (PIPE_BUF). */
+    private const PIECE = 4096;
+
+    private const TYPE = 0o170000;
+    private const PIPE = 0o010000;
+    private const SOCKET = 0o140000;
+
+    /** @var array<int, int> bytes since something was written, by descriptor */
+    private array $dropped = [1 => 0, 2 => 0];
+
+    public function __construct(private readonly LoggerInterface $log) {}
+
+    public function write(string $bytes, bool $isError): void
+    {
+        $number = $isError ? 2 : 1;
+        $written = self::put($isError ? \STDERR : \STDOUT, $bytes);
+        if ($written > 0 && $this->dropped[$number] > 0) {
+            $name = $isError ? 'error' : 'output';
+            $this->log->warning('{bytes} bytes that tasks printed are missing: standard {name} was not read', ['bytes' => $this->dropped[$number], 'name' => $name]);
+            $this->dropped[$number] = 0;
+        }
+        $this->dropped[$number] += \strlen($bytes) - $written;
+    }
+
+    /**
+     * Writes what fits. Only a terminal is waited for.
+     *
+     * @param resource $stream
+     *
+     * @return int bytes
+     */
+    private static function put(mixed $stream, string $bytes): int
+    {
+        if (!\in_array((fstat($stream)['mode'] ?? 0) & self::TYPE, [self::PIPE, self::SOCKET], true)) {
+            return (int) @fwrite($stream, $bytes);
+        }
+        $written = 0;
+        foreach (str_split($bytes, self::PIECE) as $piece) {
+            [$none, $writable] = [null, [$stream]];
+            $sent = (int) @stream_select($none, $writable, $none, 0) > 0 ? (int) @fwrite($stream, $piece) : 0;
+            $written += $sent;
+            if ($sent < \strlen($piece)) {
+                break;
+            }
+        }
+
+        return $written;
+    }
+}
