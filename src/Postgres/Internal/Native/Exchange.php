@@ -60,6 +60,9 @@ final class Exchange implements Rows
     /** Nanoseconds that it counts for among those that a pool has sent; negative when no pool has, or its connection is free of it again. */
     public int $cost = -1;
 
+    /** Whether it is of use to know {@see $took}. */
+    public bool $isTimed = true;
+
     /** Of the statement that was sent, where they were known then. */
     public ?Columns $columns = null;
 

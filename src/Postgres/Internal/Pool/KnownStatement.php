@@ -30,7 +30,7 @@ final class KnownStatement
      * @param bool $isPlain whether it leaves the session and its transaction as they are, and an error undoes all of it
      * @param bool $reads   whether it only reads, and waits for no row lock
      */
-    public function __construct(public readonly bool $isPlain, private readonly bool $reads, int $nanoseconds)
+    public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
     {
         // The first execution is slower than others: the server parses and plans, and reads what it has not in memory.
         $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));

@@ -65,6 +65,8 @@ final readonly class Queries
         $roster = $this->roster;
         $cost = $statement->cost;
         $exchange = new Exchange();
+        // What never shares may take as long as it will.
+        $exchange->isTimed = $statement->reads;
         $waiter = null;
         $member = $roster->available($alone, $cost);
         if ($member === null) {
@@ -95,7 +97,9 @@ final readonly class Queries
                 return $this->finish($member, $statement, $cost, $sql, $parameters, null);
             }
         }
-        $statement->learn($exchange->took);
+        if ($exchange->isTimed) {
+            $statement->learn($exchange->took);
+        }
         $native = $member?->native;
         if ($member === null || $native === null) {
             throw new \LogicException('A fiber that waits for a session was woken without one');

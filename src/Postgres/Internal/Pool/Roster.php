@@ -370,6 +370,12 @@ final class Roster implements Lender
             }
         } elseif ($member->spoiled) {
             $this->lookAfter($member);
+        } elseif ($this->queue->sharers->count === 0 && $this->queue->alone->count > 0 && !$member->reserved && $member->session->lastActivity() <= $member->until && $member->session->isOpen()) {
+            // The common case of what follows, while there are fewer sessions than statements.
+            $this->lendTo($this->queue->alone->first() ?? throw new \LogicException('Somebody waits who is not there'), $member);
+            if ($this->members->reserved > $this->queue->alone->count) {
+                $this->left();
+            }
         } else {
             $this->freed($member);
         }
