@@ -133,10 +133,10 @@ final class NativeSession implements Session
         $this->pipeline->onAnswered = $listener;
     }
 
-    /** Has the server stop the statement that it works at, which is sent again behind all others if that undid it. */
+    /** Has the server stop the statement that it works at, which is sent again behind all others if that undid it. If the server can't be asked, nothing changes. */
     public function postpone(): void
     {
-        $this->pipeline->cancelling->request();
+        $this->pipeline->cancelling->request(isNeeded: false);
     }
 
     /** Nanoseconds of the shortest round trip so far. */
