@@ -79,6 +79,9 @@ final class Member
 
     public function lend(bool $alone, int $cost): void
     {
+        if ($this->borrowers === 0) {
+            $this->still = 0;
+        }
         ++$this->borrowers;
         $this->load += $cost;
         $this->alone = $alone;
