@@ -37,7 +37,7 @@ final class KnownStatement
         $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
     }
 
-    /** @param int $nanoseconds that the server took; negative when nobody knows */
+    /** @param int $nanoseconds that the server took; negative when unknown */
     public function learn(int $nanoseconds): void
     {
         if ($nanoseconds < 0) {
