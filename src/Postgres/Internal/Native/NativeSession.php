@@ -85,7 +85,8 @@ final class NativeSession implements Session
             return false;
         }
         $mustBeFirst = $statement->once || $pipeline->begin !== '';
-        if ($mustBeFirst && $pipeline->conversation->exchanges !== [] || $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken || !$pipeline->isOpen()) {
+        $isBusy = $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken;
+        if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || !$pipeline->isOpen()) {
             return false;
         }
         $exchange->binary = true;
@@ -133,7 +134,10 @@ final class NativeSession implements Session
         $this->pipeline->onAnswered = $listener;
     }
 
-    /** Has the server stop the statement that it works at, which is sent again behind all others if that undid it. If the server can't be asked, nothing changes. */
+    /**
+     * Asks the server to stop the statement that it works at, which is sent again behind all others if that undid it. Nothing changes if the
+     * server can't be asked.
+     */
     public function postpone(): void
     {
         $this->pipeline->cancelling->request(isNeeded: false);

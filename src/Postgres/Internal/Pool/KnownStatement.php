@@ -50,7 +50,8 @@ final class KnownStatement
             --$this->probation;
         }
         // A machine that is busy makes times longer, and nothing makes them shorter.
-        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 5));
+        $difference = $nanoseconds - $this->cost;
+        $this->cost = max(self::LEAST, $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5));
         $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
     }
 }

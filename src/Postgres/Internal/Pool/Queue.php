@@ -35,8 +35,12 @@ final class Queue
      * @param \Closure(): \Throwable $late    returns what to throw after that
      * @param \Closure(): void       $left    called when a waiter left without a session
      */
-    public function __construct(private readonly Counts $counts, private readonly float $timeout, private readonly \Closure $late, private readonly \Closure $left)
-    {
+    public function __construct(
+        private readonly Counts $counts,
+        private readonly float $timeout,
+        private readonly \Closure $late,
+        private readonly \Closure $left,
+    ) {
         $this->alone = new Waiters();
         $this->sharers = new Waiters();
     }

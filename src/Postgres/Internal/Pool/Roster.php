@@ -82,7 +82,12 @@ final class Roster implements Lender
         $this->counts = new Counts();
         $this->members = new Members();
         $this->holders = new Holders();
-        $this->queue = new Queue($this->counts, $options->acquireTimeout, static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(), static fn() => $weak->get()?->left());
+        $this->queue = new Queue(
+            $this->counts,
+            $options->acquireTimeout,
+            static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(),
+            static fn() => $weak->get()?->left(),
+        );
     }
 
     public function take(?Cancellation $cancellation): Session
@@ -370,12 +375,6 @@ final class Roster implements Lender
             }
         } elseif ($member->spoiled) {
             $this->lookAfter($member);
-        } elseif ($this->queue->sharers->count === 0 && $this->queue->alone->count > 0 && !$member->reserved && $member->session->lastActivity() <= $member->until && $member->session->isOpen()) {
-            // The common case of what follows, while there are fewer sessions than statements.
-            $this->lendTo($this->queue->alone->first() ?? throw new \LogicException('The queue counts a waiter that it does not have'), $member);
-            if ($this->members->reserved > $this->queue->alone->count) {
-                $this->left();
-            }
         } else {
             $this->freed($member);
         }
