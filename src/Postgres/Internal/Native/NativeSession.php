@@ -31,6 +31,9 @@ final class NativeSession implements Session
     /** How often a statement is sent that the server did not execute. */
     private const TRIES = 3;
 
+    /** Whether it is of use to know {@see took()}, which costs a little. */
+    public bool $isTimed = false;
+
     private int $portals = 0;
 
     private int $took = 0;
@@ -53,6 +56,7 @@ final class NativeSession implements Session
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
         $exchange = new Exchange();
+        $exchange->isTimed = $this->isTimed;
         if ($cancellation !== null || !$this->send($exchange, $sql, $parameters)) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }

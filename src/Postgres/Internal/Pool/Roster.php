@@ -94,6 +94,9 @@ final class Roster implements Lender
     {
         $member = $this->obtain(true, 0, $cancellation);
         $this->lent[spl_object_id($member->session)] = [$member, $this->holders->add()];
+        if ($member->native !== null) {
+            $member->native->isTimed = false;
+        }
 
         return $member->session;
     }
@@ -105,6 +108,9 @@ final class Roster implements Lender
         [$member, $holder] = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
         $this->holders->remove($holder);
+        if ($member->native !== null) {
+            $member->native->isTimed = true;
+        }
         $this->giveBack($member);
     }
 
@@ -564,7 +570,10 @@ final class Roster implements Lender
                 $weak->get()?->lost($member);
             }
         });
-        $member->native?->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
+        if ($member->native !== null) {
+            $member->native->isTimed = true;
+            $member->native->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
+        }
         $this->freed($member);
         $this->growForWaiting();
     }
