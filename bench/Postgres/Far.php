@@ -50,6 +50,6 @@ final readonly class Far
             $fibers[] = async(static fn(): bool => $pool->query($sql, [$number])->value() === "name {$number}");
         }
 
-        return array_sum(array_map(intval(...), await($fibers)));
+        return \count(array_filter(await($fibers), static fn(mixed $isRight): bool => $isRight === true));
     }
 }

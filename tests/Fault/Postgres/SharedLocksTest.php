@@ -7,7 +7,9 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
+use Psr\Log\AbstractLogger;
 use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
@@ -16,6 +18,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\Future\await;
@@ -100,6 +103,38 @@ final class SharedLocksTest extends TestCase
         $pool->close();
     }
 
+    public function testAReadThatCanNotBeAskedToGiveWayIsAnsweredInTheEnd(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $logger = new class extends AbstractLogger {
+            /** How often the server was to be asked. */
+            public int $asked = 0;
+
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                $this->asked += str_contains((string) $message, 'to cancel') ? 1 : 0;
+            }
+        };
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'))->with(['logger' => $logger]);
+        $pool = $this->pool(2, options: $options);
+        $futures = [];
+        $pool->transaction(function (Transaction $transaction) use ($pool, $proxy, $logger, &$futures): void {
+            $transaction->execute("LOCK {$this->table}");
+            $futures[] = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            for ($i = 2; $i <= 6; ++$i) {
+                $futures[] = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
+            }
+            Eventually::holds(static fn(): bool => $pool->stats()->inUse === 2 && $pool->stats()->waiting === 0, 'all are sent');
+            $proxy->refuse();
+            Eventually::holds(static fn(): bool => $logger->asked >= 2, 'it was asked for again', self::ENDS_WITHIN);
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame(range(1, 6), await($futures, new TimeoutCancellation(self::ENDS_WITHIN)));
+        self::assertSame(0, $pool->stats()->lost);
+        $pool->close();
+        $proxy->stop();
+    }
+
     public function testWhoHoldsAConnectionAndWaitsForAnotherIsToldInTime(): void
     {
         $pool = $this->pool(2, 0.5);
@@ -120,14 +155,17 @@ final class SharedLocksTest extends TestCase
     }
 
     /** It knows that the statements of this class are short. */
-    private function pool(int $connections, float $acquireTimeout = self::ENDS_WITHIN): PostgresPool
+    private function pool(int $connections, float $acquireTimeout = self::ENDS_WITHIN, ?PostgresOptions $options = null): PostgresPool
     {
-        $pool = new PostgresPool(Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
-        for ($i = 0; $i < 60; ++$i) {
+        $pool = new PostgresPool($options ?? Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+        // One that took long, since the machine is busy, has to be short fifty times.
+        for ($short = 0; $short < 55; ++$short) {
+            $at = hrtime(true);
             $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1]);
             $pool->query('SELECT $1::int', [1]);
             $pool->execute("UPDATE {$this->table} SET n = n WHERE i = \$1", [-1]);
             $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [-1]);
+            $short = hrtime(true) - $at > 45_000_000 ? -1 : $short;
         }
 
         return $pool;

@@ -69,15 +69,19 @@ final class Cancelling
         return true;
     }
 
-    /** Asks the server to stop the current exchange. */
-    public function request(float $again = self::FLEETING): void
+    /**
+     * Asks the server to stop the current exchange.
+     *
+     * @param bool $isNeeded whether the connection is to be given up where that fails
+     */
+    public function request(float $again = self::FLEETING, bool $isNeeded = true): void
     {
         if ($this->underWay) {
             return;
         }
         $this->underWay = $this->unsettled = true;
         $this->conversation->suspect();
-        async($this->send(...), $again)->ignore();
+        async($this->send(...), $again, $isNeeded)->ignore();
     }
 
     /** The same in a moment, unless the exchange is done by then. */
@@ -107,7 +111,7 @@ final class Cancelling
         $this->timer = $this->striking = null;
     }
 
-    private function send(float $again): void
+    private function send(float $again, bool $isNeeded): void
     {
         $failure = null;
         try {
@@ -116,6 +120,9 @@ final class Cancelling
             $failure = ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $reason);
         }
         $this->underWay = false;
+        if (!$isNeeded && array_filter($this->conversation->exchanges, static fn(Exchange $exchange): bool => $exchange->cancelled) === []) {
+            $failure = null;
+        }
         $current = $this->conversation->current();
         if ($failure === null && $current !== null) {
             if ($current->cancelled) {

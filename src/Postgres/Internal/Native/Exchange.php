@@ -69,10 +69,13 @@ final class Exchange implements Rows
     public string $status = '';
 
     /** Nanoseconds that the server took for it; negative when nobody knows. */
-    public int $took = 0;
+    public int $took = -1;
 
     /** Nanoseconds that it counts for among those that a pool has sent; negative when no pool has, or its connection is free of it again. */
     public int $cost = -1;
+
+    /** Whether it is of use to know {@see $took}. */
+    public bool $isTimed = true;
 
     /** Of the statement that was sent, where they were known then. */
     public ?Columns $columns = null;

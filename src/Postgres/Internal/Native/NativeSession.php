@@ -32,6 +32,9 @@ final class NativeSession implements Session
     /** How often a statement is sent that the server did not execute. */
     private const TRIES = 3;
 
+    /** Whether it is of use to know {@see took()}, which costs a little. */
+    public bool $isTimed = false;
+
     private int $portals = 0;
 
     private int $took = 0;
@@ -57,6 +60,7 @@ final class NativeSession implements Session
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
         $exchange = new Exchange();
+        $exchange->isTimed = $this->isTimed;
         if ($cancellation !== null || !$this->send($exchange, $sql, $parameters)) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
@@ -89,7 +93,8 @@ final class NativeSession implements Session
             return false;
         }
         $mustBeFirst = $statement->once || $pipeline->begin !== '';
-        if ($mustBeFirst && $pipeline->conversation->exchanges !== [] || $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken || !$pipeline->isOpen()) {
+        $isBusy = $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken;
+        if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || !$pipeline->isOpen()) {
             return false;
         }
         $exchange->binary = true;
@@ -138,10 +143,13 @@ final class NativeSession implements Session
         $this->pipeline->onAnswered = $listener;
     }
 
-    /** Has the server stop the statement that it works at, which is sent again behind all others if that undid it. */
+    /**
+     * Asks the server to stop the statement that it works at, which is sent again behind all others if that undid it. Nothing changes if the
+     * server can't be asked.
+     */
     public function postpone(): void
     {
-        $this->pipeline->cancelling->request();
+        $this->pipeline->cancelling->request(isNeeded: false);
     }
 
     /** Nanoseconds of the shortest round trip so far. */

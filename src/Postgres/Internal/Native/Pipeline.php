@@ -556,7 +556,7 @@ final class Pipeline
         // Only now, for whoever is woken runs at once, and may send, close or throw.
         $awake = $conversation->awake;
         $conversation->awake = [];
-        if ($conversation->head > $head) {
+        if ($conversation->head > $head && $awake[0]->isTimed) {
             $this->time($awake, $head, $conversation->head - $head);
         }
         if ($this->onAnswered !== null && $awake !== []) {

@@ -27,7 +27,7 @@ final class Counts
         $this->waited = array_fill_keys(self::KEYS, 0);
     }
 
-    /** Somebody had waited so many seconds and got what he waited for. */
+    /** Counts a waiter that got its session after this many seconds. */
     public function waited(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;

@@ -30,14 +30,14 @@ final class KnownStatement
      * @param bool $isPlain whether it leaves the session and its transaction as they are, and an error undoes all of it
      * @param bool $reads   whether it only reads, and waits for no row lock
      */
-    public function __construct(public readonly bool $isPlain, private readonly bool $reads, int $nanoseconds)
+    public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
     {
         // The first execution is slower than others: the server parses and plans, and reads what it has not in memory.
         $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
         $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
     }
 
-    /** @param int $nanoseconds that the server took; negative when nobody knows */
+    /** @param int $nanoseconds that the server took; negative when unknown */
     public function learn(int $nanoseconds): void
     {
         if ($nanoseconds < 0) {
@@ -50,7 +50,8 @@ final class KnownStatement
             --$this->probation;
         }
         // A machine that is busy makes times longer, and nothing makes them shorter.
-        $this->cost = max(self::LEAST, $this->cost + ($nanoseconds < $this->cost ? ($nanoseconds - $this->cost) >> 1 : ($nanoseconds - $this->cost) >> 5));
+        $difference = $nanoseconds - $this->cost;
+        $this->cost = max(self::LEAST, $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5));
         $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
     }
 }

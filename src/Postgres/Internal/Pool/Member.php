@@ -28,13 +28,13 @@ final class Member
     /** Nanoseconds that the server usually needs for these queries. */
     public int $load = 0;
 
-    /** Whether nobody else gets it: one borrower has it alone, or it is being looked after. */
+    /** Whether it is exclusive: one borrower has it alone, or it is being reset. */
     public bool $alone = false;
 
-    /** Whether it has to be looked after when those who share it are done. */
+    /** Whether it must be reset when the queries that share it are done. */
     public bool $spoiled = false;
 
-    /** Whether nobody shares it any more, because somebody is to have it alone. Only {@see Members} changes it. */
+    /** Whether no further query may share it, because a borrower is to have it alone. Only {@see Members} changes it. */
     public bool $reserved = false;
 
     /** Looks at it in a row between which nothing came, while several shared it. */
@@ -79,6 +79,9 @@ final class Member
 
     public function lend(bool $alone, int $cost): void
     {
+        if ($this->borrowers === 0) {
+            $this->still = 0;
+        }
         ++$this->borrowers;
         $this->load += $cost;
         $this->alone = $alone;
@@ -93,7 +96,7 @@ final class Member
         }
     }
 
-    /** Nobody joins it any more, and it is looked after when those who share it are done. */
+    /** Ends sharing: no query joins it any more, and it is reset when those that share it are done. */
     public function spoil(): void
     {
         $this->alone = $this->spoiled = true;
@@ -105,7 +108,7 @@ final class Member
         $seen = $this->session->lastActivity();
         $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
         $this->seen = $seen;
-        // Where a round trip takes longer than that, whoever waits for it may as well have others ahead.
+        // Where a round trip takes longer than that, a query may as well have others ahead of it.
         $this->soon = max(self::SOON, $this->native?->roundTrip() ?? 0);
     }
 }

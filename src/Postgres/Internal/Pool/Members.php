@@ -16,7 +16,7 @@ final class Members
     /** Where a query was added last. */
     private ?Member $last = null;
 
-    /** One that nobody uses. */
+    /** Returns one that is not in use. */
     public function free(): ?Member
     {
         foreach ($this->all as $member) {
@@ -29,8 +29,8 @@ final class Members
     }
 
     /**
-     * One where a query is answered soon: those who share a session share its round trips too, which for short statements are most of what
-     * they cost on either side, and the server has fewer processes to wake. So one that is shared already is filled before another is begun.
+     * Returns one where a query is answered soon. Queries that share a session share its round trips, which are most of the cost of short
+     * statements on either side, and the server has fewer processes to wake. So one that is shared already is filled before another is begun.
      * Where nothing is answered soon, the one with the least ahead.
      *
      * @param int $cost nanoseconds that the query usually takes
@@ -55,7 +55,7 @@ final class Members
         return $this->last = $free ?? $best;
     }
 
-    /** Nobody shares it any more, so that it is free for somebody alone when those who do are done. */
+    /** Ends sharing of one, so that it is free for a borrower alone when the queries that share it are done. */
     public function reserve(Member $member): void
     {
         $member->reserved = true;

@@ -34,7 +34,10 @@ final readonly class Queries
             return $this->send($statement, $alone, $sql, $parameters);
         }
 
-        return $this->finish($this->roster->obtain($alone, $statement->cost, $cancellation), $statement, $statement->cost, $sql, $parameters, $cancellation);
+        $cost = $statement->cost;
+        $member = $this->roster->obtain($alone, $cost, $cancellation);
+
+        return $this->finish($member, $statement, $cost, $sql, $parameters, $cancellation);
     }
 
     /**
@@ -65,12 +68,14 @@ final readonly class Queries
         $roster = $this->roster;
         $cost = $statement->cost;
         $exchange = new Exchange();
+        // What never shares may take as long as it will.
+        $exchange->isTimed = $statement->reads;
         $waiter = null;
         $member = $roster->available($alone, $cost);
         if ($member === null) {
             $waiter = new Waiter($exchange, $alone, $cost, hrtime(true), $sql, $parameters);
             $roster->enter($waiter);
-        } elseif ($roster->isStale($member) || $member->native === null || !$member->native->send($exchange, $sql, $parameters)) {
+        } elseif ($roster->isStale($member) || $member->native?->send($exchange, $sql, $parameters) !== true) {
             return $this->finish($roster->obtain($alone, $cost, null), $statement, $cost, $sql, $parameters, null);
         } else {
             $member->lend($alone, $exchange->cost = $cost);
@@ -95,7 +100,9 @@ final readonly class Queries
                 return $this->finish($member, $statement, $cost, $sql, $parameters, null);
             }
         }
-        $statement->learn($exchange->took);
+        if ($exchange->isTimed) {
+            $statement->learn($exchange->took);
+        }
         $native = $member?->native;
         if ($member === null || $native === null) {
             throw new \LogicException('A fiber that waits for a session was woken without one');
@@ -116,8 +123,15 @@ final readonly class Queries
      *
      * @param list<mixed> $parameters
      */
-    private function finish(Member $member, KnownStatement $statement, int $cost, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
+    private function finish(
+        Member $member,
+        KnownStatement $statement,
+        int $cost,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Result {
         try {
             $result = $member->session->query($sql, $parameters, $cancellation);
             $statement->learn($member->session->took());

@@ -10,33 +10,37 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Those who wait for a session of a pool. They are served in the order of their coming, but that queries which share one may go ahead of
- * who waits to have one alone, onto one that is shared already.
+ * Fibers that wait for a session of a pool. They are served in the order of arrival, with one exception: queries that share a session that is
+ * in use may go ahead of borrowers that need one alone.
  */
 final class Queue
 {
-    /** @var array<int, self> in which somebody waits: he may be held by nobody else */
+    /** @var array<int, self> with waiters: nothing else may hold their fibers */
     private static array $busy = [];
 
-    /** Those who want a session for themselves, and those who would share one. Only read by others. */
+    /** Waiters that need a session alone, and waiters that would share one. Only read by others. */
     public readonly Waiters $alone;
     public readonly Waiters $sharers;
 
     private int $numbers = 0;
 
-    /** Ends the waiting of who waits too long; there is one for all, for they came in order. */
+    /** Timer that ends waits that take too long. One is enough, since waiters are in order. */
     private ?string $timer = null;
 
-    /** Whether somebody waits, so that the loop runs on. Only read by others. */
+    /** Whether there are waiters, so that the loop runs on. Only read by others. */
     public bool $isHeld = false;
 
     /**
-     * @param float                  $timeout seconds that somebody waits at most
-     * @param \Closure(): \Throwable $late    tells what to throw then
-     * @param \Closure(): void       $left    called when somebody went without having got anything
+     * @param float                  $timeout longest wait, in seconds
+     * @param \Closure(): \Throwable $late    returns what to throw after that
+     * @param \Closure(): void       $left    called when a waiter left without a session
      */
-    public function __construct(private readonly Counts $counts, private readonly float $timeout, private readonly \Closure $late, private readonly \Closure $left)
-    {
+    public function __construct(
+        private readonly Counts $counts,
+        private readonly float $timeout,
+        private readonly \Closure $late,
+        private readonly \Closure $left,
+    ) {
         $this->alone = new Waiters();
         $this->sharers = new Waiters();
     }
@@ -99,7 +103,7 @@ final class Queue
         return true;
     }
 
-    /** Who gets the session next, if it is of use to anybody: one alone if he came first, or those who would share it, as many as may. */
+    /** Returns the waiter that gets the session next; null when none can. A session in use goes to waiters that share, a free one to the first. */
     public function next(Member $member): ?Waiter
     {
         $sharer = $this->sharers->first();
@@ -111,7 +115,7 @@ final class Queue
         return $alone !== null && ($sharer === null || $alone->number < $sharer->number) ? $alone : $sharer;
     }
 
-    /** Nobody who waits now gets anything. */
+    /** Fails all waiters. */
     public function refuse(\Throwable $reason): void
     {
         foreach ([$this->alone, $this->sharers] as $waiters) {

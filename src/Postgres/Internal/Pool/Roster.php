@@ -19,11 +19,11 @@ use Spindle\Postgres\PostgresPoolOptions;
 use function Amp\async;
 
 /**
- * The sessions of a pool, and who waits for them.
+ * The sessions of a pool, and the fibers that wait for them.
  *
- * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}). Who waits is in the
- * {@see Queue}. For whoever is to have a session alone one of those that are shared is reserved: nobody shares that one any more, so that
- * it is free as soon as those who do are done. No more are reserved than there are who wait so.
+ * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}). Fibers that wait are
+ * in the {@see Queue}. For each borrower that needs a session alone, a shared one is reserved: no further query shares it, so that it is
+ * free as soon as its queries are done.
  *
  * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then, before the fiber runs that the answer is
  * for, the next query that waits is sent, whose fiber sleeps on.
@@ -82,13 +82,21 @@ final class Roster implements Lender
         $this->counts = new Counts();
         $this->members = new Members();
         $this->holders = new Holders();
-        $this->queue = new Queue($this->counts, $options->acquireTimeout, static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(), static fn() => $weak->get()?->left());
+        $this->queue = new Queue(
+            $this->counts,
+            $options->acquireTimeout,
+            static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(),
+            static fn() => $weak->get()?->left(),
+        );
     }
 
     public function take(?Cancellation $cancellation): Session
     {
         $member = $this->obtain(true, 0, $cancellation);
         $this->lent[spl_object_id($member->session)] = [$member, $this->holders->add()];
+        if ($member->native !== null) {
+            $member->native->isTimed = false;
+        }
 
         return $member->session;
     }
@@ -100,6 +108,9 @@ final class Roster implements Lender
         [$member, $holder] = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
         $this->holders->remove($holder);
+        if ($member->native !== null) {
+            $member->native->isTimed = true;
+        }
         $this->giveBack($member);
     }
 
@@ -154,7 +165,7 @@ final class Roster implements Lender
         }
     }
 
-    /** One that can be had at once; it counts nobody yet. */
+    /** Returns one that is available at once, null if none is. The caller is not counted yet. */
     public function available(bool $alone, int $cost): ?Member
     {
         if ($this->closed) {
@@ -317,7 +328,7 @@ final class Roster implements Lender
         return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    /** Somebody waits no more. */
+    /** A waiter is gone. */
     private function left(): void
     {
         while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
@@ -384,7 +395,7 @@ final class Roster implements Lender
                 $member->look();
                 $isShared = $isShared || $member->borrowers > 1;
                 if ($member->still > 0 && $member->still % self::MOST_STILL === 0 && $self->isOurs()) {
-                    // What it waits for may be what one of those behind it is to do: it runs again, with nobody behind it.
+                    // It may wait for something that a statement behind it has to do. It runs again, with nothing behind it.
                     $member->spoil();
                     $member->native?->postpone();
                 }
@@ -395,7 +406,7 @@ final class Roster implements Lender
         });
     }
 
-    /** A session may be of use to those who wait. */
+    /** A session may be free for waiters. */
     private function freed(Member $member): void
     {
         $isFree = !$member->alone && $member->borrowers === 0;
@@ -559,7 +570,10 @@ final class Roster implements Lender
                 $weak->get()?->lost($member);
             }
         });
-        $member->native?->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
+        if ($member->native !== null) {
+            $member->native->isTimed = true;
+            $member->native->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
+        }
         $this->freed($member);
         $this->growForWaiting();
     }

@@ -31,7 +31,7 @@ final class ShortStatements
         return $this->known[$sql] ?? null;
     }
 
-    /** @param int $nanoseconds that the server took for it; negative when nobody knows */
+    /** @param int $nanoseconds that the server took for it; negative when unknown */
     public function learn(string $sql, int $nanoseconds): void
     {
         if (isset($this->known[$sql])) {

@@ -12,7 +12,7 @@ final class Waiter
     /** Its place among the {@see Waiters}. */
     public int $place = 0;
 
-    /** Place among all who wait. */
+    /** Order of arrival among all waiters of the queue. */
     public int $number = 0;
 
     /** The session that it got. */

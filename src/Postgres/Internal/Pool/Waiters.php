@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** Those who wait for the same, in the order of their coming. Each operation takes constant time. */
+/** Waiters for the same thing, in the order of arrival. Each operation takes constant time. */
 final class Waiters
 {
     public int $count = 0;
