@@ -38,6 +38,12 @@ final class Sessions
             : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
     }
 
+    /** Whether it is still of the kind that was asked for, as far as that shows. */
+    public function suits(Session $session): bool
+    {
+        return !$session->isReadOnly() || !\in_array($this->options->targetSession, [TargetSession::ReadWrite, TargetSession::Primary], true);
+    }
+
     private function openNative(?Cancellation $cancellation): NativeSession
     {
         $options = $this->options;

@@ -286,6 +286,11 @@ final class NativeSession implements Session
         }
     }
 
+    public function isReadOnly(): bool
+    {
+        return $this->pipeline->conversation->isReadOnly;
+    }
+
     public function transactionStatus(): string
     {
         return $this->pipeline->conversation->status;

@@ -225,6 +225,11 @@ final class PgsqlSession implements Session
         return $this->handle->isOpen();
     }
 
+    public function isReadOnly(): bool
+    {
+        return $this->handle->isReadOnly;
+    }
+
     public function transactionStatus(): string
     {
         return $this->handle->status;

@@ -53,7 +53,7 @@ final class Roster implements Lender
 
     /** @param \Closure(string): void $warn */
     public function __construct(
-        Sessions $sessions,
+        private readonly Sessions $sessions,
         private readonly int $most,
         private readonly PostgresPoolOptions $options,
         private readonly \Closure $warn,
@@ -271,7 +271,7 @@ final class Roster implements Lender
     /** A session may be of use to those who wait. */
     private function freed(Member $member): void
     {
-        if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until)) {
+        if (!$member->session->isOpen() || $member->isFree() && ($this->closed || $member->session->lastActivity() > $member->until || !$this->sessions->suits($member->session))) {
             $this->members->drop($member);
             $this->growForWaiting();
 
@@ -299,7 +299,7 @@ final class Roster implements Lender
 
     private function leftBySharer(Member $member): void
     {
-        $member->session->transactionStatus() === 'I' && !$member->alone ? $this->freed($member) : $this->spoiled($member);
+        $member->session->transactionStatus() === 'I' && !$member->alone && $this->sessions->suits($member->session) ? $this->freed($member) : $this->spoiled($member);
     }
 
     /** A query that shared it has begun a transaction, which is no place for others: nobody joins them, and it is looked after. */
