@@ -6,6 +6,7 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\Paces;
 use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Sessions;
@@ -29,6 +30,8 @@ use Spindle\Statistics;
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
+    use NotSerializable;
+
     private readonly PostgresOptions $options;
 
     private readonly PostgresPoolOptions $poolOptions;

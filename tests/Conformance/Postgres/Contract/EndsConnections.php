@@ -37,6 +37,23 @@ trait EndsConnections
         }
     }
 
+    public function testWhatHoldsAConnectionCanNotBeSerialized(): void
+    {
+        $connection = $this->connect();
+        $pool = new PostgresPool($this->options(), 1);
+        $borrowed = $pool->acquire();
+        $connection->transaction(static function (Transaction $transaction) use ($connection, $pool, $borrowed): void {
+            foreach ([$transaction, $connection, $pool, $borrowed] as $object) {
+                $thrown = self::thrown(\LogicException::class, static fn(): string => serialize($object));
+                self::assertStringContainsString('holds a connection', $thrown->getMessage());
+                self::thrown(\LogicException::class, static fn(): mixed => unserialize(\sprintf('O:%d:"%s":0:{}', \strlen($object::class), $object::class)));
+            }
+        });
+        $borrowed->release();
+        self::assertUsable($connection);
+        self::assertUsable($pool);
+    }
+
     public function testARoleWhoseFormatsAreOthersHasTheSameValues(): void
     {
         $role = 'role_' . bin2hex(random_bytes(6));
