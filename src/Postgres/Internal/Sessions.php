@@ -95,7 +95,7 @@ final class Sessions
             WeakTimer::class,
             TlsMode::class,
         );
-        $this->types = new Types();
+        $this->types = new Types($options->json);
         $this->connector = new Connector($options);
     }
 
