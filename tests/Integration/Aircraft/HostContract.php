@@ -167,8 +167,9 @@ abstract class HostContract extends TestCase
         $svg = $this->ask('GET', '/aircraft/D-AIMA/certificate')->body;
         self::assertSame(1, preg_match('/viewBox="(-?\d+) (-?\d+) (\d+) (\d+)"/', $svg, $box));
         self::assertSame(1, preg_match('/ d="M([^"]+)"/', $svg, $path));
+        [$left, $top, $width, $height] = array_map(intval(...), \array_slice($box, 1));
         foreach (array_chunk(array_map(floatval(...), explode(' ', trim($path[1]))), 2) as [$x, $y]) {
-            if ($x < $box[1] || $x > $box[1] + $box[3] || $y < $box[2] || $y > $box[2] + $box[4]) {
+            if ($x < $left || $x > $left + $width || $y < $top || $y > $top + $height) {
                 self::fail("{$x} {$y} is outside of {$box[0]}");
             }
         }

@@ -36,7 +36,7 @@ trait CarriesTypes
             }
             $rows = $connection->query("SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same FROM {$table} ORDER BY id")->all();
             self::assertSame([...$texts, ...$texts], array_column($rows, 'value'), $type);
-            self::assertSame([true], array_unique(array_column($rows, 'same')), $type);
+            self::assertNotContains(false, array_column($rows, 'same'), $type);
         }
         self::assertEquals([new JsonNumber('18446744073709551616'), new \stdClass(), '123'], $connection->query("SELECT '[18446744073709551616, {}, \"123\"]'::jsonb")->value());
         self::assertSame('"1.50"', json_encode(new JsonNumber('1.50')));

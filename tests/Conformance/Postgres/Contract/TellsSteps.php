@@ -61,12 +61,14 @@ trait TellsSteps
         foreach ([
             'SELECT pg_sleep(0.02)' => static fn(string $sql): mixed => [$connection->query($sql), $connection->query($sql)],
             'SELECT 1 / (0 * length(pg_sleep(0.02)::text))' => static fn(string $sql): mixed => self::thrown(PostgresException::class, static fn() => $connection->query($sql)),
-            'SELECT pg_sleep(0.02); SELECT 1' => static fn(string $sql): mixed => $connection->executeScript($sql),
+            'SELECT pg_sleep(0.02); SELECT 1' => static function (string $sql) use ($connection): void {
+                $connection->executeScript($sql);
+            },
             "COPY {$table} FROM STDIN" => static fn(string $sql): mixed => $connection->copyFrom($sql, ["1\n"]),
         ] as $sql => $work) {
-            $journal->records = [];
+            $before = \count($journal->records);
             $work($sql);
-            $took = array_column(array_filter(array_column($journal->records, 'context'), static fn(array $context): bool => ($context['sql'] ?? '') === $sql), 'took');
+            $took = array_column(array_filter(array_column(\array_slice($journal->records, $before), 'context'), static fn(array $context): bool => ($context['sql'] ?? '') === $sql), 'took');
             self::assertNotSame([], $took, $sql);
             foreach ($took as $seconds) {
                 self::assertIsFloat($seconds);
