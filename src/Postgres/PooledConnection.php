@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\Lease;
+use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Session;
@@ -18,6 +19,8 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class PooledConnection implements PostgresLink
 {
+    use NotSerializable;
+
     private ?OnlySession $held;
 
     private readonly Lease $lease;

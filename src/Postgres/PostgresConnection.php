@@ -7,6 +7,7 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
@@ -19,6 +20,8 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class PostgresConnection implements PostgresLink
 {
+    use NotSerializable;
+
     private function __construct(private readonly OnlySession $held, private readonly PostgresOptions $options) {}
 
     public function __destruct()

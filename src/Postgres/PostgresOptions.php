@@ -58,6 +58,7 @@ final readonly class PostgresOptions
      *                                              connects with the same options. Of PostgresDriver::ExtPgsql only; connecting blocks then
      * @param int|null      $maxValueBytes          bytes of the largest row, and so of the largest value, that is read into memory, at least 1 MiB; null for
      *                                              a quarter of memory_limit. A larger one is a {@see ResultTooLargeException}
+     * @param JsonMode      $json                   what values of json and jsonb are
      *
      * @throws \ValueError when a value is out of its range
      */
@@ -85,6 +86,7 @@ final readonly class PostgresOptions
         public ?LoggerInterface $logger = null,
         public bool $persistent = false,
         public ?int $maxValueBytes = null,
+        public JsonMode $json = JsonMode::Arrays,
     ) {
         $this->hosts = self::hosts(\is_string($hosts) ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '') : $hosts);
         $this->user = $user ?? self::systemUser();

@@ -6,6 +6,7 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\Queries;
 use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Sessions;
@@ -30,6 +31,8 @@ use Spindle\Statistics;
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
+    use NotSerializable;
+
     private readonly PostgresOptions $options;
 
     private readonly PostgresPoolOptions $poolOptions;

@@ -43,6 +43,12 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         return new self('it answers, but not as PostgreSQL: ' . self::printable(substr($bytes, 0, 60)));
     }
 
+    /** @internal */
+    public static function encoding(string $encoding): self
+    {
+        return new self("client_encoding was changed to {$encoding}, and texts travel as UTF-8. Have the server convert them instead, by convert_to() and convert_from()");
+    }
+
     /**
      * A value of a result has no meaning that PHP can tell; the connection is as good as before.
      *

@@ -129,6 +129,52 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
+     * @return array<array-key, mixed> the second column's values by those of the first
+     *
+     * @throws UnexpectedResultException when there are not two columns, or a value of the first is no key or is there twice
+     */
+    public function pairs(): array
+    {
+        if (\count($this->columns()) !== 2) {
+            throw UnexpectedResultException::pairs(\count($this->columns()));
+        }
+        $pairs = [];
+        foreach ($this->lists() as [$key, $value]) {
+            $pairs[self::key($this->columns()[0], $key, $pairs)] = $value;
+        }
+
+        return $pairs;
+    }
+
+    /**
+     * @return array<array-key, array<string, mixed>> rows by a column's values
+     *
+     * @throws UnexpectedResultException when there is no such column, or a value of it is no key or is there twice
+     */
+    public function keyed(string $column): array
+    {
+        if (!\in_array($column, $this->columns(), true)) {
+            throw UnexpectedResultException::noColumn($column);
+        }
+        $rows = [];
+        foreach ($this->all() as $row) {
+            $rows[self::key($column, $row[$column], $rows)] = $row;
+        }
+
+        return $rows;
+    }
+
+    /** @param array<array-key, mixed> $taken */
+    private static function key(string $column, #[\SensitiveParameter] mixed $value, array $taken): int|string
+    {
+        if (!\is_int($value) && !\is_string($value)) {
+            throw UnexpectedResultException::key($column, get_debug_type($value));
+        }
+
+        return \array_key_exists($value, $taken) ? throw UnexpectedResultException::twice($column) : $value;
+    }
+
+    /**
      * An object for each row, made by its constructor: a parameter gets the column of its name, also where that is written in
      * snake_case; where an enum is wanted, the case with the column's value.
      *

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -16,6 +17,8 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class Transaction implements PostgresLink
 {
+    use NotSerializable;
+
     /** @internal */
     public function __construct(private readonly OnlySession $held, private readonly int $depth) {}
 

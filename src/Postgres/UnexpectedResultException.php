@@ -25,6 +25,30 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     }
 
     /** @internal */
+    public static function pairs(int $columns): self
+    {
+        return new self("Pairs need two columns, and there are {$columns}");
+    }
+
+    /** @internal */
+    public static function noColumn(string $column): self
+    {
+        return new self("There is no column \"{$column}\"");
+    }
+
+    /** @internal */
+    public static function key(string $column, string $type): self
+    {
+        return new self("A value of the column \"{$column}\" is {$type}, and keys are integers or strings");
+    }
+
+    /** @internal */
+    public static function twice(string $column): self
+    {
+        return new self("Two rows have the same value in the column \"{$column}\": it is no key");
+    }
+
+    /** @internal */
     public static function sameName(string $column): self
     {
         return new self("Two columns are named \"{$column}\"; give one another name with AS, or read them with lists()");

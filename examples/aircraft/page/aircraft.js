@@ -35,13 +35,19 @@ class Problem extends Error {
   }
 }
 
-const ask = async (method, url, body = null, type = 'application/json') => {
-  const headers = { Accept: 'application/json, application/problem+json', ...(body === null ? {} : { 'Content-Type': type }) };
+const versions = new Map(); // entity tags by address, of what was read last
+
+// With a version, the server changes only that one.
+const ask = async (method, url, body = null, type = 'application/json', version = null) => {
+  const headers = { ...(version === null ? {} : { 'If-Match': version }), Accept: 'application/json, application/problem+json', ...(body === null ? {} : { 'Content-Type': type }) };
   let response;
   let text;
   try {
     response = await fetch(url, { method, headers, body, cache: 'no-store' });
     text = await response.text();
+    if (response.headers.has('ETag')) {
+      versions.set(url, response.headers.get('ETag'));
+    }
   } catch {
     throw new Problem('The server can not be reached');
   }
@@ -219,9 +225,11 @@ for (const dialog of document.querySelectorAll('dialog')) {
 const editor = $('editor');
 const editorForm = editor.querySelector('form');
 let edited = null; // number of the aircraft; null for a new one
+let editedVersion = null; // which is to be changed, and no later one
 
 const openEditor = aircraft => {
   edited = aircraft?.number ?? null;
+  editedVersion = edited === null ? null : versions.get(path(edited)) ?? null;
   const { number, title, serial_number: serial, assembly_date: date } = editorForm.elements;
   [number.value, title.value, serial.value, date.value] = [edited ?? '', aircraft?.title ?? '', aircraft?.serial_number ?? '', aircraft?.assembly_date ?? ''];
   number.readOnly = edited !== null;
@@ -240,7 +248,7 @@ onSubmit(editorForm, async () => {
   const particulars = { title: title.value, serial_number: serial.value, assembly_date: date.value === '' ? null : date.value };
   const stored = wasThere === null
     ? await ask('POST', '/aircraft', JSON.stringify({ number: number.value, ...particulars }))
-    : await ask('PUT', path(wasThere), JSON.stringify(particulars));
+    : await ask('PUT', path(wasThere), JSON.stringify(particulars), 'application/json', editedVersion);
   close(editor);
   say(`${stored.number} was ${wasThere === null ? 'added' : 'changed'}.`);
   await refresh();

@@ -15,6 +15,12 @@ final readonly class Aircraft implements \JsonSerializable
         public \DateTimeImmutable $addedAt,
     ) {}
 
+    /** An entity tag: another one whenever anything of it is different. */
+    public function version(): string
+    {
+        return '"' . hash('xxh128', json_encode($this, \JSON_THROW_ON_ERROR)) . '"';
+    }
+
     /** @return array{number: string, title: string, serial_number: string, assembly_date: string|null, added_at: string} */
     public function jsonSerialize(): array
     {

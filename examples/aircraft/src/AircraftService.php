@@ -6,6 +6,7 @@ namespace Aircraft;
 
 use Amp\Cancellation;
 use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UniqueViolationException;
 
 /**
@@ -42,23 +43,34 @@ final readonly class AircraftService
             ?? throw UnknownAircraftException::of($number);
     }
 
-    /** @throws UnknownAircraftException */
-    public function update(Number $number, Particulars $particulars, ?Cancellation $cancellation = null): Aircraft
+    /**
+     * @param list<string>|null $versions of which it has to be one, see {@see Aircraft::version()}; null where any will do
+     *
+     * @throws UnknownAircraftException
+     * @throws ChangedMeanwhileException
+     */
+    public function update(Number $number, Particulars $particulars, ?array $versions = null, ?Cancellation $cancellation = null): Aircraft
     {
-        $updated = $this->database->query(
+        $updated = $this->ofVersion($number, $versions, static fn(PostgresLink $database): ?Aircraft => $database->query(
             'UPDATE aircraft SET title = $2, serial_number = $3, assembly_date = $4 WHERE number = $1 RETURNING ' . self::ALL,
             [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
             $cancellation,
-        )->as(Aircraft::class)[0] ?? throw UnknownAircraftException::of($number);
+        )->as(Aircraft::class)[0] ?? null, $cancellation) ?? throw UnknownAircraftException::of($number);
         $this->announcements->announce(Change::Updated, $number);
 
         return $updated;
     }
 
-    /** @throws UnknownAircraftException */
-    public function delete(Number $number, ?Cancellation $cancellation = null): void
+    /**
+     * @param list<string>|null $versions of which it has to be one; null where any will do
+     *
+     * @throws UnknownAircraftException
+     * @throws ChangedMeanwhileException
+     */
+    public function delete(Number $number, ?array $versions = null, ?Cancellation $cancellation = null): void
     {
-        if ($this->database->execute('DELETE FROM aircraft WHERE number = $1', [$number], $cancellation) === 0) {
+        $deleted = $this->ofVersion($number, $versions, static fn(PostgresLink $database): int => $database->execute('DELETE FROM aircraft WHERE number = $1', [$number], $cancellation), $cancellation);
+        if ($deleted === 0) {
             throw UnknownAircraftException::of($number);
         }
         $this->announcements->announce(Change::Deleted, $number);
@@ -79,5 +91,29 @@ final readonly class AircraftService
         )->as(Aircraft::class);
 
         return new Page(\array_slice($found, 0, $size), \count($found) > $size);
+    }
+
+    /**
+     * Changes it only if it is of one of these versions, which nobody changes in between.
+     *
+     * @template T
+     *
+     * @param list<string>|null        $versions
+     * @param \Closure(PostgresLink): T $change
+     *
+     * @return T
+     */
+    private function ofVersion(Number $number, ?array $versions, \Closure $change, ?Cancellation $cancellation): mixed
+    {
+        if ($versions === null) {
+            return $change($this->database);
+        }
+
+        return $this->database->transaction(static function (Transaction $transaction) use ($number, $versions, $change, $cancellation): mixed {
+            $current = $transaction->query('SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1 FOR UPDATE', [$number], $cancellation)->as(Aircraft::class)[0]
+                ?? throw UnknownAircraftException::of($number);
+
+            return \in_array($current->version(), $versions, true) ? $change($transaction) : throw ChangedMeanwhileException::of($number);
+        }, cancellation: $cancellation);
     }
 }

@@ -19,6 +19,7 @@ use Aircraft\Http\Problems;
 use Aircraft\Http\RenderCertificate;
 use Aircraft\Http\Router;
 use Aircraft\Http\Routes;
+use Aircraft\Http\SecurityHeaders;
 use Aircraft\Http\Sleep;
 use Aircraft\Http\UpdateAircraft;
 use Pimple\Container;
@@ -138,7 +139,7 @@ final class Services extends Container
         $database = $this->database();
 
         return new Application(
-            new MiddlewareStack($router, new Errors($logger), new Problems()),
+            new MiddlewareStack($router, new SecurityHeaders(), new Errors($logger), new Problems()),
             statistics: ['database' => $database],
             checks: ['database' => static function () use ($database): void {
                 $database->query('SELECT 1');

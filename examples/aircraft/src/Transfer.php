@@ -13,6 +13,10 @@ final readonly class Transfer
 {
     private const COLUMNS = 'number, title, serial_number, assembly_date';
 
+    /** What a spreadsheet would take for a formula, and compute when the file is opened, is a text to it behind an apostrophe. */
+    private const EXPORTED = "number, CASE WHEN title ~ '^[=+@-]' THEN '''' || title ELSE title END AS title, "
+        . "CASE WHEN serial_number ~ '^[=+@-]' THEN '''' || serial_number ELSE serial_number END AS serial_number, assembly_date";
+
     /** Bytes: sent one by one, rows would take twice as long. */
     private const PIECE = 65_536;
 
@@ -42,7 +46,7 @@ final readonly class Transfer
     public function export(?Cancellation $cancellation = null): \Generator
     {
         $piece = '';
-        foreach ($this->database->copyTo('COPY (SELECT ' . self::COLUMNS . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)', $cancellation) as $row) {
+        foreach ($this->database->copyTo('COPY (SELECT ' . self::EXPORTED . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)', $cancellation) as $row) {
             $piece .= $row;
             if (\strlen($piece) >= self::PIECE) {
                 yield $piece;

@@ -150,6 +150,11 @@ final class Lease implements Session
         return !$this->isOver && $this->session->isOpen();
     }
 
+    public function isReadOnly(): bool
+    {
+        return $this->session->isReadOnly();
+    }
+
     public function transactionStatus(): string
     {
         return $this->isOver ? 'I' : $this->session->transactionStatus();

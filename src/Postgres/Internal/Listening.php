@@ -23,6 +23,9 @@ final class Listening
     /** Notifications that may wait to be taken: what comes beyond is left to the network and the server. */
     private const MOST = 1_000;
 
+    /** Bytes of a name, as servers are built: NAMEDATALEN less one. */
+    private const LONGEST = 63;
+
     /** @var array<int, self> those who wait */
     private static array $held = [];
 
@@ -50,7 +53,13 @@ final class Listening
     public static function to(Sessions $sessions, array $channels, ?Cancellation $cancellation): \Generator
     {
         if ($channels === []) {
-            throw new \ValueError('listen() takes the names of channels');
+            throw new \ValueError('listen() needs the names of channels');
+        }
+        foreach ($channels as $channel) {
+            // The server cuts longer ones, so that nothing would ever come by the whole name.
+            if ($channel === '' || \strlen($channel) > self::LONGEST) {
+                throw new \ValueError(\sprintf('The name of a channel has 1 to %d bytes, not %d: %s', self::LONGEST, \strlen($channel), json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE)));
+            }
         }
         $self = new self($cancellation);
         try {

@@ -96,6 +96,10 @@ final class RowObjects
                 if (!$this->isOfCall($error)) {
                     throw $error;
                 }
+                $infinite = array_search(true, array_map(static fn(mixed $value): bool => \is_float($value) && is_infinite($value), $row), true);
+                if ($infinite !== false && str_contains($error->getMessage(), 'Date')) {
+                    throw UnexpectedResultException::object($this->class, "a value of the column \"{$this->columns[$infinite]}\" is infinity, which is a float: declare the parameter as DateTimeImmutable|float");
+                }
                 throw UnexpectedResultException::object($this->class, preg_replace('/, called in .*/s', '', $error->getMessage()) ?? '');
             }
         }

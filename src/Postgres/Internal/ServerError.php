@@ -114,6 +114,12 @@ final readonly class ServerError
         return $values !== [] && str_starts_with($this->sqlState(), '22') ? (string) preg_replace('/".*"/s', '"…"', $message) : $message;
     }
 
+    /** Whether the transaction can only read. */
+    public function isReadOnly(): bool
+    {
+        return $this->sqlState() === '25006';
+    }
+
     /** Whether a statement that was prepared earlier does not fit any more, unless the error comes out of what it executes. */
     public function isStale(): bool
     {

@@ -85,6 +85,9 @@ interface Session
     /** Whether it can be used at all: neither closed nor lost. */
     public function isOpen(): bool;
 
+    /** Whether the server refused to write, as one does that became a standby. */
+    public function isReadOnly(): bool;
+
     /** As the server told it with the last answer: I for none, T for one that is open, E for one that can only be rolled back. */
     public function transactionStatus(): string;
 

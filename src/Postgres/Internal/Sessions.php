@@ -5,16 +5,46 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\Internal\FutureIterator;
+use Amp\Internal\FutureIteratorQueue;
+use Amp\Internal\FutureState;
+use Amp\TimeoutCancellation;
+use Revolt\EventLoop\FiberLocal;
+use Revolt\EventLoop\Internal\DriverSuspension;
+use Revolt\EventLoop\Internal\StreamReadableCallback;
+use Revolt\EventLoop\Internal\StreamWritableCallback;
+use Spindle\Internal\Backoff;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Preload;
+use Spindle\Internal\Warnings;
+use Spindle\Internal\WeakTimer;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\Attempts;
 use Spindle\Postgres\Internal\Connect\Connector;
+use Spindle\Postgres\Internal\Connect\Deadline;
+use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\HostSearch;
+use Spindle\Postgres\Internal\Connect\Lookup;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
+use Spindle\Postgres\Internal\Connect\Socket;
+use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Native\Pipeline;
 use Spindle\Postgres\Internal\Native\Statements;
 use Spindle\Postgres\Internal\Pgsql\PgsqlConnector;
+use Spindle\Postgres\Internal\Pool\Transience;
+use Spindle\Postgres\Internal\Pool\Waiter;
 use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TlsMode;
 
 /** Opens sessions by the driver that was asked for. They share what is known of the database's types. */
 final class Sessions
@@ -27,7 +57,45 @@ final class Sessions
 
     public function __construct(private readonly PostgresOptions $options)
     {
-        $this->types = new Types();
+        Preload::classes(
+            AttemptFailedException::class,
+            Attempts::class,
+            ConnectionFailedException::class,
+            CompositeCancellation::class,
+            Deadline::class,
+            DeferredFuture::class,
+            DriverSuspension::class,
+            StreamReadableCallback::class,
+            StreamWritableCallback::class,
+            Endpoint::class,
+            Backoff::class,
+            CancelledException::class,
+            FiberLocal::class,
+            Future::class,
+            FutureIterator::class,
+            FutureIteratorQueue::class,
+            FutureState::class,
+            HostSearch::class,
+            Listening::class,
+            Lookup::class,
+            LoopLimit::class,
+            OnlySession::class,
+            PgsqlConnector::class,
+            Pgsql\Conninfo::class,
+            Pgsql\Errors::class,
+            Pgsql\Libpq::class,
+            PoolTimeoutException::class,
+            Socket::class,
+            TimeoutCancellation::class,
+            Tls::class,
+            TransactionRun::class,
+            Transience::class,
+            Waiter::class,
+            Warnings::class,
+            WeakTimer::class,
+            TlsMode::class,
+        );
+        $this->types = new Types($options->json);
         $this->connector = new Connector($options);
     }
 
@@ -42,6 +110,12 @@ final class Sessions
         return $this->options->driver === PostgresDriver::Native
             ? $this->openNative($cancellation)
             : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
+    }
+
+    /** Whether it is still of the kind that was asked for, as far as that shows. */
+    public function suits(Session $session): bool
+    {
+        return !$session->isReadOnly() || !\in_array($this->options->targetSession, [TargetSession::ReadWrite, TargetSession::Primary], true);
     }
 
     private function openNative(?Cancellation $cancellation): NativeSession

@@ -21,4 +21,14 @@ final readonly class Steps
     {
         $this->logger?->debug($message, ['connection' => $this->connection, 'pid' => $this->pid, ...($sql === '' ? [] : ['sql' => $sql])]);
     }
+
+    /**
+     * A statement has an outcome.
+     *
+     * @param int $took nanoseconds, which are told in seconds
+     */
+    public function logOutcome(string $message, string $sql, int $took): void
+    {
+        $this->logger?->debug($message, ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $took / 1e9]);
+    }
 }

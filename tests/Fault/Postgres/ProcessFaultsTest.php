@@ -111,6 +111,18 @@ final class ProcessFaultsTest extends TestCase
         self::assertSame('6', $told['pool then']);
     }
 
+    public function testWithoutADescriptorAtFirstTheReasonIsTold(): void
+    {
+        foreach ([Cluster::shared()->dsn(), Cluster::shared()->tcpDsn(), Cluster::shared()->tcpDsn(host: 'name.invalid')] as $dsn) {
+            $told = Host::call(ProcessPrograms::class . '::startWithoutDescriptors', [$dsn], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+            self::assertIsArray($told);
+            foreach ($told as $outcome) {
+                self::assertIsString($outcome);
+                self::assertMatchesRegularExpression('/^Spindle.Postgres.(?:PoolTimeout|ConnectionFailed)Exception: .*too many open files/i', $outcome);
+            }
+        }
+    }
+
     public function testDescriptorsThatTheLoopCanNotWatchAreTold(): void
     {
         $told = Host::call(ProcessPrograms::class . '::useHighDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 2000; exec "$@"', 'sh']);

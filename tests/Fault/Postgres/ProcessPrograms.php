@@ -96,6 +96,26 @@ final class ProcessPrograms
         return $said;
     }
 
+    /** @return list<string> what comes of first calls, when no descriptor is free to load a class */
+    public static function startWithoutDescriptors(string $dsn): array
+    {
+        self::takeAll();
+        $pool = new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 0.3));
+        $calls = [
+            static fn(): mixed => $pool->query('SELECT 1')->value(),
+            static fn(): mixed => $pool->transaction(static fn(): bool => true),
+            static fn(): mixed => $pool->listen('a')->current(),
+            static fn(): mixed => PostgresConnection::connect($dsn),
+        ];
+        Outcome::told(Outcome::of(static fn(): bool => true));
+        class_exists(PostgresConnection::class);
+        $files = self::takeAll();
+        $outcomes = array_map(Outcome::of(...), $calls);
+        unset($files);
+
+        return array_map(Outcome::told(...), $outcomes);
+    }
+
     /** @return array<string, string> with descriptors that select() can't watch, by the loop that does use it */
     public static function useHighDescriptors(string $dsn): array
     {

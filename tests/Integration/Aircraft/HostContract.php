@@ -125,6 +125,56 @@ abstract class HostContract extends TestCase
         self::assertSame(200, $this->ask('GET', '/aircraft/D-AIMA')->status);
     }
 
+    public function testAChangeOfAnotherIsNotUndoneByWhoeverHasReadItBefore(): void
+    {
+        $read = (string) $this->ask('GET', '/aircraft/D-AIMA')->header('etag');
+        $fields = self::json(['title' => 'Mine', 'serial_number' => '1']);
+        self::assertMatchesRegularExpression('/^"[^"]+"$/D', $read);
+        $changed = $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => "\"another\", {$read}"] + self::JSON, $fields);
+        self::assertSame(200, $changed->status);
+        self::assertNotSame($read, $changed->header('etag'));
+        self::assertSame($changed->header('etag'), $this->ask('GET', '/aircraft/D-AIMA')->header('etag'));
+        foreach ([$read, "W/{$changed->header('etag')}", 'nonsense'] as $stale) {
+            self::assertSame(412, $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => $stale] + self::JSON, $fields)->status);
+            self::assertSame(412, $this->ask('DELETE', '/aircraft/D-AIMA', ['If-Match' => $stale])->status);
+        }
+        self::assertSame(404, $this->ask('DELETE', '/aircraft/D-AIMZ', ['If-Match' => $read])->status);
+        self::assertSame(200, $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => '*'] + self::JSON, $fields)->status);
+        $current = (string) $this->ask('GET', '/aircraft/D-AIMA')->header('etag');
+        self::assertSame(204, $this->ask('DELETE', '/aircraft/D-AIMA', ['If-Match' => $current])->status);
+        $added = $this->ask('POST', '/aircraft', self::JSON, self::json(['number' => 'D-AIMC', 'title' => 'a', 'serial_number' => '1']));
+        self::assertSame($added->header('etag'), $this->ask('GET', '/aircraft/D-AIMC')->header('etag'));
+    }
+
+    public function testBrowsersRunNothingThatIsNotThePages(): void
+    {
+        foreach (['/aircraft', '/aircraft/D-AIMA', '/aircraft/D-AIMA/certificate', '/aircraft/D-AIMZ', '/nothing', '/openapi.json'] as $target) {
+            $answer = $this->ask('GET', $target);
+            self::assertSame('nosniff', $answer->header('x-content-type-options'), $target);
+            self::assertStringStartsWith("default-src 'none';", (string) $answer->header('content-security-policy'), $target);
+        }
+    }
+
+    public function testASpreadsheetComputesNothingOfAnExport(): void
+    {
+        self::sql("UPDATE aircraft SET title = '=1+1', serial_number = '@SUM(A1)'");
+        self::assertSame(self::HEAD . "D-AIMA,'=1+1,'@SUM(A1),2010-04-30\n", $this->ask('GET', '/aircraft/export')->body);
+        self::assertSame('=1+1', ((array) $this->ask('GET', '/aircraft/D-AIMA')->json())['title']);
+    }
+
+    public function testACertificateIsShownAsAWhole(): void
+    {
+        $svg = $this->ask('GET', '/aircraft/D-AIMA/certificate')->body;
+        self::assertSame(1, preg_match('/viewBox="(-?\d+) (-?\d+) (\d+) (\d+)"/', $svg, $box));
+        self::assertSame(1, preg_match('/ d="M([^"]+)"/', $svg, $path));
+        [$left, $top, $width, $height] = array_map(intval(...), \array_slice($box, 1));
+        foreach (array_chunk(array_map(floatval(...), explode(' ', trim($path[1]))), 2) as [$x, $y]) {
+            if ($x < $left || $x > $left + $width || $y < $top || $y > $top + $height) {
+                self::fail("{$x} {$y} is outside of {$box[0]}");
+            }
+        }
+    }
+
     public function testAFileComesOutAsItWentIn(): void
     {
         self::sql('TRUNCATE aircraft');

@@ -136,7 +136,7 @@ final class PageTest extends TestCase
         self::assertSame(['', '', '', ''], array_values($page->faults()), 'nothing is left of what was wrong before');
         $page->fill('#editor form', ['number' => 'D-AIMA', 'title' => 'Another', 'serial_number' => 'MSN 1']);
         $page->click('#editor .main');
-        $page->await("document.querySelector('#editor .problem').textContent === 'There is an aircraft D-AIMA already'");
+        $page->await("document.querySelector('#editor .error[data-field=number]').textContent === 'is there already'");
         self::assertCount(1, $this->stored());
         self::assertSame([], $page->complaints(2));
     }

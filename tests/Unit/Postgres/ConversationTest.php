@@ -7,10 +7,12 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
+use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Native\Conversation;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\MessageReader;
 use Spindle\Postgres\Internal\SizeLimits;
+use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;
@@ -72,6 +74,20 @@ final class ConversationTest extends TestCase
             self::assertStringContainsString('before', $flowing->chunks[0]);
             self::assertNotNull($flowing->refusal);
             self::assertSame([true, null, 1, 'T'], [$next->done, $next->refusal, $next->rows, $next->status]);
+        }
+    }
+
+    public function testATextThatIsNoIntegerIsNone(): void
+    {
+        foreach (['', 'abc', '12abc', '0x1', ' 1'] as $text) {
+            $exchange = new Exchange();
+            $exchange->add(Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
+            try {
+                $exchange->first(new Columns(['a'], [23], new Types()), ['a']);
+                self::fail("'{$text}' was taken for a number");
+            } catch (ProtocolException $failure) {
+                self::assertStringContainsString('integer', $failure->getMessage());
+            }
         }
     }
 

@@ -24,7 +24,7 @@ final readonly class AddAircraft implements RequestHandlerInterface
         [$number, $particulars] = self::checked($fields);
         $added = $this->aircraft->add($number, $particulars);
 
-        return Response::json($added, 201, ['Location' => "/aircraft/{$number}"]);
+        return Response::json($added, 201, ['Location' => "/aircraft/{$number}", 'ETag' => $added->version()]);
     }
 
     /**

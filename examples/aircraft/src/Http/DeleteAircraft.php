@@ -18,7 +18,7 @@ final readonly class DeleteAircraft implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        $this->aircraft->delete(Number::of($request->getAttribute('number')));
+        $this->aircraft->delete(Number::of($request->getAttribute('number')), Precondition::of($request));
 
         return new Response(204);
     }

@@ -18,6 +18,8 @@ final readonly class GetAircraft implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        return Response::json($this->aircraft->get(Number::of($request->getAttribute('number'))));
+        $aircraft = $this->aircraft->get(Number::of($request->getAttribute('number')));
+
+        return Response::json($aircraft, headers: ['ETag' => $aircraft->version()]);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft\Http;
 
+use Aircraft\ChangedMeanwhileException;
 use Aircraft\DuplicateEntityException;
 use Aircraft\InvalidInputException;
 use Aircraft\RefusedImportException;
@@ -41,7 +42,9 @@ final readonly class Problems implements MiddlewareInterface
         } catch (RefusedImportException $refusal) {
             return Problem::of($refusal->isDuplicate ? 409 : 422, $refusal->getMessage(), ['line' => $refusal->lineOfFile, 'errors' => self::byField($refusal->faults)]);
         } catch (DuplicateEntityException $duplicate) {
-            return Problem::of(409, $duplicate->getMessage());
+            return Problem::of(409, $duplicate->getMessage(), ['errors' => self::byField(['number' => 'is there already'])]);
+        } catch (ChangedMeanwhileException $changed) {
+            return Problem::of(412, $changed->getMessage());
         } catch (UnknownAircraftException $unknown) {
             return Problem::of(404, $unknown->getMessage());
         } catch (HttpException $refusal) {

@@ -26,6 +26,8 @@ final readonly class UpdateAircraft implements RequestHandlerInterface
             throw new InvalidInputException(['number' => 'must be the one in the path, or left out: an aircraft keeps its number'] + Particulars::faults($fields));
         }
 
-        return Response::json($this->aircraft->update($number, Particulars::of($fields)));
+        $updated = $this->aircraft->update($number, Particulars::of($fields), Precondition::of($request));
+
+        return Response::json($updated, headers: ['ETag' => $updated->version()]);
     }
 }

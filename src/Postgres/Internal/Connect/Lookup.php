@@ -42,6 +42,9 @@ final class Lookup
             throw $deadline->passed($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
             throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
+        } catch (\Error $failure) {
+            // Where no descriptor is free the classes of the look-up can't be loaded either.
+            throw @fopen('/dev/null', 'r') === false ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure) : $failure;
         }
         $ips = array_values(array_unique(array_map(static fn(DnsRecord $record): string => $record->getValue(), $records)));
 

@@ -20,6 +20,13 @@ final class SessionSetup
 
     private const CHECK = 'client_connection_check_interval';
 
+    /** By what a role may have for it, in which values can't be read or lose digits, and what is set instead. */
+    private const READABLE = [
+        'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
+        'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
+        'array_nulls' => ["= 'off'", 'on'],
+    ];
+
     private ?int $role = null;
 
     private ?int $settings = null;
@@ -45,6 +52,9 @@ final class SessionSetup
             // system that can't look gives an error, which does no harm.
             $check = isset($options->settings[self::CHECK]) ? '' : ", case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end';
             $this->process = $this->add("select {$isOwn}{$check}");
+        }
+        if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
+            $this->add('select ' . implode(', ', array_map(static fn(string $name): string => self::readable($name, $pid), array_keys(self::READABLE))));
         }
         $settings = $this->settings();
         if ($settings !== []) {
@@ -106,6 +116,14 @@ final class SessionSetup
         }
 
         return $settings;
+    }
+
+    /** Also only where this is the server's own process. */
+    private static function readable(string $name, int $pid): string
+    {
+        [$condition, $value] = self::READABLE[$name];
+
+        return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then " . self::assignment($name, $value) . ' end';
     }
 
     /** The major version; a server that does not tell is taken for a new one. */

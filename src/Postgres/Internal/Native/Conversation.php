@@ -25,6 +25,9 @@ final class Conversation
     /** @var array<int, Exchange> sent, and not answered yet, in order */
     public array $exchanges = [];
 
+    /** Whether the server refused to write. */
+    public bool $isReadOnly = false;
+
     /** Keys in it: of the one that is answered now, and of the next that is sent. */
     public int $head = 0;
     public int $tail = 0;
@@ -242,6 +245,7 @@ final class Conversation
             return;
         }
         $exchange->error ??= $error;
+        $this->isReadOnly = $this->isReadOnly || $error->isReadOnly();
         $exchange->hasOutcome = true;
         if ($exchange->suspect && $error->isCancellation()) {
             $exchange->struck = !$exchange->cancelled;
@@ -261,9 +265,17 @@ final class Conversation
             'A' => $this->notifications[] = Backend::notification($payload),
             'E' => $this->end = new ServerError(Backend::fields($payload)),
             'N' => null, // NoticeResponse
-            'S' => Backend::parameterStatus($payload),
+            'S' => $this->ensureReadable(...Backend::parameterStatus($payload)),
             default => throw ProtocolException::unexpected($type, 'unasked'),
         };
+    }
+
+    /** What is sent from now on would be taken for something else. */
+    private function ensureReadable(string $name, string $value): void
+    {
+        if ($name === 'client_encoding' && !\in_array($value, ['UTF8', 'UNICODE'], true)) {
+            throw ProtocolException::encoding($value);
+        }
     }
 
     private function wake(Exchange $exchange): void

@@ -183,7 +183,11 @@ final class NativeSession implements Session
         $this->sendBegin($cancellation);
         $describe = fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? [];
 
-        return (new Copies($this->pipeline))->in($sql, fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation);
+        $begun = hrtime(true);
+        $rows = (new Copies($this->pipeline))->in($sql, fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation);
+        $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
+
+        return $rows;
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
@@ -230,6 +234,7 @@ final class NativeSession implements Session
     private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
+        $begun = hrtime(true);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $exchange->once = true;
@@ -251,6 +256,7 @@ final class NativeSession implements Session
         if ($exchange->failure !== null) {
             throw $exchange->failure;
         }
+        $this->steps->logOutcome($exchange->error === null ? 'Done: a script' : "Failed with SQLSTATE {$exchange->error->sqlState()}", $sql, hrtime(true) - $begun);
         if ($exchange->error !== null) {
             throw QueryException::of($exchange->error, $sql);
         }
@@ -354,6 +360,11 @@ final class NativeSession implements Session
         }
     }
 
+    public function isReadOnly(): bool
+    {
+        return $this->pipeline->conversation->isReadOnly;
+    }
+
     public function transactionStatus(): string
     {
         return $this->pipeline->conversation->status;
@@ -428,7 +439,7 @@ final class NativeSession implements Session
                 $this->statements->forgetAll();
             }
             if ($exchange->error === null && $exchange->copy === '') {
-                $this->steps->log("Done: {$exchange->tag}, {$exchange->rows} rows", $sql);
+                $this->steps->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->took);
 
                 return self::rows($exchange, $statement?->columns);
             }
@@ -576,7 +587,7 @@ final class NativeSession implements Session
         if ($exchange->parameters !== null && \count($exchange->parameters) !== \count($parameters)) {
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
         }
-        $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
+        $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $tries);
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));

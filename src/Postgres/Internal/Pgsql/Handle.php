@@ -14,6 +14,7 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\WaitingLine;
 use Spindle\Postgres\Notification;
+use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
 use function Amp\async;
@@ -52,6 +53,9 @@ final class Handle
 
     /** I, T or E, as of the last answer. */
     public string $status = 'I';
+
+    /** Whether the server refused to write. */
+    public bool $isReadOnly = false;
 
     /** When something came from the server last, or was sent: hrtime. */
     public int $since;
@@ -518,8 +522,15 @@ final class Handle
     /** The server has done all of a call. */
     private function finish(Call $call): void
     {
+        $encoding = pg_client_encoding($this->connection);
+        if ($encoding !== 'UTF8') {
+            $this->end(ConnectionLostException::while(ProtocolException::encoding($encoding)->getMessage()));
+
+            return;
+        }
         $this->call = null;
         $this->status = Libpq::status($this->connection);
+        $this->isReadOnly = $this->isReadOnly || $call->error?->isReadOnly() === true;
         if ($call->cancelled && $call->late !== null) {
             ($call->late)($call);
         }

@@ -30,7 +30,7 @@ use Spindle\Postgres\UnsupportedException;
 final class PgsqlConnector
 {
     /** What of a server's parameters matters here, of those that it reports by itself. */
-    private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle'];
+    private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle', 'IntervalStyle'];
 
     /** @var array<string, true> hashes of strings with which a server was tried before it got a persistent connection */
     private static array $tried = [];

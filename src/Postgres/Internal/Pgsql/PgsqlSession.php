@@ -103,7 +103,11 @@ final class PgsqlSession implements Session
         $this->steps->log('Copying', $sql);
         $describe = fn(string $columns): array => $this->columnTypes($columns, $cancellation);
 
-        return $this->alone($cancellation, fn(): int => (new CopyIn($this->handle))->run($sql, CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation));
+        $begun = hrtime(true);
+        $rows = $this->alone($cancellation, fn(): int => (new CopyIn($this->handle))->run($sql, CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation));
+        $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
+
+        return $rows;
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
@@ -220,6 +224,11 @@ final class PgsqlSession implements Session
         return $this->handle->isOpen();
     }
 
+    public function isReadOnly(): bool
+    {
+        return $this->handle->isReadOnly;
+    }
+
     public function transactionStatus(): string
     {
         return $this->handle->status;
@@ -333,7 +342,7 @@ final class PgsqlSession implements Session
             $this->preparation->forgetAll();
         }
         if ($this->steps->wanted) {
-            $this->steps->log("Done: {$this->tag}, {$rows->count} rows", $sql);
+            $this->steps->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->took);
         }
 
         return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
@@ -342,6 +351,7 @@ final class PgsqlSession implements Session
     private function scriptAlone(string $sql, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
+        $begun = hrtime(true);
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql), ends: $ends);
         $isCopy = false;
         while (!$call->done) {
@@ -349,6 +359,7 @@ final class PgsqlSession implements Session
             $this->handle->failCopy($call);
             $this->handle->await($call, $cancellation);
         }
+        $this->steps->logOutcome($call->error === null ? 'Done: a script' : "Failed with SQLSTATE {$call->error->sqlState()}", $sql, hrtime(true) - $begun);
         if ($call->error !== null) {
             throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
         }

@@ -148,7 +148,7 @@ final class Preparation
             throw new \LogicException($call->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()');
         }
         $error = $call->error ?? throw Libpq::noResult();
-        $this->steps->log("Failed with SQLSTATE {$error->sqlState()}", $sql);
+        $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->took);
         $isOfAnother = $error->concernsName();
         $isStale = $error->isStale() && ($isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql) || $error->field('W') === null);
         if ($isStale) {

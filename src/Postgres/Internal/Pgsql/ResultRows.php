@@ -9,6 +9,7 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /** Rows that stay with libpq, in memory that PHP does not count, until they are asked for. */
@@ -160,7 +161,8 @@ final readonly class ResultRows implements Rows
             $text = $texts[$index];
             $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
                 Types::TEXT => $text,
-                Types::INT => (int) $text,
+                // Anything but a number, such as an empty text, would be 0.
+                Types::INT => ((int) $text) !== 0 || $text === '0' ? (int) $text : throw ProtocolException::value('integer'),
                 default => $columns->types->decode($columns->oids[$index], $text),
             };
         }

@@ -66,7 +66,7 @@ final class Roster implements Lender
 
     /** @param \Closure(string): void $warn */
     public function __construct(
-        Sessions $sessions,
+        private readonly Sessions $sessions,
         private readonly int $most,
         private readonly PostgresPoolOptions $options,
         private readonly \Closure $warn,
@@ -275,8 +275,8 @@ final class Roster implements Lender
     public function release(Member $member, int $cost): void
     {
         $member->takeBack($cost);
-        if ($member->session->transactionStatus() !== 'I') {
-            // Something has begun a transaction, which is no place for others.
+        if ($member->session->transactionStatus() !== 'I' || !$this->sessions->suits($member->session)) {
+            // A transaction that something has begun, or a server that has become read-only, is no place for others.
             $member->spoil();
         }
         if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
@@ -410,7 +410,7 @@ final class Roster implements Lender
     private function freed(Member $member): void
     {
         $isFree = !$member->alone && $member->borrowers === 0;
-        if (!$member->session->isOpen() || $isFree && ($this->closed || $member->session->lastActivity() > $member->until)) {
+        if (!$member->session->isOpen() || $isFree && ($this->closed || $member->session->lastActivity() > $member->until || !$this->sessions->suits($member->session))) {
             $this->members->drop($member);
             $this->growForWaiting();
 

@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
+use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays and objects are encoded as JSON; a string is JSON already, and so is what a Stringable gives that isn't JsonSerializable.
- * Objects become arrays, and whole numbers of more than 64 bits strings.
+ * Arrays and objects are encoded as JSON. By {@see JsonMode::Arrays} a string is JSON already, and so is what a Stringable gives that isn't
+ * JsonSerializable; objects become arrays, and whole numbers of more than 64 bits strings. By {@see JsonMode::Lossless} all is encoded.
  */
 final readonly class JsonType implements TakesLists
 {
@@ -17,19 +18,27 @@ final readonly class JsonType implements TakesLists
 
     private const FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
+    /** A string, or a number. */
+    private const TOKEN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
+
+    public function __construct(private JsonMode $mode = JsonMode::Arrays) {}
+
     public function decode(#[\SensitiveParameter] string $text): mixed
     {
-        $value = json_decode($text, true, self::DEPTH, \JSON_BIGINT_AS_STRING);
+        $isLossless = $this->mode === JsonMode::Lossless;
+        $marked = $isLossless ? preg_replace_callback(self::TOKEN, static fn(array $token): string => JsonMarks::mark($token[0]), $text) : $text;
+        $value = json_decode($marked ?? '', !$isLossless, self::DEPTH, \JSON_BIGINT_AS_STRING);
         if ($value === null && json_last_error() !== \JSON_ERROR_NONE) {
             throw ProtocolException::value('json', json_last_error_msg());
         }
 
-        return $value;
+        return $marked === $text ? $value : JsonMarks::numbers($value);
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string
     {
         return match (true) {
+            $this->mode === JsonMode::Lossless && !$value instanceof \Closure => self::json($value),
             \is_bool($value) => $value ? 'true' : 'false',
             \is_array($value), $value instanceof \JsonSerializable, $value instanceof \BackedEnum => self::json($value),
             \is_object($value) && !$value instanceof \Stringable && !$value instanceof \Closure => self::json($value),
@@ -37,19 +46,15 @@ final readonly class JsonType implements TakesLists
         };
     }
 
-    /**
-     * @param array<mixed>|object $value
-     *
-     * @throws UnencodableException
-     */
-    private static function json(#[\SensitiveParameter] array|object $value): string
+    /** @throws UnencodableException */
+    private static function json(#[\SensitiveParameter] mixed $value): string
     {
         $precision = \ini_get('serialize_precision');
         if ($precision !== '-1') {
             ini_set('serialize_precision', '-1'); // or floats lose digits
         }
         try {
-            $json = json_encode($value, self::FLAGS, self::DEPTH);
+            $json = JsonMarks::encode(static fn(): string|false => json_encode($value, self::FLAGS, self::DEPTH));
         } finally {
             if ($precision !== '-1') {
                 ini_set('serialize_precision', (string) $precision);

@@ -38,7 +38,7 @@ final class Scalar
      */
     public static function float(#[\SensitiveParameter] float $value): string
     {
-        if (abs($value) < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
+        if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
             return (string) (int) $value;
         }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
@@ -64,6 +65,8 @@ final class Types
 
     /** @var array<int, Type> made so far */
     private array $types = [];
+
+    public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
     public static function kind(int $oid): int
     {
@@ -200,7 +203,7 @@ final class Types
     private function builtIn(int $oid): ?Type
     {
         return match (true) {
-            isset(BuiltIn::SCALARS[$oid]) => self::scalar($oid),
+            isset(BuiltIn::SCALARS[$oid]) => $this->scalar($oid),
             isset(BuiltIn::ARRAYS[$oid]) => new ArrayType($this->type(BuiltIn::ARRAYS[$oid]), BuiltIn::ARRAYS[$oid] === BuiltIn::BOX ? ';' : ','),
             isset(BuiltIn::RANGES[$oid]) => new RangeType($this->type(BuiltIn::RANGES[$oid][1])),
             isset(BuiltIn::MULTIRANGES[$oid]) => $this->multirange(BuiltIn::MULTIRANGES[$oid][1]),
@@ -208,7 +211,7 @@ final class Types
         };
     }
 
-    private static function scalar(int $oid): Type
+    private function scalar(int $oid): Type
     {
         return match (BuiltIn::SCALARS[$oid][0]) {
             self::INT => new IntegerType(),
@@ -216,7 +219,7 @@ final class Types
             self::BOOL => new BooleanType(),
             self::BYTEA => new ByteaType(),
             default => match ($oid) {
-                114, 3802 => new JsonType(),
+                114, 3802 => new JsonType($this->json),
                 1082 => DateTimeType::date(),
                 1114 => DateTimeType::timestamp(),
                 1184 => DateTimeType::timestamptz(),

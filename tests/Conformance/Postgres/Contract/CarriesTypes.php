@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\JsonMode;
+use Spindle\Postgres\JsonNumber;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\TypeDatabase;
@@ -18,6 +20,30 @@ use Spindle\Tests\Scale;
  */
 trait CarriesTypes
 {
+    public function testJsonThatIsReadAndWrittenBackIsTheSameWhereThatIsAskedFor(): void
+    {
+        $connection = $this->connect(json: JsonMode::Lossless);
+        $texts = [
+            '{}', '[]', '{"0": 1}', '[{}, []]', '18446744073709551616', '-9223372036854775809', '9223372036854775807', '"123"', '"{}"', '""', '123', '1.50', '1.0', '0.1', '12345678901234567890.123456789',
+            'true', 'false', '{"a": [1, {"": null, "b": 9223372036854775808}], "number": "1"}', '"\\"quoted\\\\ 1.50\\""', '[1.0, 2, "3"]',
+        ];
+        foreach (['json', 'jsonb'] as $type) {
+            $table = self::table("id int, value {$type}, list {$type}[]");
+            foreach ($texts as $id => $text) {
+                $value = $connection->query("SELECT '{$text}'::{$type}")->value();
+                $connection->execute("INSERT INTO {$table} VALUES (\$1, \$2, \$3)", [$id, $value, [$value, $value]]);
+                $connection->copyFrom("COPY {$table} FROM STDIN", [[$id + 100, $value, [$value, $value]]]);
+            }
+            $rows = $connection->query("SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same FROM {$table} ORDER BY id")->all();
+            self::assertSame([...$texts, ...$texts], array_column($rows, 'value'), $type);
+            self::assertNotContains(false, array_column($rows, 'same'), $type);
+        }
+        self::assertEquals([new JsonNumber('18446744073709551616'), new \stdClass(), '123'], $connection->query("SELECT '[18446744073709551616, {}, \"123\"]'::jsonb")->value());
+        self::assertSame('"1.50"', json_encode(new JsonNumber('1.50')));
+        self::assertSame('1.50', $connection->query('SELECT $1::numeric', [new JsonNumber('1.50')])->value());
+        self::thrown(\ValueError::class, static fn(): JsonNumber => new JsonNumber('1,5'));
+    }
+
     public function testValuesOfEveryTypeGoBothWays(): void
     {
         $connection = $this->connectToTypes();

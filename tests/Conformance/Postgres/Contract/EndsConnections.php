@@ -8,10 +8,12 @@ use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -23,6 +25,58 @@ use Spindle\Tests\Postgres\FaultyProxy;
  */
 trait EndsConnections
 {
+    public function testAnotherEncodingEndsTheConnectionRatherThanStoreWhatNobodyMeant(): void
+    {
+        foreach (["SET client_encoding = 'LATIN1'", "SET NAMES 'WIN1252'", "SELECT set_config('client_encoding', 'LATIN1', false)"] as $sql) {
+            $connection = $this->connect();
+            $connection->query("SET client_encoding = 'UTF8'");
+            $connection->query('RESET client_encoding');
+            $thrown = self::thrown(ConnectionLostException::class, static fn(): mixed => $connection->query($sql));
+            self::assertStringContainsString('client_encoding', $thrown->getMessage());
+            self::assertTrue($connection->isClosed());
+        }
+    }
+
+    public function testWhatHoldsAConnectionCanNotBeSerialized(): void
+    {
+        $connection = $this->connect();
+        $pool = new PostgresPool($this->options(), 1);
+        $borrowed = $pool->acquire();
+        $connection->transaction(static function (Transaction $transaction) use ($connection, $pool, $borrowed): void {
+            foreach ([$transaction, $connection, $pool, $borrowed] as $object) {
+                $thrown = self::thrown(\LogicException::class, static fn(): string => serialize($object));
+                self::assertStringContainsString('holds a connection', $thrown->getMessage());
+                self::thrown(\LogicException::class, static fn(): mixed => unserialize(\sprintf('O:%d:"%s":0:{}', \strlen($object::class), $object::class)));
+            }
+        });
+        $borrowed->release();
+        self::assertUsable($connection);
+        self::assertUsable($pool);
+    }
+
+    public function testARoleWhoseFormatsAreOthersHasTheSameValues(): void
+    {
+        $role = 'role_' . bin2hex(random_bytes(6));
+        Observer::ask("CREATE ROLE {$role} LOGIN");
+        foreach (["IntervalStyle = 'sql_standard'", "DateStyle = 'German'", 'extra_float_digits = -15', 'bytea_output = escape', 'array_nulls = off', "TimeZone = 'Asia/Kolkata'"] as $setting) {
+            Observer::ask("ALTER ROLE {$role} SET {$setting}");
+        }
+        $pool = new PostgresPool($this->options(user: $role, password: null), 1);
+        $values = "SELECT interval '1 year -2 days 03:04:05.6' AS i, 0.1::float8 + 0.2::float8 AS f, ARRAY[0.1::float4] AS g, '\\x00ff'::bytea AS b, \$1::text[] AS a, timestamp '2026-01-02 03:04:05' AS t";
+        $expected = $this->connect()->query($values, [['x', null]])->one();
+        try {
+            foreach (['at first', 'after a reset'] as $when) {
+                self::assertEquals($expected, $pool->query($values, [['x', null]])->one(), $when);
+                self::assertSame(0.1 + 0.2, $pool->query('SELECT 0.1::float8 + 0.2::float8')->value());
+                $pool->acquire()->release();
+            }
+        } finally {
+            $pool->close();
+            unset($pool);
+            Observer::ask("DROP ROLE {$role}");
+        }
+    }
+
     public function testAConnectionIsClosedWhenItIsLetGo(): void
     {
         $connection = $this->connect();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Spindle\Postgres\Postgres;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UnexpectedResultException;
@@ -17,6 +18,37 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
 trait GivesRows
 {
     private const THREE = 'SELECT i AS number, chr(96 + i) AS letter FROM generate_series(1, 3) AS i';
+
+    public function testRowsMayBeFoundByAKey(): void
+    {
+        $link = $this->link();
+        $people = "SELECT * FROM (VALUES (2, 'Ada'), (1, NULL)) AS v (id, name)";
+        self::assertSame([2 => 'Ada', 1 => null], $link->query($people)->pairs());
+        self::assertSame([2 => ['id' => 2, 'name' => 'Ada'], 1 => ['id' => 1, 'name' => null]], $link->query($people)->keyed('id'));
+        self::assertSame([[], []], [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->keyed('name')]);
+        foreach ([
+            'two columns' => static fn(): array => $link->query('SELECT 1')->pairs(),
+            'no column "age"' => static fn(): array => $link->query($people)->keyed('age'),
+            'is null' => static fn(): array => $link->query($people)->keyed('name'),
+            'is float' => static fn(): array => $link->query('SELECT 1.5::float8, 1')->pairs(),
+            'same value' => static fn(): array => $link->query("SELECT 'a', i FROM generate_series(1, 2) AS i")->pairs(),
+        ] as $reason => $call) {
+            self::assertStringContainsString($reason, self::thrown(UnexpectedResultException::class, $call)->getMessage());
+        }
+    }
+
+    public function testAQuotedNameIsTheNameItself(): void
+    {
+        $link = $this->link();
+        foreach (['plain', 'Camel Case', 'with "quotes"', "semi; -- 'colon", 'ünïcode', str_repeat('x', 63)] as $name) {
+            $quoted = Postgres::identifier($name);
+            self::assertSame([$name], $link->query("SELECT 1 AS {$quoted}")->columns());
+        }
+        self::assertSame('"pg_catalog"."pg_class"', Postgres::identifier('pg_catalog', 'pg_class'));
+        foreach (['', "a\0b", str_repeat('x', 64)] as $name) {
+            self::thrown(\ValueError::class, static fn(): string => Postgres::identifier($name));
+        }
+    }
 
     public function testRowsHaveTheNamesOfTheirColumns(): void
     {

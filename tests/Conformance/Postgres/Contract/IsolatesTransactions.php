@@ -37,14 +37,14 @@ trait IsolatesTransactions
         yield 'a commit that begins again' => [static fn(Transaction $transaction): mixed => $transaction->execute('/* a */ commit work and /* b */ chain')];
         yield 'END' => [static fn(Transaction $transaction): mixed => $transaction->query('END AND CHAIN')];
         yield 'a stream' => [static fn(Transaction $transaction): mixed => iterator_to_array($transaction->stream('ABORT AND CHAIN'))];
-        yield 'a script' => [static fn(Transaction $transaction): mixed => $transaction->executeScript('rollback; begin')];
-        yield 'a script that commits' => [static fn(Transaction $transaction): mixed => $transaction->executeScript('select 1; commit; start transaction; select 2')];
-        yield 'a script that chains' => [static fn(Transaction $transaction): mixed => $transaction->executeScript("rollback and chain; insert into nowhere values ('x')")];
+        yield 'a script' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, 'rollback; begin')];
+        yield 'a script that commits' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, 'select 1; commit; start transaction; select 2')];
+        yield 'a script that chains' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, "rollback and chain; insert into nowhere values ('x')")];
         yield 'two statements' => [static function (Transaction $transaction): void {
             $transaction->query('ROLLBACK');
             $transaction->query('BEGIN');
         }];
-        yield 'within a nested one' => [static fn(Transaction $transaction): mixed => $transaction->transaction(static fn(Transaction $inner): mixed => $inner->executeScript('rollback; begin'))];
+        yield 'within a nested one' => [static fn(Transaction $transaction): mixed => $transaction->transaction(static fn(Transaction $inner): mixed => self::scripted($inner, 'rollback; begin'))];
     }
 
     /** @param \Closure(Transaction): mixed $end */
@@ -54,7 +54,7 @@ trait IsolatesTransactions
         $link = $this->connect();
         $table = self::table('i int');
         foreach ([false, true] as $isCaught) {
-            self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $table, $isCaught): void {
+            self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $table, $isCaught): int {
                 $transaction->execute("INSERT INTO {$table} VALUES (1)");
                 try {
                     $end($transaction);
@@ -63,11 +63,19 @@ trait IsolatesTransactions
                         throw $failure instanceof QueryException ? new \LogicException($failure->getMessage()) : $failure;
                     }
                 }
-                $transaction->execute("INSERT INTO {$table} VALUES (2)");
+
+                return $transaction->execute("INSERT INTO {$table} VALUES (2)");
             }));
         }
 
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table} WHERE i = 2")->value());
+    }
+
+    private static function scripted(Transaction $transaction, string $sql): bool
+    {
+        $transaction->executeScript($sql);
+
+        return true;
     }
 
     public function testSavepointsOfOnesOwnAreNoEnd(): void

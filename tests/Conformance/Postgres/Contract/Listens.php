@@ -24,6 +24,13 @@ trait Listens
 {
     use HearsNotifications;
 
+    public function testANameThatIsNoChannelsIsRefused(): void
+    {
+        foreach (['', str_repeat('x', 64)] as $channel) {
+            self::thrown(\ValueError::class, fn(): mixed => $this->listener()->listen($channel)->current());
+        }
+    }
+
     public function testSeveralChannelsOfAnyNameAreListenedTo(): void
     {
         $channels = ['plain', 'Upper', 'with space', 'a"quote"', "it's", 'ä;--', str_repeat('x', 63)];

@@ -8,6 +8,7 @@ use Spindle\Postgres\UnexpectedResultException;
 use Spindle\Tests\Conformance\Postgres\Level;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 use Spindle\Tests\Conformance\Postgres\Person;
+use Spindle\Tests\Conformance\Postgres\Until;
 use Spindle\Tests\Postgres\Digit;
 use Spindle\Tests\Postgres\Letter;
 
@@ -54,6 +55,14 @@ trait MakesObjects
             self::assertStringNotContainsString('secret', $message);
         }
         self::assertUsable($link);
+    }
+
+    public function testInfinityThatIsNoDateIsTold(): void
+    {
+        $result = $this->link()->query("SELECT 'infinity'::timestamptz AS until");
+        $message = self::thrown(UnexpectedResultException::class, static fn(): array => $result->as(Until::class))->getMessage();
+
+        self::assertStringContainsString('"until" is infinity', $message);
     }
 
     public function testACaseIsFoundByWhateverTypeItsColumnHas(): void

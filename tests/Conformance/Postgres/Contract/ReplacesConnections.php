@@ -8,9 +8,12 @@ use Amp\Future;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
@@ -25,6 +28,29 @@ use Spindle\Tests\Postgres\Cluster;
  */
 trait ReplacesConnections
 {
+    public function testAConnectionThatIsToWriteAndDoesNotIsReplaced(): void
+    {
+        $table = self::table('i int');
+        foreach ([[TargetSession::ReadWrite, 1], [TargetSession::Primary, 1], [TargetSession::Any, 0]] as [$target, $replaced]) {
+            $pool = new PostgresPool($this->options(targetSession: $target), 1);
+            $insert = static fn(PostgresLink $link): int => $link->execute("INSERT INTO {$table} VALUES (1)");
+            self::thrown(QueryException::class, static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($insert): int {
+                $transaction->query('SET TRANSACTION READ ONLY');
+
+                return $insert($transaction);
+            }));
+            self::assertSame(1, $insert($pool));
+            self::assertSame(1 + $replaced, $pool->stats()->opened, $target->value);
+            $connection = $pool->acquire();
+            $connection->query('SET default_transaction_read_only = on');
+            self::thrown(QueryException::class, static fn(): int => $insert($connection));
+            $connection->release();
+            self::assertSame(1, $insert($pool));
+            self::assertSame(1 + 2 * $replaced, $pool->stats()->opened, $target->value);
+            $pool->close();
+        }
+    }
+
     public function testAConnectionThatIsLostWhileNobodyUsesItIsReplaced(): void
     {
         $pool = $this->pool(1);

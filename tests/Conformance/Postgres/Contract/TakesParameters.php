@@ -16,6 +16,11 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
  */
 trait TakesParameters
 {
+    public function testTheSmallestIntegerMayComeAsAFloat(): void
+    {
+        self::assertSame(\PHP_INT_MIN, $this->link()->query('SELECT $1::int8', [-(2.0 ** 63)])->value());
+    }
+
     public function testParametersAreNumberedFromOne(): void
     {
         $link = $this->link();

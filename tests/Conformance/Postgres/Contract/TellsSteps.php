@@ -53,6 +53,31 @@ trait TellsSteps
         }
     }
 
+    public function testTheTimeThatAStatementTookIsTold(): void
+    {
+        $journal = new Journal();
+        $connection = $this->connect(logger: $journal);
+        $table = self::table('i int');
+        foreach ([
+            'SELECT pg_sleep(0.02)' => static fn(string $sql): mixed => [$connection->query($sql), $connection->query($sql)],
+            'SELECT 1 / (0 * length(pg_sleep(0.02)::text))' => static fn(string $sql): mixed => self::thrown(PostgresException::class, static fn() => $connection->query($sql)),
+            'SELECT pg_sleep(0.02); SELECT 1' => static function (string $sql) use ($connection): void {
+                $connection->executeScript($sql);
+            },
+            "COPY {$table} FROM STDIN" => static fn(string $sql): mixed => $connection->copyFrom($sql, ["1\n"]),
+        ] as $sql => $work) {
+            $before = \count($journal->records);
+            $work($sql);
+            $took = array_column(array_filter(array_column(\array_slice($journal->records, $before), 'context'), static fn(array $context): bool => ($context['sql'] ?? '') === $sql), 'took');
+            self::assertNotSame([], $took, $sql);
+            foreach ($took as $seconds) {
+                self::assertIsFloat($seconds);
+                self::assertGreaterThan(str_contains($sql, 'sleep') ? 0.019 : 0.0, $seconds, $sql);
+                self::assertLessThan(20.0, $seconds, $sql);
+            }
+        }
+    }
+
     public function testErrorsAreToldByTheirSqlState(): void
     {
         $journal = new Journal();

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** SQL whose names are not known before. Values belong in parameters; names can't be parameters. */
+final class Postgres
+{
+    /** Bytes that the server keeps of a name, as it is usually built. */
+    private const LONGEST = 63;
+
+    /**
+     * Quotes a name: identifier('my "table"') is "my ""table""", identifier('schema', 'table') is "schema"."table". Quoted names are
+     * case-sensitive.
+     *
+     * @throws \ValueError when a name is empty, has a NUL byte, or is so long that the server would cut it
+     */
+    public static function identifier(string $name, string ...$names): string
+    {
+        return implode('.', array_map(static function (string $one): string {
+            if ($one === '' || \strlen($one) > self::LONGEST || str_contains($one, "\0")) {
+                throw new \ValueError(\sprintf('A name in SQL has 1 to %d bytes and no NUL byte: %s', self::LONGEST, json_encode($one, \JSON_INVALID_UTF8_SUBSTITUTE)));
+            }
+
+            return '"' . str_replace('"', '""', $one) . '"';
+        }, [$name, ...array_values($names)]));
+    }
+}
