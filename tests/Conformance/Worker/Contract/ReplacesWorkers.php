@@ -248,7 +248,7 @@ trait ReplacesWorkers
         $task = static fn(): mixed => (new WorkerPool())->__debugInfo()['workers'];
         $pool = $this->pool(1, maxTasks: 1);
         $shares = [];
-        foreach ([1, 2, $cpus, 1, 1_000_000_000] as $workers) {
+        foreach ([1, 2, $cpus, 1, \PHP_INT_MAX] as $workers) {
             $pool->resize($workers);
             $shares[] = $pool->submit($task)->await();
         }
