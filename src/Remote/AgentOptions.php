@@ -55,6 +55,17 @@ final class AgentOptions
     /** The same with other options for its workers. */
     public function withPool(WorkerPoolOptions $pool): self
     {
-        return new self(...[...get_object_vars($this), 'pool' => $pool]);
+        return new self(
+            $pool,
+            $this->lease,
+            $this->beat,
+            $this->margin,
+            $this->retention,
+            $this->maxResult,
+            $this->stopTimeout,
+            $this->guard,
+            $this->maxDead,
+            $this->deadRetention,
+        );
     }
 }

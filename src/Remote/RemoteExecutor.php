@@ -61,7 +61,7 @@ final class RemoteExecutor implements Executor
      * can be had for an hour, see {@see attach()}.
      *
      * @param string|null $id    of one's own, such as the number of an order: a second task of the same id is not taken in, while the first one or its
-     *                           outcome is there; null for a new one
+     *                           outcome is there, and nothing tells so: ask {@see status()} before, where that matters; null for a new one
      * @param string      $key   tasks of one key never run at the same time
      * @param float       $delay seconds of the engine's clock before it may run
      *

@@ -58,7 +58,7 @@ final class AgentProcess
         $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...)));
         $agents = [];
         foreach ($options->queues as $queue => $workers) {
-            $agents[$queue] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
+            $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
         putenv('SPINDLE_KEY_FILE'); // whoever can read it can have anything run: tasks are not told where it is

@@ -17,6 +17,7 @@ final class QueueReport
         'running' => ['owner', 'since', 'crashes', 'fails'],
         'delayed' => ['due', 'crashes', 'fails'],
         'dead' => ['died', 'attempts', 'owner', 'why'],
+        'done' => [],
     ];
 
     /**

@@ -24,7 +24,7 @@ final class WorkOptions
     private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
-     * @param non-empty-array<string, positive-int> $queues workers by the name of the queue
+     * @param non-empty-array<array-key, positive-int> $queues workers by the name of the queue
      * @param string|null  $admin      address
      * @param list<string> $adminHosts names by which it may be asked
      * @param bool         $json       whether log lines are JSON
@@ -60,7 +60,7 @@ final class WorkOptions
     }
 
     /**
-     * @return non-empty-array<string, positive-int>
+     * @return non-empty-array<array-key, positive-int>
      *
      * @throws UsageException
      */
@@ -82,9 +82,9 @@ final class WorkOptions
     }
 
     /**
-     * @param non-empty-array<string, positive-int> $weights
+     * @param non-empty-array<array-key, positive-int> $weights
      *
-     * @return non-empty-array<string, positive-int> workers, one for each queue at least
+     * @return non-empty-array<array-key, positive-int> workers, one for each queue at least
      *
      * @throws UsageException
      */

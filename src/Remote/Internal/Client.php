@@ -12,6 +12,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 use Spindle\Remote\Letter;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
 /**
@@ -125,7 +126,8 @@ final class Client
      *
      * @return int how many of the first it has taken in; fewer than there are when the queue is full
      *
-     * @throws BrokerException some may have been taken in
+     * @throws QueueFullException when the engine has no memory
+     * @throws BrokerException    some may have been taken in
      */
     public function submit(string $queue, RemoteOptions $options, array $jobs, Waiter $waiter): int
     {

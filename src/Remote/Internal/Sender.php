@@ -73,6 +73,7 @@ final class Sender
     /**
      * @return int 0 when the queue is full
      *
+     * @throws QueueFullException when the engine has no memory
      * @throws \Spindle\Remote\BrokerException
      */
     public function send(Job $job, Waiter $waiter): int
@@ -85,6 +86,7 @@ final class Sender
      *
      * @return int how many of the first were taken in
      *
+     * @throws QueueFullException when the engine has no memory
      * @throws \Spindle\Remote\BrokerException
      */
     public function sendAll(array $jobs, Waiter $waiter): int

@@ -85,8 +85,13 @@ final class Codec
     {
         $known = [];
         foreach (self::outcomes($packed, 0) as $id => $json) {
+            $known[$id] = [];
             $of = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
-            $known[$id] = array_filter(\is_array($of) ? $of : [], static fn(mixed $value): bool => \is_int($value) || \is_float($value) || \is_string($value));
+            foreach (\is_array($of) ? $of : [] as $name => $value) {
+                if (\is_string($name) && (\is_int($value) || \is_float($value) || \is_string($value))) {
+                    $known[$id][$name] = $value;
+                }
+            }
         }
 
         return $known;

@@ -31,9 +31,6 @@ final class Engine
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];
 
-    /** @var list<Link> */
-    private static array $others = [];
-
     /** The one that the connection is of. */
     private int $process;
 
@@ -243,9 +240,7 @@ final class Engine
     /** In a fork: the connection stays the other process's, and this one makes its own. */
     private function leaveToOtherProcess(): void
     {
-        if ($this->link !== null) {
-            self::$others[] = $this->link; // to let it go would end the other process's session where it has TLS
-        }
+        $this->link?->keep(); // to let it go would end the other process's session where it has TLS
         $this->process = (int) getmypid();
         $this->link = $this->opening = null;
         $this->doubted = [];

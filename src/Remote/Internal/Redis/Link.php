@@ -140,6 +140,12 @@ final class Link
         return $this->stream->isOfThisProcess();
     }
 
+    /** Holds it until the process ends. */
+    public function keep(): void
+    {
+        self::$busy[spl_object_id($this)] = $this;
+    }
+
     /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
