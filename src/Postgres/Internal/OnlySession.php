@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Revolt\EventLoop;
 use Spindle\Postgres\Result;
 
 /**
@@ -13,6 +14,9 @@ use Spindle\Postgres\Result;
  */
 final class OnlySession implements Lender
 {
+    /** Seconds for another fiber after which something may be wrong. */
+    private const LONG = 10;
+
     private readonly Turn $turn;
 
     private readonly int $process;
@@ -196,12 +200,27 @@ final class OnlySession implements Lender
     {
         $this->ensureOurs();
         if ($this->turn->taken) {
-            // Whoever gets it next waits for this one.
-            $this->turn->take($cancellation);
-            $this->turn->give();
+            $warning = EventLoop::unreference(EventLoop::delay(self::LONG, $this->warn(...)));
+            try {
+                // Whoever gets it next waits for this one.
+                $this->turn->take($cancellation);
+                $this->turn->give();
+            } finally {
+                EventLoop::cancel($warning);
+            }
         }
         $this->ensureNotOver();
         ++$this->sharing;
+    }
+
+    /** That others wait for the one that waits here can't be seen from here. */
+    private function warn(): void
+    {
+        error_log(\sprintf(
+            'Spindle: a statement of a fiber has waited for %d s for a %s of another fiber on the same connection. Should that one wait for this fiber, both wait for ever',
+            self::LONG,
+            $this->isTransaction ? 'nested transaction or a COPY' : 'transaction, a stream or a COPY',
+        ));
     }
 
     private function shared(): void
