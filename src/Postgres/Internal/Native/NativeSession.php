@@ -413,6 +413,7 @@ final class NativeSession implements Session
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
         for ($tries = 1;; ++$tries) {
+            $begun = hrtime(true);
             $statement = $this->statements->find($sql);
             $onSent = $this->onSent($sql, $statement === null || $statement->changesSession);
             if ($statement === null && self::needsTypes($parameters)) {
@@ -429,6 +430,7 @@ final class NativeSession implements Session
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
             }
             $this->took = $exchange->took;
+            $exchange->took = hrtime(true) - $begun; // what the caller waited is what a log is read for
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
                 // Also of a COMMIT that the server could not do.
