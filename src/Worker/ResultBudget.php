@@ -30,6 +30,9 @@ final class ResultBudget
         $this->waiting = new \SplQueue();
     }
 
+    /** Forbidden: a copy would share what the original owns. */
+    private function __clone() {}
+
     public function __destruct()
     {
         $this->stopTimer();

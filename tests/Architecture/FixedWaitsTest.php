@@ -29,6 +29,7 @@ final class FixedWaitsTest extends TestCase
         'Fault/Postgres/ForkPrograms.php::turnTheLoop' => 'a program under test that turns the event loop for a time',
         'Fault/Postgres/PoolFaultsTest.php::testWhatThrowsOutOfTheLoopIntoAWaitLosesNoConnection'
             => 'work between two statements',
+        'Fault/Remote/Callers.php::readSlowly' => 'a caller under test',
         'Fault/Remote/Callers.php::wait' => 'a caller under test',
         'Fault/Remote/CallersTest.php::testManyWhoWaitAskNothingAndNeedLittle'
             => 'the claim is a rate: nothing is asked in a known time',
@@ -36,6 +37,8 @@ final class FixedWaitsTest extends TestCase
             => 'the claim is a rate of attempts',
         'Fault/Remote/ConnectionRefusalsTest.php::testWhoSubmitsIsToldAtOnceWhatToDo'
             => 'nothing is tried again in this time',
+        'Fault/Remote/EngineFaultsTest.php::testAnEngineWithoutMemoryRefusesNewTasksAndHasTheOthersDone'
+            => 'the claim is a time for which a map waits',
         'Fault/Remote/EngineFaultsTest.php::testAnEngineThatIsAReplicaForAWhileIsWaitedFor'
             => 'the claim is a rate of attempts',
         'Fault/Remote/EngineFaultsTest.php'

@@ -23,6 +23,8 @@ final class LeaseGuard
 
     private float $until = \INF;
 
+    private function __clone() {}
+
     public function __destruct()
     {
         $this->close();

@@ -37,13 +37,15 @@ final class Sender
     /** What is the same for all tasks of this code. */
     public function head(string $code): string
     {
+        $this->client = $this->client(); // once for all of them: to ask for the process takes time
+
         return TaskBody::head($this->policy, $this->options->timeout, $code);
     }
 
     /** @throws PayloadTooLargeException */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealed($this->client()->id(), TaskBody::withArgument($head, $argument), '', 0.0);
+        return $this->sealed($this->client->id(), TaskBody::withArgument($head, $argument), '', 0.0);
     }
 
     /**
@@ -175,7 +177,7 @@ final class Sender
     /** Whether the job was submitted here, and nobody else knows of it. */
     public function isOwn(string $id): bool
     {
-        return $this->client()->isOwn($id);
+        return $this->client->isOwn($id);
     }
 
     public function leaveItems(string $id): void

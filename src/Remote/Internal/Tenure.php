@@ -645,9 +645,6 @@ final class Tenure
     {
         ++$this->workshop->counters[$settlement->kind->counter()];
         $this->settlements[] = $settlement;
-        if ($settlement->delay > 0 && $settlement->delay < $this->options->beat) {
-            $this->pokeIn($settlement->delay);
-        }
         $this->settlementBytes += \strlen($settlement->frame);
         $this->workshop->budget->occupy(\strlen($settlement->frame));
         $this->poke();

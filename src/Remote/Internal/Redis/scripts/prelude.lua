@@ -110,6 +110,15 @@ local function wake(jobs)
   end
 end
 
+-- An agent is told of the next delays with each renewal of its lease, and of one that may be over before by this letter: an idle one, and
+-- another than the owner if there is one.
+local function tellOfDelay(delay, owner)
+  if delay >= 2000 then return end
+  local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
+  local told = idle[1] == owner and idle[2] or idle[1] or owner
+  if told then call('PUBLISH', 'spindle:to:' .. told, 'd' .. struct.pack('<I4', delay)) end
+end
+
 -- Drops entries: by stream, of ids of entries.
 local function drop(entries)
   for stream, list in pairs(entries) do

@@ -13,7 +13,7 @@ for i = 1, number do
   settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
 end
 
-local ready, stale = 0, {}
+local ready, stale, soonest = 0, {}, math.huge
 if number > 0 then
   local records = hmget(RUNNING, ids)
   local watchers = call('HLEN', P .. 'watchers') > 0 and hmget(P .. 'watchers', ids) or {}
@@ -41,6 +41,7 @@ if number > 0 then
       if kind == REFUSED or kind == ELSEWHERE then record[11] = owner end
       if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
         record[2], record[3] = settlement[3], settlement[4]
+        if settlement[5] > 0 then soonest = math.min(soonest, settlement[5]) end
         ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
         count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
       else
@@ -82,4 +83,5 @@ if want > 0 then
 end
 saveCounts()
 wake(ready)
+tellOfDelay(soonest, owner)
 return table.concat(out)

@@ -33,9 +33,5 @@ for i = 1, number do
 end
 saveCounts()
 wake(added)
--- An agent is told of the next delays with each renewal of its lease, and of those that may be over before by a letter.
-if soonest < 2000 then
-  local idle = call('ZREVRANGE', P .. 'idle', 0, 0)[1]
-  if idle then call('PUBLISH', 'spindle:to:' .. idle, 'd' .. struct.pack('<I4', soonest)) end
-end
+tellOfDelay(soonest)
 return accepted
