@@ -51,6 +51,8 @@ final class Sessions
 {
     private readonly Types $types;
 
+    private readonly bool $areToWrite;
+
     private readonly Connector $connector;
 
     private int $opened = 0;
@@ -95,6 +97,7 @@ final class Sessions
             WeakTimer::class,
             TlsMode::class,
         );
+        $this->areToWrite = \in_array($options->targetSession, [TargetSession::ReadWrite, TargetSession::Primary], true);
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
     }
@@ -115,7 +118,7 @@ final class Sessions
     /** Whether it is still of the kind that was asked for, as far as that shows. */
     public function suits(Session $session): bool
     {
-        return !$session->isReadOnly() || !\in_array($this->options->targetSession, [TargetSession::ReadWrite, TargetSession::Primary], true);
+        return !$this->areToWrite || !$session->isReadOnly();
     }
 
     private function openNative(?Cancellation $cancellation): NativeSession
