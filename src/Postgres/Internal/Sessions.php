@@ -33,6 +33,7 @@ use Spindle\Postgres\Internal\Connect\Lookup;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Socket;
 use Spindle\Postgres\Internal\Connect\Tls;
+use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Native\Pipeline;
 use Spindle\Postgres\Internal\Native\Statements;
@@ -70,6 +71,7 @@ final class Sessions
             StreamReadableCallback::class,
             StreamWritableCallback::class,
             Endpoint::class,
+            Exchange::class,
             Backoff::class,
             CancelledException::class,
             FiberLocal::class,
