@@ -149,13 +149,20 @@ trait StartDeaths
         self::assertSame(array_fill(0, \count($futures), 1), Numbered::starts($starts ?? $this->path('starts')));
     }
 
+    /** Looks again as long as there are more: a host may fork until it is stopped itself. */
     private static function stopWorkers(): void
     {
-        foreach (array_keys(self::descendantsWith('Worker/Internal/Process/main.php')) as $pid) {
-            posix_kill($pid, \SIGSTOP);
-            $isStopped = static fn(): bool => Processes::state($pid) === 'T' || !Processes::isAlive($pid);
-            Eventually::holds($isStopped, 'it is stopped, or has ended', 20);
-        }
+        $stopped = [];
+        do {
+            $pids = array_keys(self::descendantsWith('Worker/Internal/Process/main.php'));
+            $running = array_diff($pids, $stopped);
+            foreach ($running as $pid) {
+                posix_kill($pid, \SIGSTOP);
+                $isStopped = static fn(): bool => Processes::state($pid) === 'T' || !Processes::isAlive($pid);
+                Eventually::holds($isStopped, 'it is stopped, or has ended', 20);
+            }
+            $stopped = [...$stopped, ...$running];
+        } while ($running !== []);
     }
 
     private static function kill(string $victims): void

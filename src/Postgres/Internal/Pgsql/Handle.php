@@ -523,7 +523,8 @@ final class Handle
     private function finish(Call $call): void
     {
         $encoding = pg_client_encoding($this->connection);
-        if ($encoding !== 'UTF8') {
+        // It has no name once the connection is at its end, which is reported below.
+        if ($encoding !== 'UTF8' && $encoding !== '') {
             $this->end(ConnectionLostException::while(ProtocolException::encoding($encoding)->getMessage()));
 
             return;

@@ -37,6 +37,23 @@ trait EndsConnections
         }
     }
 
+    public function testAnEndThatIsReadTogetherWithAnAnswerHasItsReason(): void
+    {
+        $connection = $this->connect();
+        $pid = $connection->backendPid();
+        $states = static fn(): array => Observer::ask("SELECT state FROM pg_stat_activity WHERE pid = {$pid}");
+        $sleep = static fn(): mixed => [$connection->query('SELECT pg_sleep(1)'), $connection->query('SELECT 1')];
+        $loss = Async::run(static fn(): ConnectionLostException => self::thrown(ConnectionLostException::class, $sleep));
+        Eventually::holds(static fn(): bool => ($states()[0]['state'] ?? '') === 'active', 'it is executed');
+        Eventually::holdsByItself(static fn(): bool => ($states()[0]['state'] ?? '') !== 'active', 'it is answered');
+        Observer::ask("SELECT pg_terminate_backend({$pid})");
+        Eventually::holdsByItself(static fn(): bool => $states() === [], 'the connection has ended');
+        usleep(20_000); // until the process has closed its socket
+
+        $lost = $loss->await();
+        self::assertSame('57P01', $lost->sqlState, $lost->getMessage());
+    }
+
     public function testWhatHoldsAConnectionCanNotBeSerialized(): void
     {
         $connection = $this->connect();
