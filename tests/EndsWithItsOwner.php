@@ -186,12 +186,17 @@ trait EndsWithItsOwner
 
     public function testAServerThatTakesTooLongIsTold(): void
     {
-        try {
-            self::startOne(0.000_1);
-            self::fail('It started');
-        } catch (SpindleException $failure) {
-            self::assertMatchesRegularExpression('/^The \w+ server was not ready within 0.0001 seconds/', $failure->getMessage());
+        for ($start = 1; $start <= 20; ++$start) {
+            try {
+                self::startOne(0.000_1)->stop(); // it was ready before this process got to look
+            } catch (SpindleException $failure) {
+                $expected = '/^The \w+ server was not ready within 0.0001 seconds/';
+                self::assertMatchesRegularExpression($expected, $failure->getMessage());
+
+                return;
+            }
         }
+        self::fail('It started');
     }
 
     private static function assertAnswers(TemporaryCluster|TemporaryRedis $server): void

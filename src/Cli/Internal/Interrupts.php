@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\LoopTurn;
 
 /**
  * Ctrl-C, SIGTERM and SIGUSR1, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its
@@ -61,9 +62,7 @@ final class Interrupts
     /** The event loop installs the handlers when it turns next. Until then an interrupt would end this process. */
     private static function letLoopInstallHandlers(): void
     {
-        $suspension = EventLoop::getSuspension();
-        EventLoop::defer(static fn() => $suspension->resume());
-        $suspension->suspend();
+        LoopTurn::await();
     }
 
     private function interrupted(): void

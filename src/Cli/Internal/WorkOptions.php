@@ -134,9 +134,10 @@ final class WorkOptions
             throw UsageException::option('--memory-limit', $memory, 'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit');
         }
         $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
-        $lease = $given->duration('lease') ?? 10.0;
-        $beat = $given->duration('beat') ?? 1.0;
-        $margin = $given->duration('margin') ?? 3.0;
+        $defaults = new AgentOptions();
+        $lease = $given->duration('lease') ?? $defaults->lease;
+        $beat = $given->duration('beat') ?? $defaults->beat;
+        $margin = $given->duration('margin') ?? $defaults->margin;
         if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
             throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together');
         }
@@ -146,12 +147,12 @@ final class WorkOptions
                 $lease,
                 $beat,
                 $margin,
-                $given->duration('retention') ?? 3600.0,
-                $given->number('max-result', self::BYTES) ?? 16 << 20,
+                $given->duration('retention') ?? $defaults->retention,
+                $given->number('max-result', self::BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::STOP_TIMEOUT,
                 !$given->flag('no-guard'),
-                $given->number('max-dead', 'a number of dead letters from 1 on') ?? 100_000,
-                $given->duration('dead-age') ?? 30 * 86400.0,
+                $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDead,
+                $given->duration('dead-age') ?? $defaults->deadRetention,
             );
         } catch (\ValueError $invalid) {
             throw new UsageException('options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()));

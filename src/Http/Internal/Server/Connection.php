@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
+use Spindle\Internal\LoopTurn;
 
 /**
  * One client's connection: its requests are handled one after the other, in the order in which they came.
@@ -498,9 +499,7 @@ final class Connection
     private function letOthersServe(): void
     {
         if ($this->out === '' || !$this->drain()) {
-            $suspension = EventLoop::getSuspension();
-            EventLoop::defer(static fn() => $suspension->resume());
-            $suspension->suspend();
+            LoopTurn::await();
         }
     }
 

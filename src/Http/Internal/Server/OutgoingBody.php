@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\StreamInterface;
-use Revolt\EventLoop;
 use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Internal\LoopTurn;
 
 use function Amp\delay;
 
@@ -58,7 +58,7 @@ final class OutgoingBody
             $piece = substr($this->stream->read($size), 0, $size);
             if ($piece === '') {
                 yield '';
-                $empty === 0 ? self::turn() : delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** ($empty - 1)));
+                $empty === 0 ? LoopTurn::await() : delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** ($empty - 1)));
                 ++$empty;
                 $turn = hrtime(true);
                 yield '';
@@ -68,7 +68,7 @@ final class OutgoingBody
             $sent += \strlen($piece);
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             if (hrtime(true) - $turn > self::TURN) {
-                self::turn();
+                LoopTurn::await();
                 $turn = hrtime(true);
                 yield '';
             }
@@ -105,13 +105,5 @@ final class OutgoingBody
         }
 
         return $this->stream->eof();
-    }
-
-    /** Lets the loop turn once. */
-    private static function turn(): void
-    {
-        $suspension = EventLoop::getSuspension();
-        EventLoop::defer(static fn() => $suspension->resume());
-        $suspension->suspend();
     }
 }

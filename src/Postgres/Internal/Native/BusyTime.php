@@ -11,7 +11,7 @@ namespace Spindle\Postgres\Internal\Native;
 final class BusyTime
 {
     /** Nanoseconds for which a reading is good: it takes some microseconds. */
-    public const PRECISION = 2_500_000;
+    private const PRECISION = 2_500_000;
 
     /**
      * Nanoseconds on a processor, and nanoseconds of waiting for one.
@@ -22,9 +22,9 @@ final class BusyTime
 
     private static bool $hasFile = true;
 
-    /** When it was read last: hrtime. Only read by others, and so is what was read. */
-    public static int $readAt = -self::PRECISION;
-    public static int $used = 0;
+    /** When it was read last: hrtime. */
+    private static int $readAt = -self::PRECISION;
+    private static int $used = 0;
 
     /** @param int $now hrtime */
     public static function until(int $now): int

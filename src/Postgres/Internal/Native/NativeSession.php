@@ -59,9 +59,12 @@ final class NativeSession implements Session
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
+        if ($cancellation !== null) {
+            return $this->queryStepwise($sql, $parameters, $cancellation);
+        }
         $exchange = new Exchange();
         $exchange->isTimed = $this->isTimed;
-        if ($cancellation !== null || !$this->send($exchange, $sql, $parameters)) {
+        if (!$this->send($exchange, $sql, $parameters)) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
         try {

@@ -537,16 +537,13 @@ final class Pipeline
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        if ($this->cancelling->unsettled) {
-            if ($this->cancelling->settles()) {
-                $this->waiting->wakeAll();
-            }
-            $next = $conversation->current();
-            if ($next !== null && $conversation->head > $head && $next->cancelled) {
-                $this->cancelling->requestLater($next);
-            }
+        if ($this->cancelling->unsettled && $this->cancelling->settles()) {
+            $this->waiting->wakeAll();
         }
         $next = $conversation->current();
+        if ($next !== null && $next->cancelled && $conversation->head > $head) {
+            $this->cancelling->requestLater($next);
+        }
         if ($next !== null && $next->flows && !$next->discarded && $next->held() > self::BEHIND && $this->settling === 0 && \count($conversation->exchanges) === 1) {
             $this->pause(true);
         }

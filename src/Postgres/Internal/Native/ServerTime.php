@@ -42,7 +42,7 @@ final class ServerTime
      */
     public function sent(int $head, int $tail, int $now): void
     {
-        $busy = $now - BusyTime::$readAt < BusyTime::PRECISION ? BusyTime::$used : BusyTime::until($now);
+        $busy = BusyTime::until($now);
         if ($this->tail <= $head && $this->later === []) {
             [$this->tail, $this->sent, $this->sentBusy] = [$tail, $now, $busy];
         } elseif ($tail > ($this->later === [] ? $this->tail : $this->later[\count($this->later) - 1][0])) {
@@ -75,7 +75,7 @@ final class ServerTime
             $busy = $this->busy;
         }
         $this->answered = $now;
-        $this->busy = $now - BusyTime::$readAt < BusyTime::PRECISION ? BusyTime::$used : BusyTime::until($now);
+        $this->busy = BusyTime::until($now);
         if ($took > self::SHORT) {
             $took -= $this->busy - $busy;
         }

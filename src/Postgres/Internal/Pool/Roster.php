@@ -537,9 +537,7 @@ final class Roster implements Lender
 
     private function growForWaiting(): void
     {
-        if ($this->queue->count() > 0) {
-            $this->grow();
-        } elseif (\count($this->members->all) < $this->options->minConnections) {
+        if ($this->queue->count() > 0 || \count($this->members->all) < $this->options->minConnections) {
             $this->grow();
         }
     }

@@ -39,9 +39,6 @@ final class Engine
     /** How many connections there were for scripts. */
     private int $connections = 0;
 
-    /** @var \WeakReference<Link>|null the connection that has been sent the script of reports */
-    private ?\WeakReference $reportsOn = null;
-
     private ?Tier $tier = null;
 
     /** Whether each connection begins by that: for an agent, and not for a process that dispatches a job or two. */
@@ -125,16 +122,9 @@ final class Engine
         foreach ($this->doubted as $mailbox) {
             $mailbox->check();
         }
-        // Nobody waits for a report. The outcome of its job would overtake one that had to be sent again with its script.
-        $sendsSource = $script === 'report' && $this->reportsOn?->get() !== $link;
-        if ($sendsSource) {
-            $this->reportsOn = \WeakReference::create($link);
-        }
         try {
             try {
-                $answer = $sendsSource
-                    ? $link->call('EVAL', [$source, ...$rest])
-                    : $link->call('EVALSHA', [$hash, ...$rest]);
+                $answer = $link->call('EVALSHA', [$hash, ...$rest]);
             } catch (EngineError $error) {
                 if ($error->kind !== 'NOSCRIPT') {
                     throw $error;
