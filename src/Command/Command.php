@@ -60,11 +60,9 @@ final class Command
     }
 
     /**
-     * Returns a command that runs a line with `/bin/sh -c`. Nothing in the line is quoted for you: never build it from
-     * input that you don't control.
+     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted: never build the line from foreign input.
      *
-     * A line without anything for a shell to interpret is started without a shell. The outcome is the same, with two
-     * exceptions:
+     * Without anything to interpret, no shell is started. The outcome is the same, with two exceptions:
      * - When the program dies of signal n, the result has that signal. With a shell, it may have exit code 128 + n.
      * - The program also gets variables whose names are not identifiers. A shell may drop them.
      *
@@ -90,8 +88,7 @@ final class Command
     }
 
     /**
-     * @param float|null $seconds how long the command may write nothing to its captured or streamed outputs; null for
-     *                            no limit
+     * @param float|null $seconds how long the captured or streamed outputs may be silent; null for no limit
      *
      * @throws \ValueError when it is not positive
      */
@@ -122,8 +119,8 @@ final class Command
     }
 
     /**
-     * @param string|null $directory null for the one that is current when the command is passed to a pool. Whether the
-     *                               directory exists is checked when the command starts, and reported in the result
+     * @param string|null $directory null for the current one when the command is passed to a pool. A missing directory
+     *                               is reported in the result
      *
      * @throws \ValueError when it is empty or contains a NUL byte
      */
@@ -159,8 +156,8 @@ final class Command
     }
 
     /**
-     * @param Output|\Closure(string): void|resource $target a closure is called with each piece of output as it
-     *                                                       arrives; an open stream has the output written to it
+     * @param Output|\Closure(string): void|resource $target a closure is called with each piece of output; a stream has
+     *                                                       it written to it
      *
      * @throws \ValueError when it is none of these
      */

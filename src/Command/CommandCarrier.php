@@ -8,10 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\SpindleException;
 
-/**
- * Runs the commands of a pool in another place, such as on other machines: see {@see CommandPoolOptions::$on}. Commands
- * and outcomes are passed to it as bytes.
- */
+/** Runs the commands of a pool in another place, as bytes: see {@see CommandPoolOptions::$on}. */
 interface CommandCarrier
 {
     /** Default and maximum number of a pool's commands that the carrier has at once. */
@@ -19,10 +16,9 @@ interface CommandCarrier
     public const MOST = 10_000;
 
     /**
-     * Runs a command, once as far as the carrier can know, and suspends until the command has ended.
+     * Runs a command, once as far as the carrier can know, and suspends until it has ended.
      *
-     * Cancellation: the command is ended before this method returns its outcome. If the command was never started, the
-     * method throws CancelledException.
+     * Cancellation: ends the command, then returns its outcome, or throws CancelledException if it was never started.
      *
      * @param string       $command as {@see PortableCommand::encode()} returns it
      * @param Cancellation $recall  prevents a start; a command that has started goes on

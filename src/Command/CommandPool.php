@@ -17,12 +17,11 @@ use Spindle\Statistics;
 /**
  * Runs up to `$concurrency` commands at once, started by small helper processes, the launchers.
  *
- * The launchers are started with the first command, however much memory or how many files this process has open. They
- * live until {@see close()}, or until nothing refers to the pool any more. Everything that commands have started and
- * that still runs at that time is ended. Several runs may go on at once, in fibers; they share the slots.
+ * The launchers are started with the first command. They live until {@see close()}, or until nothing refers to the
+ * pool. Then everything that commands have started and that still runs is ended. Runs in several fibers share the
+ * slots.
  *
- * With {@see CommandPoolOptions::$on} commands run in another place, and no launcher is started here. All methods are
- * the same.
+ * With {@see CommandPoolOptions::$on} commands run in another place, without launchers here. All methods are the same.
  */
 final class CommandPool implements Statistics
 {
@@ -30,7 +29,7 @@ final class CommandPool implements Statistics
 
     /**
      * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
-     *                                     carrier: commands that it has at once, running or waiting; null for
+     *                                     carrier: those it has, running or waiting; null for
      *                                     {@see CommandCarrier::CONCURRENCY}
      * @param int|RetryPolicy $retries     retries of a command that fails, with the policy's defaults; 0 for none
      *
@@ -103,12 +102,10 @@ final class CommandPool implements Statistics
     /**
      * Runs one command and returns its result. Other fibers run while this one waits.
      *
-     * All attempts have the environment, the working directory and the umask that this process has at the time of the
-     * call.
+     * All attempts have this process's environment, working directory and umask at the time of the call.
      *
-     * Cancellation: the command is ended with all its descendants, or is not started, before CancelledException is
-     * thrown. Output that a callback or a stream has not received is dropped. A callback that has suspended is not
-     * interrupted.
+     * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
+     * Output that a callback or a stream has not received is dropped. A callback that has suspended is not interrupted.
      *
      * @throws LauncherException
      * @throws CancelledException
@@ -189,8 +186,7 @@ final class CommandPool implements Statistics
     /**
      * Ends the launchers and everything that commands have left running. Current runs fail with LauncherException.
      *
-     * Blocks until all has ended: at most about half a second longer than the commands take to end. With a carrier,
-     * suspends instead.
+     * Blocks at most about half a second longer than the commands take to end. With a carrier, suspends instead.
      */
     public function close(): void
     {
@@ -199,9 +195,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns counts of commands: running (`in_use`), their limit (`max`), waiting for a slot or for the next attempt
-     * (`waiting`), with a result (`finished_total`), with a result that is a failure (`failed_total`). `retried_total`
-     * counts the retries.
+     * Counts commands: running, their limit, waiting for a slot or an attempt, with a result, failures among these.
+     * Also counts retries.
      */
     public function statistics(): array
     {
@@ -223,7 +218,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A separate generator, because it keeps the pool alive while it is iterated.
+        // A separate generator: it keeps the pool alive while it is iterated.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -64,10 +64,9 @@ final class PortableCommand
     }
 
     /**
-     * Runs the command. Environment and working directory are those of this process unless the command has its own.
+     * Runs the command, with the environment and working directory of this process unless the command has its own.
      *
-     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had already
-     * ended.
+     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had ended.
      *
      * @throws LauncherException
      * @throws CancelledException when it was not started

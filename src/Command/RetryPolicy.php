@@ -8,8 +8,8 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\NumberRange;
 
 /**
- * Which failures are retried, how often, and after which pause. A command is never retried after it was cancelled, when
- * it could not be started, or when its input can't be read twice.
+ * Which failures are retried, how often, and after which pause. Commands that were cancelled, that could not be started
+ * or whose input can't be read twice are not retried.
  */
 final class RetryPolicy
 {

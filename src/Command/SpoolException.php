@@ -6,9 +6,7 @@ namespace Spindle\Command;
 
 use Spindle\SpindleException;
 
-/**
- * Data too large for memory could not be written to a temporary file, or output could not be written to a given stream.
- */
+/** Data too large for memory, or output for a given stream, could not be written. */
 final class SpoolException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
