@@ -134,10 +134,8 @@ final class Command
     }
 
     /**
-     * Sets what the command reads from its standard input:
-     * - a string;
-     * - an open stream, read from its current position to its end;
-     * - an iterable of strings, pulled as the command reads.
+     * Sets the standard input: a string; an open stream, read from its current position to its end; or an iterable of
+     * strings, pulled as the command reads.
      *
      * A string serves every attempt. A stream or an iterable serves only the first one, so its command is not retried.
      * An iterable that runs commands of the same pool waits forever when this command has the last free slot.

@@ -18,8 +18,7 @@ use Spindle\Statistics;
  * Runs up to `$concurrency` commands at once, started by small helper processes, the launchers.
  *
  * The launchers are started with the first command. They live until {@see close()}, or until nothing refers to the
- * pool. Then everything that commands have started and that still runs is ended. Runs in several fibers share the
- * slots.
+ * pool. Then everything that commands have started is ended. Runs in several fibers share the slots.
  *
  * With {@see CommandPoolOptions::$on} commands run in another place, without launchers here. All methods are the same.
  */
@@ -82,8 +81,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Runs the commands like {@see self::run()}, but yields results in the order of the input. A result that is early
-     * waits for those before it.
+     * Like {@see self::run()}, but yields results in the order of the input. Early results wait for those before.
      *
      * @template TKey
      *
@@ -136,7 +134,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Changes how many commands run at once. After a lower number, running commands finish first.
+     * Changes how many commands run at once. Running commands above a lower number finish first.
      *
      * @throws \ValueError       when it is below 1 or above 1,000,000,000
      * @throws LauncherException when the file descriptor limit is too low
@@ -194,10 +192,7 @@ final class CommandPool implements Statistics
         $this->dispatcher->awaitEnd();
     }
 
-    /**
-     * Counts commands: running, their limit, waiting for a slot or an attempt, with a result, failures among these.
-     * Also counts retries.
-     */
+    /** Counts commands: running, their limit, waiting, with a result, failures among these; and retries. */
     public function statistics(): array
     {
         return $this->dispatcher->figures();

@@ -15,7 +15,7 @@ final class Backoff
      * @param float $delay    seconds before the first retry; 0 for none
      * @param float $factor   factor between one delay and the next
      * @param float $maxDelay upper limit of a delay, in seconds
-     * @param float $jitter   share of a delay that is random: at 1.0 a delay is between 0 and its full length
+     * @param float $jitter   random share of a delay: at 1.0 a delay is between 0 and its full length
      *
      * @throws \ValueError when a number is out of its range
      */

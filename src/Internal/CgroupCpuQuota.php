@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * The smallest CPU quota of this process's cgroups.
- *
- * Documented in the kernel's admin-guide/cgroup-v2 ("cpu.max") and scheduler/sched-bwc (v1).
- */
+/** The smallest CPU quota of this process's cgroups: admin-guide/cgroup-v2 ("cpu.max"), scheduler/sched-bwc (v1). */
 final readonly class CgroupCpuQuota
 {
     private Cgroups $cgroups;

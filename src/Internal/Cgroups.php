@@ -73,9 +73,9 @@ final readonly class Cgroups
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
      *
-     * A container without a cgroup namespace sees its cgroup's path on the host, but the mounted folder may be that
-     * cgroup itself, or another one. Then the mount point counts as the own cgroup. A path with ".." is outside of the
-     * namespace's root, so nothing of it is visible.
+     * A container without a cgroup namespace sees its cgroup's path on the host, which the mount may not contain. Then
+     * the mount point counts as the own cgroup. A path with ".." is outside of the namespace, so nothing of it is
+     * visible.
      *
      * @return list<string>
      */

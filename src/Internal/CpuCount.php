@@ -9,8 +9,8 @@ use Fidry\CpuCoreCounter\CpuCoreCounter;
 /**
  * The CPUs that this process can really use: the smaller of its affinity mask and its cgroups' CPU quota (v1 and v2).
  *
- * A quota is rounded up. With a quota of 1.5, one process leaves a third of it unused; two use all of it in turns. Each
- * call reads small files below /proc and /sys, so frequent callers should keep the result.
+ * A quota of 1.5 is rounded up to 2, because one process would leave a third of it unused. Each call reads small files
+ * below /proc and /sys, so frequent callers should keep the result.
  */
 final readonly class CpuCount
 {

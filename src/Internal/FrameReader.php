@@ -32,8 +32,8 @@ final class FrameReader
     }
 
     /**
-     * Passes on complete frames in order. Bytes fed while a callback suspends wait for it. When a callback throws, the
-     * frames after it follow with the next bytes.
+     * Passes on complete frames in order. Bytes fed while a callback suspends wait for it. After a callback has thrown,
+     * the next call passes on the frames behind.
      *
      * @throws MalformedFrameException after the valid frames; the bytes that follow can't be split, so feed no more
      */

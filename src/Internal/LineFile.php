@@ -4,16 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * Appends lines to a stream, each in one write if possible, without waiting. Lines are lost when it is full or too
- * slow.
- */
+/** Appends lines to a stream without waiting. Lines are lost when the stream is full or its reader too slow. */
 final class LineFile
 {
-    /**
-     * Bytes that fit into a pipe if any do (PIPE_BUF, https://man7.org/linux/man-pages/man7/pipe.7.html); sockets take
-     * more.
-     */
+    /** Bytes that fit into a ready pipe: PIPE_BUF of pipe(7). Sockets take more. */
     private const PIECE = 4096;
 
     private const TYPE = 0o170000;
@@ -29,10 +23,7 @@ final class LineFile
      */
     public function __construct(private readonly mixed $stream, private readonly bool $wouldWait = false) {}
 
-    /**
-     * Opens standard error, unchanged for programs that share it. A pipe is reopened as non-blocking, if possible. Only
-     * a terminal can block.
-     */
+    /** Opens standard error, unchanged for others: a pipe is reopened, non-blocking. Only a terminal can block. */
     public static function standardError(): self
     {
         $type = (fstat(\STDERR)['mode'] ?? 0) & self::TYPE;

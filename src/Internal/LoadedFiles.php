@@ -106,7 +106,7 @@ final class LoadedFiles
         }
         $isValidated = (bool) \ini_get('opcache.validate_timestamps');
         if (!$isValidated && (string) \ini_get('opcache.file_cache') !== '') {
-            return 0.0; // that cache may have any age
+            return 0.0; // the file cache may have any age
         }
         if ($isCli) {
             return $loaded;

@@ -7,8 +7,8 @@ namespace Spindle\Internal;
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
  *
- * PHP has one stack of buffers for all fibers. Output of other fibers would get into the open buffer of a waiting
- * fiber, and they could take its content. So the buffers of a fiber are closed while it waits, and restored after that.
+ * PHP has one stack of buffers for all fibers, so that output of others would get into the buffer of a waiting fiber.
+ * So the buffers of a fiber are closed while it waits, and restored after that.
  */
 final class OutputBuffers
 {

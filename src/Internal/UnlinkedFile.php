@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Temporary files without a name: exclusive, readable by their owner only, and unlinked before the first byte is
- * written. Nothing of them remains, whatever ends the process.
+ * Temporary files without a name: for their owner only, and unlinked before the first byte is written.
  *
  * PHP can't create a file without a name (O_TMPFILE), and a kill may come between creating and unlinking. All names of
  * one process have the same prefix, so that they can be removed after a kill.

@@ -14,9 +14,7 @@ final class CaptureStore
     private const EACH = 1 << 20;
     private const ALL = 64 << 20;
 
-    /**
-     * Files per pool, after which it pulls no input ahead and moves results to shared files. Descriptors are scarce.
-     */
+    /** Files per pool, after which it pulls no input ahead and moves results to shared files, to save descriptors. */
     private const FILES = 64;
 
     /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */

@@ -16,14 +16,12 @@ final class Elsewhere implements Place
 {
     private int $concurrency = 0;
 
-    /**
-     * @var array<int, non-empty-array<int, array{Ticket, string}>> waiting commands with their bytes, by lane and id
-     */
+    /** @var array<int, non-empty-array<int, array{Ticket, string}>> waiting commands, as bytes, by lane and id */
     private array $waiting = [];
 
     /**
      * @var array<int, array{Ticket, DeferredCancellation, DeferredCancellation}>
-     *        carried commands, each with the cancellations that recall and end it, by id
+     *        with their recall and end, by id
      */
     private array $carried = [];
 

@@ -114,8 +114,7 @@ final class Feeder
      */
     private function read(mixed $stream): \Generator
     {
-        // A regular file is always ready, and drivers that use epoll refuse it. Other streams may have to be waited
-        // for.
+        // A regular file is always ready, and drivers with epoll refuse it. Other streams may have to be waited for.
         $stat = @fstat($stream);
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.

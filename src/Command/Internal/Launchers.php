@@ -16,8 +16,7 @@ use Spindle\LauncherException;
 /**
  * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
  *
- * Each has a share of the slots. When one has free slots while commands of another wait, these are asked back and
- * moved.
+ * Each has a share of the slots. When one has free slots, waiting commands of others are asked back and moved.
  */
 final class Launchers implements Place
 {
@@ -28,10 +27,7 @@ final class Launchers implements Place
     /** Deaths per launcher, without a finished command in between, after which none is started again. */
     private const DEATHS = 3;
 
-    /**
-     * Failed starts per launcher, within this time in nanoseconds, after which none is started again. A failed start is
-     * a death before the launcher is ready.
-     */
+    /** Maximum deaths before being ready, per launcher and within this time in nanoseconds. */
     private const FAILED_STARTS = 5;
     private const FAILED_STARTS_WITHIN = 10_000_000_000;
 

@@ -10,9 +10,7 @@ use Spindle\Internal\Launcher\Protocol;
 /** Encodes commands for the launcher. */
 final class Request
 {
-    /**
-     * Maximum bytes of arguments and variables. Linux refuses more than 6 MiB (execve(2)). Saves the launcher's memory.
-     */
+    /** Maximum bytes of arguments and variables, to save memory. Linux refuses more than 6 MiB (execve(2)). */
     private const LARGEST = 8 << 20;
 
     /** Bytes that the system adds for each string. */
