@@ -154,8 +154,8 @@ final class Command
     }
 
     /**
-     * @param Output|\Closure(string): void|resource $target a closure is called with each piece of output; a stream has
-     *                                                       it written to it
+     * @param Output|\Closure(string): void|resource $target closure that is called with each piece of output, or stream
+     *                                                       that it is written to
      *
      * @throws \ValueError when it is none of these
      */

@@ -7,8 +7,8 @@ namespace Spindle\Command;
 /**
  * Ends a run before its input ends: after a number, or a share, of failures or successes.
  *
- * "Soon" lets running commands finish. "Now" ends them; their results are cancelled. With a policy, a command leaves
- * the pool only when a slot is free, so that none starts after the decision.
+ * "Soon" lets running commands finish. "Now" cancels them. With a policy, a command leaves the pool only when a slot is
+ * free, so that none starts after the decision.
  */
 final class HaltPolicy
 {

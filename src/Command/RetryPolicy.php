@@ -17,9 +17,9 @@ final class RetryPolicy
 
     /**
      * @param int             $retries    maximum number of retries; 0 for none
-     * @param bool|list<int>  $onExit     after an exit code other than 0: any, none, or these
-     * @param bool            $onSignal   after a death by signal
-     * @param bool            $onTimeout  after a timeout or an idle timeout
+     * @param bool|list<int>  $onExit     exit codes to retry: all but 0, none, or these
+     * @param bool            $onSignal   whether to retry after a death by signal
+     * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
      * @param float           $delay      seconds before the first retry; 0 for none
      * @param float           $factor     factor between one delay and the next
      * @param float           $maxDelay   upper limit of a delay, in seconds

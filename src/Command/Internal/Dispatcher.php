@@ -68,7 +68,7 @@ final class Dispatcher
     private int $failed = 0;
     private int $retried = 0;
 
-    /** Since when no launcher can start a command and none runs, in nanoseconds of the monotonic clock. */
+    /** Time since which no launcher can start a command and none runs, in nanoseconds of the monotonic clock. */
     private int|float|null $stuckSince = null;
 
     public function __construct(
@@ -381,7 +381,7 @@ final class Dispatcher
         $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length));
     }
 
-    /** Ends the command for its launcher. The result waits until callbacks have received all output. */
+    /** Handles the end of a command. The result waits until callbacks have received all output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();

@@ -11,7 +11,7 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 
-/** Has a carrier run commands, one per slot. Others wait here; those of different lanes are carried in turn. */
+/** Runs commands through a carrier, one per slot. Others wait here, and lanes take turns. */
 final class Elsewhere implements Place
 {
     private int $concurrency = 0;
@@ -21,7 +21,7 @@ final class Elsewhere implements Place
 
     /**
      * @var array<int, array{Ticket, DeferredCancellation, DeferredCancellation}>
-     *        with their recall and end, by id
+     *        carried commands, each with the cancellations that recall and end it, by id
      */
     private array $carried = [];
 

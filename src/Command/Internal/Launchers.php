@@ -24,7 +24,7 @@ final class Launchers implements Place
     private const SLOTS = 4;
     private const MOST = 4;
 
-    /** Deaths per launcher, without a finished command in between, after which none is started again. */
+    /** Maximum deaths per launcher without a finished command in between. After more, no launcher is started. */
     private const DEATHS = 3;
 
     /** Maximum deaths before being ready, per launcher and within this time in nanoseconds. */
@@ -205,7 +205,7 @@ final class Launchers implements Place
         $this->balance();
     }
 
-    /** Notes that a command has started. If it had been asked back, another one that waits may be. */
+    /** Notes that a command has started instead of being returned. Another waiting one may be asked back. */
     public function started(Ticket $ticket): void
     {
         $ticket->launcher?->started($ticket);

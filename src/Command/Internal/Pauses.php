@@ -18,7 +18,7 @@ final class Pauses
     /** @param \Closure(Ticket): void $due called when a pause has ended; the command has been removed then */
     public function __construct(private readonly \Closure $due) {}
 
-    /** @param float $delay in seconds */
+    /** @param float $delay seconds */
     public function add(Ticket $ticket, float $delay): void
     {
         $this->tickets[$ticket->id] = $ticket;

@@ -19,7 +19,7 @@ final class StartDelay
     private ?string $watcher = null;
 
     /**
-     * @param float                  $delay   in seconds
+     * @param float                  $delay   seconds
      * @param \Closure(): bool       $hasSlot
      * @param \Closure(Ticket): void $start   called when a command may start; it has been removed then
      */
