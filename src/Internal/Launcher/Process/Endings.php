@@ -13,7 +13,7 @@ use Spindle\Internal\Launcher\Protocol;
  * - Running. When it ends by itself, it is over, and its descendants are left alone.
  * - Ending, when `ending` has the reason: its tree has received TERM and CONT, and has time until `killAt`.
  * - Killed, when `killed` is set: the rest of its tree has received KILL. If some of it exists at the next `killAt`, it
- *   can't be killed. The job is given up, and its report says so.
+ *   can't be killed. The job is given up, and reported with the flag SURVIVED.
  * - Lingering, when `ended` is set: its own process has ended in one of the last two states. The job is over when
  *   nothing of its tree is found any more. Until then `killAt` still applies.
  *

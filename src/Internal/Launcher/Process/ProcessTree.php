@@ -10,8 +10,8 @@ use Spindle\Internal\Launcher\Protocol;
  * Finds in /proc the live processes that descend from commands.
  *
  * A process belongs to a command if its environment has the command's marker, if it is in the command's process group,
- * or if its parent belongs to it. A process without marker and group whose parents are gone is not found. If the
- * launcher is a subreaper, it finds that one as its own descendant when the pool ends.
+ * or if its parent belongs. A process without marker and group whose parents are gone is not found. If the launcher is
+ * a subreaper, it finds that one as its own descendant when the pool ends.
  */
 final class ProcessTree
 {
