@@ -12,9 +12,9 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * `spindle bench`: measures Spindle against what else is installed, on this machine.
+ * `spindle bench`: compares Spindle with the other tools installed on this machine.
  *
- * The benchmarks lie in the package's folder bench/ and run in a process of their own, whose exit status this passes on.
+ * The benchmarks are in the package's folder bench/. They run in a separate process, whose exit status is passed on.
  */
 final class BenchCommand extends Command
 {
@@ -74,7 +74,7 @@ final class BenchCommand extends Command
 
     private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'remote' => 'remote.php', 'contexts' => 'contexts.php'];
 
-    /** By name: the script's option, a shortcut, the help. */
+    /** Options of this command, by name: the script's option, a shortcut, the help text. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
         'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]'],

@@ -8,10 +8,11 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Where the fiber that pulls the input waits: for bytes, for its time, for room. Once {@see stop()} was called nothing
- * waits any more and the input is to end.
+ * Suspends the fiber that pulls the input: until bytes arrive, a time is reached, or there is room.
  *
- * Waking is a hint: whoever waits checks again what it waits for.
+ * After {@see stop()} nothing waits, and the input ends.
+ *
+ * A wake-up is a hint: the waiting fiber checks its condition again.
  */
 final class InputWait
 {
@@ -47,7 +48,7 @@ final class InputWait
         }
     }
 
-    /** @param int $time on the clock of hrtime(), in nanoseconds */
+    /** @param int $time in nanoseconds of hrtime() */
     public function untilTime(int $time): void
     {
         $left = ($time - hrtime(true)) / 1e9;
@@ -66,7 +67,7 @@ final class InputWait
     }
 
     /**
-     * Until there are bytes to read, or the end of them. A file always has one or the other.
+     * Waits until the stream has bytes or has ended. A file is always readable.
      *
      * @param resource $stream
      */

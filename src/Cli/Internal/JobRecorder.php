@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** What is kept of a job that is over, in this order: its output is printed, then its folder saved, then it is logged. */
+/** Stores the result of a finished job: prints its output, then saves its folder, then logs it. */
 final class JobRecorder
 {
     public function __construct(
@@ -31,9 +31,9 @@ final class JobRecorder
     }
 
     /**
-     * After the last job.
+     * Checks the job log after the last job.
      *
-     * @throws OutputFailedException when what was written is not where it belongs
+     * @throws OutputFailedException when the log was deleted, moved or replaced
      */
     public function finish(): void
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** A line a second while there is something new, for logs and for programs. */
+/** Writes one line per second while the figures change, for logs and for programs. */
 final class LineProgress implements Progress
 {
     private string $shown = '';
