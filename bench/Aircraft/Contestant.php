@@ -6,7 +6,7 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Http\Fpm;
 
-/** Who serves the aircraft. */
+/** Servers of the aircraft application. */
 enum Contestant: string
 {
     case Spindle = 'spindle';
@@ -16,10 +16,10 @@ enum Contestant: string
     case Preloaded = 'fpm-preloaded';
     case Plain = 'fpm-plain';
 
-    /** What --peers names, beside pgbench. */
+    /** Values of --peers, in addition to pgbench. */
     public const PEERS = [self::Fpm, self::Preloaded, self::Plain];
 
-    /** What tables call it. */
+    /** Returns the name in tables. */
     public function label(int $workers = 0): string
     {
         return match ($this) {
@@ -37,7 +37,7 @@ enum Contestant: string
         return \in_array($this, self::PEERS, true);
     }
 
-    /** Why it can't take part here; null when it can. */
+    /** Returns why the contestant is not available; null when it is. */
     public function missing(): ?string
     {
         return match (true) {
