@@ -11,11 +11,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/**
- * `spindle bench`: compares Spindle with the other tools installed on this machine.
- *
- * The benchmarks are in the package's folder bench/. They run in a separate process, whose exit status is passed on.
- */
+/** `spindle bench`: runs the benchmarks of bench/ in a separate process, and passes on its exit status. */
 final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'

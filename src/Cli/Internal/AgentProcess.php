@@ -128,9 +128,7 @@ final class AgentProcess
     }
 
     /**
-     * Installs the signal handlers.
-     *
-     * SIGINT and SIGTERM stay ignored if they were ignored when this process started.
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
      *
      * @return array<string> watchers; empty without pcntl, when signals have their default effect
      */

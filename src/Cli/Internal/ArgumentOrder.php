@@ -8,10 +8,9 @@ use Symfony\Component\Console\Input\InputDefinition;
 
 /**
  * Ends the options of a command line at the first word that is not an option, as xargs and GNU parallel do. Options
- * after that word belong to the program. Symfony's parser would need a `--` there.
- *
- * Each option gets the form --name or --name=value. A value may thus begin with a dash, and an option may be called -0,
- * which Symfony's parser does not support.
+ * after that word belong to the program. Symfony's parser would need a `--` there. Each option gets the form --name or
+ * --name=value. A value may thus begin with a dash, and an option may be called -0, which Symfony's parser does not
+ * support.
  */
 final class ArgumentOrder
 {
@@ -26,11 +25,9 @@ final class ArgumentOrder
     ) {}
 
     /**
-     * Returns the same words with normalised options and a `--` before the rest.
-     *
      * @param list<string> $tokens the words after the command's name
      *
-     * @return list<string>
+     * @return list<string> the same words with normalised options and a `--` before the rest
      *
      * @throws UsageException when an option is repeated that can be given only once
      */
@@ -80,10 +77,8 @@ final class ArgumentOrder
     }
 
     /**
-     * Splits a word of short options.
-     *
-     * The word is one letter or several. The last letter may have the rest of the word as its value. A shortcut of
-     * several letters, such as -vvv, stays whole.
+     * Splits a word of one or several letters, of which the last may have the rest of the word as its value. A shortcut
+     * of several letters, such as -vvv, stays whole.
      *
      * @param list<string> $following
      *

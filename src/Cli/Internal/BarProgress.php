@@ -17,9 +17,7 @@ final class BarProgress implements Progress
     private const INTERVAL = 100_000_000;
 
     /**
-     * Escape sequence for the taskbar, removed from the output.
-     *
-     * Since symfony/console 8.1 a bar also sets the progress that some terminals show in the taskbar. Only a full bar
+     * Escape sequence by which a bar sets the progress in some taskbars, since symfony/console 8.1. Only a full bar
      * clears it, so after an early end the terminal would show it forever.
      *
      * @see https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC

@@ -7,10 +7,8 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\Command;
 
 /**
- * A command with the replacement strings of GNU parallel.
- *
- * They are {} the input, {.} the input without its extension, {/} its base name, {//} its folder, {/.} the base name
- * without extension, {#} the job's number, and {%} the number of its slot.
+ * A command with GNU parallel's replacement strings: {} the input, {.} the input without its extension, {/} its base
+ * name, {//} its folder, {/.} the base name without extension, {#} the job's number, {%} the number of its slot.
  *
  * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
  * that is special to a shell is a shell line. Values in it are quoted.
@@ -39,12 +37,7 @@ final class CommandTemplate
     /** Start of a bracket expression, which matches one of several characters. [ and [[ alone are commands. */
     private const BRACKET = '~\[(?!\[?\s)~';
 
-    /**
-     * Characters before a value that needs no quotes inside double quotes.
-     *
-     * A line feed is not one of them. After a backslash the shell removes it, and the value would join the text before
-     * it, such as a variable's name.
-     */
+    /** A line feed is excluded: after a backslash the shell removes it, and the value would join the name before it. */
     private const BEFORE_PLAIN_IN_DOUBLE = '~[ \t"/.:=,-]$~D';
 
     /** Stands for the number of the slot in the job log. */
@@ -61,8 +54,6 @@ final class CommandTemplate
     ) {}
 
     /**
-     * Parses a template.
-     *
      * @param non-empty-list<string> $words
      *
      * @throws UsageException when a shell could run a value as code, when a replacement string of GNU parallel is not
@@ -204,10 +195,9 @@ final class CommandTemplate
     }
 
     /**
-     * Returns whether a plain value stays plain next to the characters around it.
-     *
-     * It may otherwise become part of a variable's name, the number of a redirection or a reserved word. At the end of
-     * a redirection's word bash reads a - as "move". Between brackets a - is a range.
+     * Returns whether a plain value stays plain next to the characters around it. It may otherwise become part of a
+     * variable's name, the number of a redirection or a reserved word. At the end of a redirection's word bash reads a
+     * - as "move". Between brackets a - is a range.
      *
      * @param list<string> $parts
      */

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Spindle\Internal\CpuCount;
 
 /**
- * The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these, which is read repeatedly.
+ * The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these that is read repeatedly.
  */
 final class Concurrency
 {

@@ -7,9 +7,8 @@ namespace Spindle\Cli\Internal;
 use Revolt\EventLoop;
 
 /**
- * Standard output and standard error, shared by the outputs of jobs, messages and the progress.
- *
- * A group is written without anything in between. Messages that arrive during a group are written after it.
+ * Standard output and standard error, shared by the outputs of jobs, messages and the progress. A group is written
+ * without anything in between. Messages that arrive during a group are written after it.
  */
 final class Console
 {
@@ -36,8 +35,6 @@ final class Console
     }
 
     /**
-     * Writes a group.
-     *
      * @param \Closure(): void $write calls {@see out()} and {@see error()}
      *
      * @throws OutputClosedException

@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The finished jobs in a job log.
- *
- * Each job needs eight bytes of memory: its outcome and a hash of its command. The command itself is read from the file
- * when a message needs it.
+ * The finished jobs in a job log. Each one needs eight bytes of memory: its outcome and a hash of its command. The
+ * command itself is read from the file when a message needs it.
  */
 final class FinishedJobs
 {
@@ -18,9 +16,7 @@ final class FinishedJobs
     private const FAILED = "\2";
     private const LINE = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
 
-    /**
-     * @var array<int, string> entries of PAGE consecutive jobs, by the page's number; NUL bytes where there is no entry
-     */
+    /** @var array<int, string> entries of PAGE consecutive jobs, by the page's number; NUL bytes for no entry */
     private array $pages = [];
     private int $last = 0;
 
@@ -30,9 +26,7 @@ final class FinishedJobs
     private function __construct(private readonly string $path) {}
 
     /**
-     * Reads a job log.
-     *
-     * A last line without a line feed is ignored: its job counts as not run.
+     * Reads a job log. A last line without a line feed is ignored: its job counts as not run.
      *
      * @param resource $file
      *
@@ -56,11 +50,7 @@ final class FinishedJobs
         return $finished;
     }
 
-    /**
-     * Returns the size of the log in bytes, without a last line that was cut off.
-     *
-     * @return int<0, max>
-     */
+    /** @return int<0, max> size of the log in bytes, without a last line that was cut off */
     public function length(): int
     {
         return $this->length;
@@ -73,8 +63,6 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a job has to run.
-     *
      * @param bool $again whether failed jobs run again
      *
      * @throws UsageException when the log has another command under this number

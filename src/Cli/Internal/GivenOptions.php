@@ -20,9 +20,7 @@ final class GivenOptions
     public function __construct(private readonly InputInterface $input) {}
 
     /**
-     * Returns the command template and the arguments after `:::`, which are null without a `:::`.
-     *
-     * @return array{list<string>, list<string>|null}
+     * @return array{list<string>, list<string>|null} the command template; the arguments after `:::`, null without it
      *
      * @throws UsageException when there are several lists of arguments
      */

@@ -12,10 +12,7 @@ use Spindle\Remote\RedisBroker;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
-/**
- * The queue and the broker of a command line. The broker comes from --broker, --broker-file or SPINDLE_BROKER. Messages
- * contain no password.
- */
+/** Reads the queue and the broker (--broker, --broker-file or SPINDLE_BROKER). Messages contain no password. */
 final class GivenQueue
 {
     private const VARIABLE = 'SPINDLE_BROKER';
@@ -34,8 +31,6 @@ final class GivenQueue
     }
 
     /**
-     * Returns the name of a queue, or throws.
-     *
      * @param string $what the option or argument
      * @param string $name may be a broker's address by mistake
      *
@@ -63,11 +58,7 @@ final class GivenQueue
         }
     }
 
-    /**
-     * Returns the signing keys in the file that SPINDLE_KEY_FILE names.
-     *
-     * @throws UsageException
-     */
+    /** @throws UsageException when the file that SPINDLE_KEY_FILE names can't be used */
     public static function keys(): Keys
     {
         try {

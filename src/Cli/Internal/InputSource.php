@@ -150,11 +150,7 @@ final class InputSource
         yield $splitter->end();
     }
 
-    /**
-     * Returns a name that PHP can open.
-     *
-     * A shell's <(...) is a file descriptor of this process. PHP would resolve its name and not find it.
-     */
+    /** Replaces the name of a file descriptor, such as a shell's <(...), which PHP would resolve and not find. */
     public static function openable(string $path): string
     {
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;

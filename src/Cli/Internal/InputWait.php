@@ -8,11 +8,8 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Suspends the fiber that pulls the input: until bytes arrive, a time is reached, or there is room.
- *
- * After {@see stop()} nothing waits, and the input ends.
- *
- * A wake-up is a hint: the waiting fiber checks its condition again.
+ * Suspends the fiber that pulls the input: until bytes arrive, a time is reached, or there is room. After {@see stop()}
+ * nothing waits, and the input ends. A wake-up is a hint: the waiting fiber checks its condition again.
  */
 final class InputWait
 {
@@ -66,11 +63,7 @@ final class InputWait
         EventLoop::cancel($timer);
     }
 
-    /**
-     * Waits until the stream has bytes or has ended. A file is always readable.
-     *
-     * @param resource $stream
-     */
+    /** @param resource $stream always readable if it is a file or has ended */
     public function untilReadable(mixed $stream): void
     {
         $readable = false;

@@ -10,10 +10,8 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\LoopTurn;
 
 /**
- * Handles Ctrl-C, SIGTERM and SIGUSR1 when ext-pcntl is available.
- *
- * Without it these signals end this process at once, and its launcher ends the jobs. Signals that were ignored when
- * this process started stay ignored.
+ * Handles Ctrl-C, SIGTERM and SIGUSR1 when ext-pcntl is available. Without it these signals end this process at once,
+ * and its launcher ends the jobs. Signals that were ignored when this process started stay ignored.
  */
 final class Interrupts
 {

@@ -7,10 +7,8 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * A log with one line per finished job, in GNU parallel's format.
- *
- * Columns are separated by tabs. The command is the last one, and its line feeds are NUL bytes. Each line is written at
- * once, after all output of its job.
+ * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL
+ * bytes for its line feeds. Each line is written at once, after all output of its job.
  */
 final class JobLog
 {
@@ -102,11 +100,7 @@ final class JobLog
         $this->write(self::line($job, $result, $received));
     }
 
-    /**
-     * Checks that the path still names the file that was written.
-     *
-     * @throws OutputFailedException
-     */
+    /** @throws OutputFailedException when the path does not lead to the written file any more */
     public function finish(): void
     {
         clearstatcache();

@@ -30,11 +30,7 @@ final class JobRecorder
         $this->log?->append($job, $result, $received);
     }
 
-    /**
-     * Checks the job log after the last job.
-     *
-     * @throws OutputFailedException when the log was deleted, moved or replaced
-     */
+    /** @throws OutputFailedException when the job log was deleted, moved or replaced */
     public function finish(): void
     {
         $this->log?->finish();

@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The lines of TaskRunner.php: tasks `{"id":...,"cmd":...}`, results
- * `{"id":...,"status":...,"stdout":...,"stderr":...}`.
+ * TaskRunner.php's tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
  *
  * JSON holds only text. In both directions, a value that is not UTF-8 is base64, and its key is listed under "base64".
  */
@@ -14,9 +13,7 @@ final class JsonLines
 {
     private const ENCODE = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
 
-    /**
-     * Size of the pieces in which output is encoded, in bytes. As a multiple of 3, it lets pieces of base64 be joined.
-     */
+    /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that pieces of base64 join. */
     private const PIECE = 3 << 18;
 
     /**
@@ -52,9 +49,8 @@ final class JsonLines
     }
 
     /**
-     * Yields a result as one line in pieces, because an output may not fit into memory.
-     *
-     * Each output is read twice: first to check whether it is UTF-8.
+     * Yields a result as one line in pieces, because an output may not fit into memory. Each output is read twice:
+     * first to check whether it is UTF-8.
      *
      * @param int      $status the exit code; 128 + n after signal n
      * @param resource $stdout at its start, seekable
@@ -144,11 +140,9 @@ final class JsonLines
     }
 
     /**
-     * Yields pieces that don't split a UTF-8 character.
-     *
      * @param resource $stream
      *
-     * @return \Generator<int, string>
+     * @return \Generator<int, string> pieces that don't split a UTF-8 character
      */
     private static function characters(mixed $stream): \Generator
     {

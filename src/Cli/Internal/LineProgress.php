@@ -9,9 +9,7 @@ final class LineProgress implements Progress
 {
     private string $shown = '';
 
-    /**
-     * @param \Closure(string): void $write gets whole lines
-     */
+    /** @param \Closure(string): void $write receives whole lines */
     public function __construct(private readonly \Closure $write, private readonly bool $json) {}
 
     public function update(Figures $figures): void {}

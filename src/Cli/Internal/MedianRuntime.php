@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The median of any number of runtimes, within one per cent and in constant memory.
- *
- * Runtimes are counted in classes, each one per cent wider than the one before.
+ * The median of any number of runtimes, within one per cent and in constant memory. Runtimes are counted in classes,
+ * each one per cent wider than the one before.
  */
 final class MedianRuntime
 {

@@ -14,10 +14,7 @@ final class OutputOrder
     private const MOST = 1000;
     private const MOST_BYTES = 16 << 20;
 
-    /**
-     * Number of results with large outputs per temporary file. More would save descriptors, fewer would save disk
-     * space.
-     */
+    /** Large results per temporary file. More would save descriptors, fewer would save disk space. */
     private const SHARING = 50;
 
     /** @var \SplQueue<Job> jobs whose result was not returned yet, in order */
@@ -47,11 +44,9 @@ final class OutputOrder
     }
 
     /**
-     * Adds a result, and yields the results whose turn has come.
-     *
      * @param CommandResult|null $result null for a job without one, so that later jobs need not wait for it
      *
-     * @return \Generator<Job, CommandResult>
+     * @return \Generator<Job, CommandResult> results whose turn has come
      */
     public function finished(Job $job, ?CommandResult $result): \Generator
     {

@@ -8,11 +8,7 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Spindle\Internal\FatalError;
 
-/**
- * Logs PHP's own messages in `spindle serve` and `spindle work` instead of printing them.
- *
- * An error handler of the application replaces this.
- */
+/** Logs PHP's own messages in `spindle serve` and `spindle work`, unless the application sets an error handler. */
 final class PhpMessages
 {
     private const NOTICES = \E_NOTICE | \E_USER_NOTICE | \E_DEPRECATED | \E_USER_DEPRECATED;

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/**
- * Splits bytes that arrive in pieces into records that end with a separator, which is optional at the end of the input.
- */
+/** Splits bytes into records that end with a separator, which is optional at the end of the input. */
 final class RecordSplitter
 {
     /** Largest size of a record, in bytes. The system could not run a longer command. */

@@ -7,13 +7,11 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --results: a folder per job, named after its number, with the files seq, command, exitval, stdout and
- * stderr.
+ * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
  *
  * A new folder is called .SEQUENCE.partial until it is complete. In the folder of an earlier run, the five files are
- * replaced and other files stay. While they are replaced, exitval is missing.
- *
- * Only a folder with the marker is written to. A lock on the marker keeps other runs out.
+ * replaced and other files stay. While they are replaced, exitval is missing. Only a folder with the marker is written
+ * to. A lock on the marker keeps other runs out.
  */
 final class ResultsDirectory
 {
@@ -31,9 +29,7 @@ final class ResultsDirectory
         fclose($this->marker);
     }
 
-    /**
-     * @throws UsageException when the folder can't be made or written, has other contents, or is in use by another run
-     */
+    /** @throws UsageException when the folder can't be made or written, has other contents, or another run uses it */
     public static function make(string $path): self
     {
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
@@ -100,11 +96,7 @@ final class ResultsDirectory
         return $file;
     }
 
-    /**
-     * Throws unless the files to replace are results of an earlier run.
-     *
-     * @throws OutputFailedException
-     */
+    /** @throws OutputFailedException unless the files to replace are results of an earlier run */
     private function refuseForeign(int $sequence, string $folder): void
     {
         clearstatcache();

@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The records of an input without the jobs that a job log has.
- *
- * The input is first read as far as the log goes and compared with it. If the input or the command differs, no job
- * runs.
+ * The records of an input without the jobs that a job log has. The input is first read as far as the log goes and
+ * compared with it. If the input or the command differs, no job runs.
  */
 final class ResumedInput
 {

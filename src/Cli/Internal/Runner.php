@@ -14,10 +14,9 @@ use Spindle\LauncherException;
 use Spindle\SpindleException;
 
 /**
- * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results.
- *
- * Two fibers run concurrently. In one, the pool pulls {@see commands()}, which may wait for the input. The other takes
- * results, which may wait for the reader of the output.
+ * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
+ * concurrently. In one, the pool pulls {@see commands()}, which may wait for the input. The other takes results, which
+ * may wait for the reader of the output.
  */
 final class Runner
 {
@@ -73,8 +72,6 @@ final class Runner
     }
 
     /**
-     * Runs all jobs.
-     *
      * @return int the exit status
      *
      * @throws UsageException        when the input can't be read to its end, or does not match the job log

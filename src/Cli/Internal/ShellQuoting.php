@@ -43,10 +43,7 @@ final class ShellQuoting
     /** Number of constructs open around the current word after >&; null outside one. Bash expands this word twice. */
     private ?int $duplication = null;
 
-    /**
-     * Number of constructs open around the current subscript; null outside one. Bash evaluates and so executes its
-     * value.
-     */
+    /** Number of constructs open around the current subscript; null outside one. Bash executes its value. */
     private ?int $subscript = null;
 
     /** Number of open brackets in the subscript. */

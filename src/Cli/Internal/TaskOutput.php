@@ -7,9 +7,8 @@ namespace Spindle\Cli\Internal;
 use Psr\Log\LoggerInterface;
 
 /**
- * Passes on the output of tasks.
- *
- * An agent never waits for a reader, because it would lose its lease. Bytes without room are dropped and counted.
+ * Passes on the output of tasks. An agent never waits for a reader, because it would lose its lease. Bytes without room
+ * are dropped and counted.
  */
 final class TaskOutput
 {
