@@ -6,9 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\CpuCount;
 
-/**
- * The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these that is read repeatedly.
- */
+/** The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these, which is reread. */
 final class Concurrency
 {
     /** The number 0: as many jobs as the launcher can run. */
