@@ -179,7 +179,7 @@ final class NativeSession implements Session
         $failed = function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
             $this->forgetStale($sql, $exchange, 1);
 
-            return $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $statement->parameters, $parameters)));
+            return $this->exception($sql, $error, $statement->parameters, $parameters);
         };
         yield from $portal->rows($exchange, $statement->columns, $failed, $cancellation);
     }
@@ -656,7 +656,7 @@ final class NativeSession implements Session
         $isStale = $this->forgetStale($sql, $exchange, $tries);
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {
-            throw $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters)));
+            throw $this->exception($sql, $error, $types, $parameters);
         }
     }
 
@@ -676,8 +676,13 @@ final class NativeSession implements Session
         return true;
     }
 
-    private function exception(string $sql, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
+    /**
+     * @param list<int>    $types      of the parameters, as far as they are known
+     * @param array<mixed> $parameters
+     */
+    private function exception(string $sql, #[\SensitiveParameter] ServerError $error, array $types, #[\SensitiveParameter] array $parameters): QueryException|MultipleStatementsException
     {
+        $error = $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters, $error->field('M') ?? ''));
         $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message') ? SqlText::second($sql) : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);
