@@ -121,6 +121,16 @@ final class SessionSetupTest extends TestCase
         (new SimpleQueries(['select 1'], ''))->receive($bytes);
     }
 
+    public function testAServerThatSendsMuchIsLeft(): void
+    {
+        $queries = new SimpleQueries(['select 1'], '');
+        $this->expectException(ProtocolException::class);
+        $this->expectExceptionMessage('sends much');
+        for ($i = 0; $i < 1_000; ++$i) {
+            $queries->receive(Message::dataRow(str_repeat('x', 1_000)));
+        }
+    }
+
     public function testAServerThatEndsTheSessionIsHeard(): void
     {
         $this->expectExceptionObject(AttemptFailedException::because('terminating connection (57P01)'));
