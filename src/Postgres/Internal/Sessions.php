@@ -47,7 +47,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions by the driver that was asked for. They share what is known of the database's types. */
+/** Opens sessions by the driver that was asked for. Those of one server share what is known of its types. */
 final class Sessions
 {
     private readonly Types $types;
@@ -147,6 +147,6 @@ final class Sessions
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 
-        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types, $established->pid, new SessionChanges($setup->statements()), $steps);
+        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types->of($established->started), $established->pid, new SessionChanges($setup->statements()), $steps);
     }
 }
