@@ -55,6 +55,19 @@ final class ServerDeathTest extends TestCase
 
     #[TestWith([PostgresDriver::Native])]
     #[TestWith([PostgresDriver::ExtPgsql])]
+    public function testAConnectionThatWasLostInATransactionSaysSoAtTheNextOne(PostgresDriver $driver): void
+    {
+        $link = PostgresConnection::connect(PostgresOptions::of(self::cluster()->dsn())->with(['driver' => $driver]));
+        $die = static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_terminate_backend(pg_backend_pid())');
+        $stream = static fn(): array => iterator_to_array($link->stream('SELECT 1'));
+        foreach ([static fn(): mixed => $link->transaction($die), static fn(): mixed => $link->transaction($die), $stream] as $work) {
+            $lost = Outcome::of($work);
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        }
+    }
+
+    #[TestWith([PostgresDriver::Native])]
+    #[TestWith([PostgresDriver::ExtPgsql])]
     public function testAnotherServerInItsPlaceHasTypesOfItsOwn(PostgresDriver $driver): void
     {
         [$first, $second] = [Cluster::start(['fsync' => false]), Cluster::start(['fsync' => false])];
