@@ -117,6 +117,11 @@ final class Sessions
             : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
     }
 
+    public function readTimeout(): ?float
+    {
+        return $this->options->readTimeout;
+    }
+
     /** Whether it is still of the kind that was asked for, as far as that shows. */
     public function suits(Session $session): bool
     {
