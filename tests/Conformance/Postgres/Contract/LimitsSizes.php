@@ -77,6 +77,15 @@ trait LimitsSizes
     }
 
     /** Rows become wide only after so many narrow ones that many are fetched at a time. */
+    public function testALargeNoticeIsIgnoredAsOthersAre(): void
+    {
+        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection->transaction(static function (Transaction $transaction): void {
+            $transaction->query("DO $$ BEGIN RAISE NOTICE '%', repeat('x', 4000000); RAISE NOTICE 'y'; END $$");
+            self::assertUsable($transaction);
+        });
+    }
+
     public function testAnErrorThatQuotesALargeValueIsShort(): void
     {
         $connection = $this->connect();
