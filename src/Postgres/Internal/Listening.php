@@ -92,8 +92,9 @@ final class Listening
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
         $this->isAnswered = true;
-        if ($sessions->readTimeout() !== null) {
-            $this->pingEvery($sessions->readTimeout(), $session);
+        $timeout = $sessions->readTimeout();
+        if ($timeout !== null) {
+            $this->pingEvery($timeout, $session);
         }
     }
 
