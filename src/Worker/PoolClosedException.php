@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The pool was closed or killed: what had no outcome then has none, what came later was not taken. */
+/** The pool was closed or killed. Tasks without an outcome have none, and new tasks are refused. */
 final class PoolClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

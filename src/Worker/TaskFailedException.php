@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 /**
- * A task threw an exception or an error. It is here as data, and as `previous` where its class is known and it could
- * travel.
+ * A task threw an exception or an error. `previous` is the original, if it is serializable and its class exists here.
  */
 final class TaskFailedException extends TaskException
 {
