@@ -22,7 +22,7 @@ final class WorkerPoolOptions
      * @param float|null            $maxAge        seconds after which a worker is replaced; null for no limit
      * @param int|null              $maxGrowth     bytes by which a worker's memory may grow before it is replaced,
      *                                             measured between tasks; null for no limit
-     * @param string|null           $memoryLimit   memory_limit of a worker, such as "256M"; null for that of this process
+     * @param string|null           $memoryLimit   memory_limit of a worker, as "256M"; null for that of this process
      * @param string|null           $bootstrap     PHP file that each worker loads before its first task, after the
      *                                             Composer autoloaders of this process, which are found automatically
      * @param \Closure|null         $initialize    called in each worker before its first task; serialized like a task
