@@ -101,8 +101,7 @@ final class PortableOutcome
     /**
      * Returns the task's result, or throws its failure.
      *
-     * @param int   $attempts number of attempts so far
-     * @param mixed $key      key of the task's input in a map; null outside of a map
+     * @param mixed $key key of the task's input in a map; null outside of a map
      *
      * @throws TaskException
      * @throws UnserializableException

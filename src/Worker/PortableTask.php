@@ -19,9 +19,7 @@ use Spindle\Worker\Internal\TaskCode;
  */
 final class PortableTask
 {
-    /**
-     * Signature key that the closure encoding requires. It protects nothing: the caller has to sign the whole message.
-     */
+    /** Signature key that the closure encoding requires. Not a secret: the whole message has to be signed. */
     private const KEY = 'the signature of the whole counts';
 
     /** Decoded callables that are cached. All tasks of a map have the same code. */

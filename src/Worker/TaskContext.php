@@ -11,9 +11,7 @@ final class TaskContext
 {
     private static ?self $current = null;
 
-    /**
-     * @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null contexts of tasks that run in fibers of this process
-     */
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null contexts of tasks in fibers of this process */
     private static ?\WeakMap $ofFibers = null;
 
     /**

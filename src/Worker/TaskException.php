@@ -9,10 +9,7 @@ use Spindle\SpindleException;
 /** A task failed. */
 abstract class TaskException extends \RuntimeException implements SpindleException
 {
-    /**
-     * @param int   $attempts number of attempts so far
-     * @param mixed $key      key of the task's input in a map; null outside of a map
-     */
+    /** @param mixed $key key of the task's input in a map; null outside of a map */
     protected function __construct(string $message, public readonly int $attempts, public readonly mixed $key, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/**
- * A task threw an exception or an error. `previous` is the original, if it is serializable and its class exists here.
- */
+/** A task threw. `previous` is the original exception, if it is serializable and its class exists here. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(string $message, public readonly Thrown $thrown, int $attempts, mixed $key, ?\Throwable $previous)

@@ -43,10 +43,7 @@ final class TaskRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /**
-     * @param int $attempts attempts so far, at least 1
-     * @param int $crashes  attempts so far in which the worker ended
-     */
+    /** @param int $crashes attempts so far in which the worker ended */
     public function wants(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {
@@ -57,11 +54,7 @@ final class TaskRetryPolicy
         };
     }
 
-    /**
-     * @param int $attempts attempts so far, at least 1
-     *
-     * @return float seconds before the next attempt; exponential backoff with jitter
-     */
+    /** @return float seconds before the next attempt; exponential backoff with jitter */
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);

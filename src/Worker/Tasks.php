@@ -17,10 +17,7 @@ use Revolt\EventLoop\Suspension;
  */
 final class Tasks
 {
-    /**
-     * Tasks that the executor has at once. Each of those costs a future; a task that waits here costs only its
-     * callable.
-     */
+    /** Tasks that the executor has at once. Each costs a future; a waiting task costs only its callable. */
     private const WINDOW = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
@@ -28,9 +25,7 @@ final class Tasks
 
     private int $running = 0;
 
-    /**
-     * @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> tasks and their outcomes, before the callbacks
-     */
+    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
     /** @var Suspension<null>|null the waiting fiber, while it has no callbacks to run */

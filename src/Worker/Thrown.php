@@ -89,10 +89,7 @@ final class Thrown
         }
     }
 
-    /**
-     * Returns the code as it is, or converted: PDOException has strings, other classes may have null, an enum or
-     * anything else.
-     */
+    /** Returns the code, converted if it is not an integer or a string: some classes have null, an enum or more. */
     private static function code(mixed $code): int|string
     {
         return match (true) {

@@ -27,10 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /**
-     * @param string|null $error text of a fatal error of PHP
-     * @param bool        $exit  whether exit() was called
-     */
+    /** @param string|null $error text of a fatal error of PHP */
     public static function died(?int $exitCode, ?int $signal, ?string $error, bool $exit, string $stderr, int $memoryPeak, int $attempts, mixed $key): self
     {
         $isKnown = $exitCode !== null || $signal !== null || $exit || $memoryPeak > 0;

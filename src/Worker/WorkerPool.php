@@ -136,10 +136,7 @@ final class WorkerPool implements Executor, Statistics
         $this->dispatcher->close();
     }
 
-    /**
-     * Ends all workers and everything their tasks started, at once. Tasks without an outcome fail with
-     * PoolClosedException.
-     */
+    /** Ends all workers and all that their tasks started. Tasks without outcomes fail with PoolClosedException. */
     public function kill(): void
     {
         $this->mustBeOurs();

@@ -25,10 +25,7 @@ final class Backlog
     /** @var array<int, positive-int> number of waiting tasks, by the {@see spl_object_id()} of the batch; never 0 */
     private array $waiting = [];
 
-    /**
-     * @var array<int, array{Batch, int, string|null}> batch, index and timer of each waiting submission, by its {@see
-     *         spl_object_id()}
-     */
+    /** @var array<int, array{Batch, int, string|null}> batch, index and timer, by spl_object_id() of the submission */
     private array $places = [];
 
     /** @var array<string, Batch> batches that wait for a retry, by timer */
@@ -164,7 +161,6 @@ final class Backlog
         }
     }
 
-    /** Fails all tasks. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];

@@ -16,10 +16,7 @@ final class Batch
     /** Index from which tasks were taken back. */
     public int $limit;
 
-    /**
-     * Whether the worker of this batch has former credentials, and no other worker may run its tasks. Such tasks are
-     * not retried, and fail if they were not started.
-     */
+    /** Whether only this worker may run the tasks, because it has former credentials. They are then not retried. */
     public bool $isStranded = false;
 
     /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */
@@ -91,11 +88,7 @@ final class Batch
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
-    /**
-     * Returns the payload of the frame that sends the batch.
-     *
-     * @return array{string, string} two parts, to be sent one after the other
-     */
+    /** @return array{string, string} two parts of the payload for a worker, to be sent one after the other */
     public function payload(): array
     {
         $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? Protocol::PACKED : 0) | ($this->source->pace()->isEager() ? Protocol::EAGER : 0));

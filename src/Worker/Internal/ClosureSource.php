@@ -66,9 +66,7 @@ final class ClosureSource
         return false;
     }
 
-    /**
-     * Returns whether the closure depends on the class that `static` means, itself or through a method that it calls.
-     */
+    /** Returns whether the closure, or a method that it calls, depends on the class that `static` means. */
     public function needsCalledClass(\ReflectionFunction $closure): bool
     {
         $scope = $closure->getClosureScopeClass();
@@ -125,11 +123,7 @@ final class ClosureSource
             && ($this->uses === null || array_keys($this->captured($closure)) === $this->uses);
     }
 
-    /**
-     * Returns the captured variables by name.
-     *
-     * @return array<string, mixed>
-     */
+    /** @return array<string, mixed> captured variables by name */
     public function captured(\ReflectionFunction $closure): array
     {
         /** @var array<string, mixed> $captured */

@@ -18,9 +18,7 @@ final class ClosureStream
     /** Sources that are cached. */
     private const KEPT = 1024;
 
-    /**
-     * Code around the statement that returns the closure. It has no line breaks, so that line numbers stay the same.
-     */
+    /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
     private const BEFORE = 'return static function () { \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const AFTER = ' };';
 
@@ -58,11 +56,7 @@ final class ClosureStream
         return self::$sources[$file][0] ?? null;
     }
 
-    /**
-     * Returns the original file and line of a line in a received closure. Any other place is returned unchanged.
-     *
-     * @return array{string, int} file and line
-     */
+    /** @return array{string, int} original file and line of a line in a received closure; any other place unchanged */
     public static function place(string $file, int $line): array
     {
         $source = self::$sources[$file] ?? null;

@@ -20,9 +20,7 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /**
-     * Ends a worker and everything its tasks started: at once if possible, otherwise by force after the pool's grace.
-     */
+    /** Ends a worker and all that its tasks started: at once if possible, otherwise by force after the grace. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker is closed, so that the end of the worker is reported soon. */

@@ -35,11 +35,7 @@ final class Departures
         }
     }
 
-    /**
-     * Ends a worker with all that its task started.
-     *
-     * @param \Closure(Batch, int): \Throwable $reason failure of the task that runs
-     */
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         if ($worker->ending === null) {
@@ -63,7 +59,6 @@ final class Departures
         }
     }
 
-    /** Called when a worker has ended. */
     public function forget(WorkerHandle $worker): void
     {
         $this->count -= $worker->isLeaving() ? 1 : 0;

@@ -237,13 +237,11 @@ final class Dispatcher
         }
     }
 
-    /** Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. */
     public function close(): void
     {
         $this->drain->close();
     }
 
-    /** Ends all workers at once. */
     public function kill(): void
     {
         $reason = PoolClosedException::killed();
@@ -444,9 +442,7 @@ final class Dispatcher
         $this->drain->checkDrained();
     }
 
-    /**
-     * Puts back each task in a batch of its own, so that the next worker that dies while reading identifies the task.
-     */
+    /** Puts back each task in its own batch, so that the next death during reading identifies the task. */
     private function separate(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {

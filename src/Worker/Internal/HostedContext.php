@@ -41,16 +41,10 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /**
-     * @var array<int, int> number of the frame that ended each worker. While the host ends a blocked thread, it reads
-     *         nothing
-     */
+    /** @var array<int, int> number of the frame that ended each worker, until the host reports its end */
     private array $ends = [];
 
-    /**
-     * @var array<int, array{int, array<string, mixed>}> number of the frame that started each worker while others were
-     *         being ended, and its settings
-     */
+    /** @var array<int, array{int, array<string, mixed>}> frame number and settings of starts while a worker is ended */
     private array $starts = [];
     private int $frames = 0;
     private ?WorkerStartException $failure = null;
@@ -223,10 +217,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /**
-     * @return array<int, array<string, mixed>> settings of workers whose start the host never read, because it was
-     *         ending a blocked thread
-     */
+    /** @return array<int, array<string, mixed>> settings of starts that a host with a blocked thread never read */
     private function unheard(): array
     {
         $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);

@@ -92,9 +92,7 @@ final class LateBinding
         return $tokens === [];
     }
 
-    /**
-     * @return list<\PhpToken> tokens from `function` on, without spaces and comments; empty if the method is not found
-     */
+    /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if it is not found */
     private static function body(\ReflectionMethod $method): array
     {
         $lines = @file((string) $method->getFileName());

@@ -40,15 +40,11 @@ final class Link
     private readonly int $owner;
 
     /**
-     * @var (\Closure(int, int, string, int, int): void)|null receives type, id, then bytes that contain the payload,
-     *         its offset and length
+     * @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of a payload
      */
     private ?\Closure $frame = null;
 
-    /**
-     * @var (\Closure(?string): void)|null called when the connection ends, with the description of a protocol error if
-     *         any
-     */
+    /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
     private ?\Closure $ended = null;
 
     /**

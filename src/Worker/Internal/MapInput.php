@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Reads the input of a {@see MapRun} and makes batches of it. It reads in callbacks of the loop, because the input may
- * suspend. It reads one batch ahead, so that a free worker gets one at once.
+ * Makes batches of the input of a {@see MapRun}, one ahead, so that a free worker gets one at once. The input is read
+ * in callbacks of the loop, because it may suspend.
  */
 final class MapInput
 {
@@ -52,9 +52,7 @@ final class MapInput
     private bool $exhausted = false;
     private bool $dropped = false;
 
-    /**
-     * @param iterable<mixed, mixed> $input
-     */
+    /** @param iterable<mixed, mixed> $input */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         private readonly MapRun $run,

@@ -24,9 +24,7 @@ final class MapRun implements Source
 {
     private static int $last = 0;
 
-    /**
-     * Smallest limit for tasks between the input and the caller's loop; and batches per worker that raise the limit.
-     */
+    /** Least limit for tasks between the input and the caller's loop; and batches per worker that raise it. */
     private const WINDOW = 1024;
     private const BATCHES_AHEAD = 4;
 
@@ -54,9 +52,7 @@ final class MapRun implements Source
     private int $next = 0;
     private int $came = 0;
 
-    /**
-     * Number of tasks with outcomes; and of those that the caller's loop has read, with the bytes of their arguments.
-     */
+    /** Number of tasks with outcomes; and of those that the caller's loop has read, with their argument bytes. */
     private int $settled = 0;
     private int $delivered = 0;
     private float $deliveredBytes = 0.0;
@@ -71,9 +67,7 @@ final class MapRun implements Source
     private ?Suspension $consumer = null;
     private int $turned = 0;
 
-    /**
-     * @param iterable<mixed, mixed> $input
-     */
+    /** @param iterable<mixed, mixed> $input */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         iterable $input,

@@ -29,8 +29,8 @@ final class Mark
     public const LOOK = 20_000;
 
     /**
-     * Parts of a key: the lower bits are the name of the memory, the higher bits its extra size in bytes. The extra
-     * size detects memory of other programs with the same name: the size is visible as soon as the name is.
+     * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
+     * name has another size, which is visible as soon as the name is.
      */
     private const NAME = 0x7FFF_FFFF;
     private const SPARE = 4000;
@@ -48,10 +48,7 @@ final class Mark
         return \function_exists('shmop_open') ? random_int(1, self::NAME) | (random_int(1, self::SPARE) << 31) : 0;
     }
 
-    /**
-     * Creates the memory, in a worker. The pool removes the name once it has opened the memory, so no kill leaves it
-     * behind.
-     */
+    /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
     public static function make(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -67,8 +64,7 @@ final class Mark
     }
 
     /**
-     * Removes memory of workers that were killed together with their pool, before the pool had opened it. Such memory
-     * is not attached to any process, and its creator no longer exists.
+     * Removes memory of workers that were killed with their pool before it had opened the memory. No process uses it.
      */
     public static function sweep(): void
     {

@@ -32,11 +32,7 @@ final class Outcome
         }
     }
 
-    /**
-     * Reports a missing class to {@see Portable::unserialize()}.
-     *
-     * @throws \UnexpectedValueException
-     */
+    /** @throws \UnexpectedValueException always, as the callback of {@see Portable::unserialize()} */
     public static function missing(string $class): never
     {
         throw new \UnexpectedValueException("The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it");

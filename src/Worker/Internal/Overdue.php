@@ -64,10 +64,7 @@ final class Overdue
         }
     }
 
-    /**
-     * Returns whether the worker has been busy with its first batch for so long that other tasks should not wait for
-     * it.
-     */
+    /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
     public function isLate(WorkerHandle $worker): bool
     {
         $first = $worker->first();

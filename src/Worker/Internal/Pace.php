@@ -22,9 +22,7 @@ final class Pace
     private const FEW = 8;
     private const SMALL = 16;
 
-    /**
-     * Duration of a task in nanoseconds, above which a worker can wait for its next batch without a noticeable loss.
-     */
+    /** Duration of a task in nanoseconds, above which a worker may wait for its next batch. */
     private const QUICK = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */

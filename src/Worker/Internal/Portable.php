@@ -59,10 +59,7 @@ final class Portable
         return self::serializeAtDepth($value, $path, self::check($value, $path));
     }
 
-    /**
-     * Serializes without a check. Floats keep all digits: an application may have set a lower serialize_precision for
-     * json_encode() and var_export().
-     */
+    /** Serializes without a check. Floats keep all digits: an application may have lowered serialize_precision. */
     public static function bytes(mixed $value): string
     {
         $precision = (string) \ini_get('serialize_precision');

@@ -47,10 +47,7 @@ final class Reception
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /**
-     * @var array<int, array{Link, string, int}> connections without a valid greeting, in the order of arrival: link,
-     *         timer, time of arrival
-     */
+    /** @var array<int, array{Link, string, int}> unproven connections, oldest first: link, timer, time of arrival */
     private array $strangers = [];
     private int $last = 0;
 

@@ -7,9 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/**
- * Counts workers that ended before they began a task. Decides when the pool starts another one, and when it gives up.
- */
+/** Counts workers that ended before they began a task, and decides when the pool gives up. */
 final class Setbacks
 {
     /** Consecutive failures that leave the pool without a worker, before it gives up. */
@@ -40,9 +38,7 @@ final class Setbacks
         $this->failures = 0;
     }
 
-    /**
-     * Counts a failure that left the pool without any worker. Returns whether to start others for the waiting tasks.
-     */
+    /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
     public function mayTryAgain(): bool
     {
         $now = (int) hrtime(true);
@@ -60,10 +56,7 @@ final class Setbacks
         $this->failedStarts = 0;
     }
 
-    /**
-     * Counts a worker that did not become ready. Returns whether more than `$most` failed in a row, so that the pool
-     * no longer waits for other workers that are being started.
-     */
+    /** Counts a worker that did not become ready. Returns whether more than `$most` have failed in a row. */
     public function startFailed(int $most): bool
     {
         return ++$this->failedStarts > $most;

@@ -21,7 +21,6 @@ final class Settings
     /** Signs closures. */
     public readonly string $key;
 
-    /** Largest result in bytes. */
     public readonly int $maxResult;
 
     public readonly ?ResultBudget $budget;
@@ -48,9 +47,7 @@ final class Settings
     }
 
     /**
-     * Returns the settings of one worker.
-     *
-     * @param int $siblings largest number of workers in its pool, including itself
+     * @param int $siblings largest number of workers in the pool, including this one
      *
      * @return array<string, mixed>
      */
@@ -74,11 +71,7 @@ final class Settings
         ];
     }
 
-    /**
-     * Returns options that give a worker's PHP the configuration of this process.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> options that give a worker's PHP the configuration of this process */
     public function phpOptions(): array
     {
         $file = php_ini_loaded_file();
@@ -91,11 +84,7 @@ final class Settings
         return [...$options, '-d', "memory_limit={$limit}"];
     }
 
-    /**
-     * Returns the files that a worker loads first.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> files that a worker loads first */
     private function files(): array
     {
         $files = [];

@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * The closures in one version of a source file, cut out at token boundaries, with their namespace and imports.
- *
- * They are grouped by line, because PHP knows the line on which a closure begins but not the column.
+ * The closures in one version of a source file, with their namespace and imports. They are grouped by line, because
+ * PHP knows the line on which a closure begins but not the column.
  */
 final class SourceFile
 {
@@ -41,11 +40,7 @@ final class SourceFile
     /** Whether PHP runs every top-level statement of the file. */
     private bool $isWholly = true;
 
-    /**
-     * Imports: index, number of the namespace, alias in lower case, kind ('', 'function ' or 'const '), statement.
-     *
-     * @var list<array{int, int, string, string, string}>
-     */
+    /** @var list<array{int, int, string, string, string}> index, namespace number, lower-case alias, kind, statement */
     private array $imports = [];
 
     /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, and name or '' */

@@ -27,10 +27,7 @@ final class SourceFiles
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
         . 'which run what the worker loads';
 
-    /**
-     * @var array<string, array{SourceFile, ?string, float}> by file: source, identity of the file, time at which it
-     *         was read
-     */
+    /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
     private static array $files = [];
 
     /** @var \WeakMap<\Closure, ClosureSource>|null */
@@ -96,11 +93,7 @@ final class SourceFiles
         return array_values($distinct);
     }
 
-    /**
-     * Returns the version of a file that PHP has loaded, at least for this line.
-     *
-     * @throws UnserializableException
-     */
+    /** @throws UnserializableException if PHP may have loaded another version of the file or line */
     private static function file(string $file, int $line, string $path): SourceFile
     {
         $known = self::$files[$file] ?? self::capture($file, $path);
@@ -159,10 +152,7 @@ final class SourceFiles
         return $now !== null && $codes($captured) === $codes($now);
     }
 
-    /**
-     * Returns whether PHP was started with this script: the first file, unless the code came with `php -r` or as
-     * input.
-     */
+    /** Returns whether PHP was started with this script, and not with `php -r` or standard input. */
     private static function isMainScript(string $file): bool
     {
         $script = $_SERVER['SCRIPT_FILENAME'] ?? null;

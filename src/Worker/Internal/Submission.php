@@ -21,10 +21,7 @@ final class Submission extends Encoded
     /** Whether its outcome is a generator that is not finished. */
     private bool $streams = false;
 
-    /**
-     * @param DeferredFuture<mixed>|null $deferred null once the task has its outcome, so that no generator is kept
-     *                                             alive
-     */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, which may hold a generator */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);

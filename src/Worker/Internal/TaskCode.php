@@ -32,10 +32,7 @@ final class TaskCode
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $pure = [];
 
-    /**
-     * @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key; still valid when the file
-     *         changes
-     */
+    /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key, even if the file changes */
     private static ?\WeakMap $same = null;
 
     /**
@@ -85,11 +82,7 @@ final class TaskCode
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /**
-     * Reports a missing class to {@see Portable::unserialize()} in a worker.
-     *
-     * @throws \UnexpectedValueException
-     */
+    /** @throws \UnexpectedValueException always, as the callback of {@see Portable::unserialize()} in a worker */
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/**
- * Reports once, at the end of the script, how many submitted tasks are lost. docs/decisions/0017-unfinished-tasks.md
- */
+/** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class Unfinished
 {
     /** Errors that end the script. After one of them there is no report, which would distract from the error. */

@@ -25,10 +25,7 @@ final class WorkerHandle
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /**
-     * @var (\Closure(Batch, int): \Throwable)|null returns the failure of the running task, once the worker is being
-     *         ended
-     */
+    /** @var (\Closure(Batch, int): \Throwable)|null failure of the running task, once the worker is being ended */
     public ?\Closure $ending = null;
 
     /** @var array{Batch, int}|null task for which the worker is being ended */
@@ -150,16 +147,12 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
-    /** Returns whether the worker has begun any task. */
     public function hasBegun(): bool
     {
         return $this->tasks > 0 || $this->running() !== null || $this->hasDiedReading();
     }
 
-    /**
-     * Returns whether the worker ran out of memory while it read its first batch, before any task began. The arguments
-     * are then too large.
-     */
+    /** Returns whether the worker ran out of memory while it read the arguments of its first batch. */
     public function hasDiedReading(): bool
     {
         $first = $this->first();

@@ -153,11 +153,7 @@ final class Workers
         }
     }
 
-    /**
-     * Ends a worker with all that its task started.
-     *
-     * @param \Closure(Batch, int): \Throwable $reason failure of the running task
-     */
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the running task */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         $this->departures->end($worker, $reason);
@@ -184,7 +180,6 @@ final class Workers
         }
     }
 
-    /** Returns how many more tasks the worker may be given. */
     public function allowance(WorkerHandle $worker): int
     {
         if (!$worker->ready || $worker->isLeaving()) {
@@ -211,11 +206,7 @@ final class Workers
         }
     }
 
-    /**
-     * Stops all workers.
-     *
-     * @param \Closure(): void $empty called when they have ended, or their time is over
-     */
+    /** @param \Closure(): void $empty called when all workers have ended, or their time is over */
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;

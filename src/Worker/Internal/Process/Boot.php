@@ -10,16 +10,10 @@ use Spindle\Worker\Thrown;
 /** Turns a process into a worker, or into the host of workers: connects to the pool, loads files, runs tasks. */
 final class Boot
 {
-    /**
-     * Instance of this process or thread. In no variable, because a task may print variables and so secrets of the
-     * pool.
-     */
+    /** Instance of this process or thread. Not in a variable, which a task might print with its secrets. */
     private static ?self $current = null;
 
-    /**
-     * Nesting of pools around this process, and workers beside it in all of them. A pool made by a task is smaller for
-     * it.
-     */
+    /** Nesting of pools around this process; and workers in all of them, by which a nested pool is smaller. */
     private static int $depth = 0;
     private static int $siblings = 1;
 
@@ -62,11 +56,7 @@ final class Boot
         $boot->wire->greet(Protocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
-    /**
-     * Runs a worker in a thread, from start to end.
-     *
-     * @param string $settings emptied, because the stack trace of each task contains the caller
-     */
+    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::showErrorsApart();
@@ -86,11 +76,7 @@ final class Boot
         self::work();
     }
 
-    /**
-     * Ends a worker in a thread, whatever ended its tasks.
-     *
-     * @param int $descriptor descriptor of the socket that reports the end
-     */
+    /** @param int $descriptor descriptor of a socket that reports the end of the thread */
     public static function leaveThread(int $descriptor): void
     {
         self::$current?->worker?->lastWords();

@@ -36,8 +36,8 @@ final class Failure
     }
 
     /**
-     * Sets the file, line and trace of an exception to those of the data. The data contains the original places of
-     * closures, and no arguments: they may be secret, and often cannot be serialized.
+     * Gives an exception the file, line and trace of its data: the original places of closures, and no arguments,
+     * which may be secret and often cannot be serialized.
      */
     private static function tidy(\Throwable $thrown, Thrown $data): void
     {

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Worker\Internal\Protocol;
 
 /**
- * The process whose forks are workers. It has loaded what they need, and holds nothing of the pool's process. It only
+ * The process whose forks are workers. It has loaded what they need, holds nothing of the pool's process, and only
  * forks, sends signals and waits.
  */
 final class ForkHost

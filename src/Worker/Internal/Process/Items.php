@@ -22,9 +22,7 @@ final class Items
         private readonly ResultBuffer $results,
     ) {}
 
-    /**
-     * @return array{int, int, string}|null a frame that arrived while a generator waited, and is not about its items
-     */
+    /** @return array{int, int, string}|null a frame about something else that arrived while a generator waited */
     public function shift(): ?array
     {
         return array_shift($this->frames);

@@ -63,7 +63,7 @@ final class Life
     /**
      * Starts to send output to the pool, and prepares to report how this process ends.
      *
-     * @return \Shmop|null the mark; its name is removed however this process ends
+     * @return \Shmop|null the mark, whose name is removed however this process ends
      */
     public function begin(): ?\Shmop
     {
@@ -84,11 +84,7 @@ final class Life
         return $mark;
     }
 
-    /**
-     * Waits for a frame. A signal may end the worker during the wait.
-     *
-     * @return array{int, int, string}|null
-     */
+    /** @return array{int, int, string}|null the next frame; a signal may end the worker during the wait */
     public function receive(): ?array
     {
         $this->enter(self::IDLE);

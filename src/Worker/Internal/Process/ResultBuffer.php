@@ -50,7 +50,6 @@ final class ResultBuffer
         $this->packed = new Packing();
     }
 
-    /** Starts the results of another batch. */
     public function begin(int $batch): void
     {
         $this->batch = $batch;

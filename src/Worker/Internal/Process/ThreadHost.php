@@ -22,10 +22,7 @@ final class ThreadHost
     /** @var array<int, Runtime> threads by worker */
     private array $threads = [];
 
-    /**
-     * @var array<int, array{resource, resource}> by worker: this end of the socket that reports the end, and the
-     *         thread's end
-     */
+    /** @var array<int, array{resource, resource}> both ends of the socket that reports the end, by worker */
     private array $ends = [];
 
     /** @var array<int, int> keys of the {@see Mark}, by worker */
@@ -33,7 +30,6 @@ final class ThreadHost
 
     public function __construct(private readonly Wire $wire) {}
 
-    /** Works until the pool is gone. */
     public function run(): never
     {
         $this->wire->send(Protocol::READY, 0, '');

@@ -192,11 +192,7 @@ final class Wire
         }
     }
 
-    /**
-     * Writes like fwrite(), but also returns the error, independent of any error handler that a task has left behind.
-     *
-     * @return array{int, string} number of bytes written; the error
-     */
+    /** @return array{int, string} number of bytes written; the error, whatever error handler a task has left behind */
     private function writeOrSay(string $bytes): array
     {
         $error = '';

@@ -15,10 +15,7 @@ use Spindle\Worker\Thrown;
 /** A worker: receives batches of tasks, runs one task after the other, sends their outcomes. */
 final class Worker
 {
-    /**
-     * Nanoseconds that results of tiny tasks may wait for more, so that a long or fatal task after them delays or
-     * loses little.
-     */
+    /** Nanoseconds that results of tiny tasks may wait for more. A task that ends the process loses only those. */
     private const GATHER = 100_000;
 
     /** Bytes of the payload of TASKS before the tasks. */
@@ -50,10 +47,8 @@ final class Worker
     private array $callables = [];
 
     /**
-     * @param string $key         key of closure signatures
      * @param int    $markKey     key of the shared memory, see {@see Mark}; 0 for none
      * @param bool   $timed       whether to record when each task starts
-     * @param int    $maxResult   largest result in bytes
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
      * @param bool   $restoresState whether to restore {@see State} after each task
      * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
@@ -238,11 +233,7 @@ final class Worker
         $this->took(hrtime(true) - $before);
     }
 
-    /**
-     * Returns encoded task indexes for {@see Mark}.
-     *
-     * @return array<int, string> at least `$count` of them
-     */
+    /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see Mark} */
     private static function words(int $count): array
     {
         for ($i = \count(self::$words); $i < $count; ++$i) {
