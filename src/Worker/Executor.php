@@ -36,8 +36,7 @@ interface Executor
     public function submit(callable $task, ?Cancellation $cancellation = null): Future;
 
     /**
-     * Calls the task with each value of the input. Yields the results under the keys of the input, in the order of the
-     * input.
+     * Calls the task with each value of the input. Yields the results with the keys and in the order of the input.
      *
      * The input may be endless, block or suspend. A bounded number of values is read ahead.
      *

@@ -74,8 +74,8 @@ final class Tasks
      * A failure that no catch() handles stops nothing. When all other tasks are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. The same applies to an exception that a callback throws.
      *
-     * Cancellation: running tasks are ended and waiting tasks are dropped, without callbacks. Then CancelledException
-     * is thrown.
+     * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Then CancelledException is
+     * thrown.
      *
      * @throws CancelledException
      * @throws \LogicException    when the tasks are running already

@@ -41,8 +41,7 @@ final class ClosureUnpacker
         $made = ClosureStream::make($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);
         $this->made[$sent] = $made;
-        // The closure is created before the values that it captures by reference, because they may contain the
-        // closure.
+        // The closure is created before its values by reference, because they may contain the closure.
         foreach (array_intersect($sent->holders, $sent->references) as $name) {
             $this->complete($captured, $name);
         }

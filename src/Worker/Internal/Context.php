@@ -11,8 +11,7 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker. It then connects to the {@see Reception} of the pool, or {@see ContextEvents::ended()} is
-     * called.
+     * Starts a worker, which connects to the {@see Reception}, or else {@see ContextEvents::ended()} is called.
      *
      * @param array<string, mixed> $settings settings for {@see Process\Boot}
      *

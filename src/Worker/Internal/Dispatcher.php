@@ -343,7 +343,6 @@ final class Dispatcher
         }
     }
 
-    /** Returns how many workers could be given a batch. */
     private function demand(): int
     {
         return $this->backlog->count() + $this->sources->demand();

@@ -77,7 +77,6 @@ final class Drain
         $this->checkDrained();
     }
 
-    /** Keeps the event loop running while work is open. */
     public function keepLoop(): void
     {
         if ($this->over) {

@@ -73,7 +73,6 @@ final class MapInput
         EventLoop::queue($this->pull(...));
     }
 
-    /** Returns how many workers could be given a batch now. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -128,7 +127,6 @@ final class MapInput
         $this->tasks = $this->keys = [];
     }
 
-    /** Releases the caller's input. */
     public function release(): void
     {
         $this->drop();
@@ -178,7 +176,6 @@ final class MapInput
         return $this->dropped;
     }
 
-    /** Makes a batch of the values that were read. */
     private function seal(): void
     {
         if ($this->tasks === [] || $this->ready !== null || $this->dropped) {

@@ -14,8 +14,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
 /**
- * One call of map() or mapUnordered(): reads the input in batches, and keeps results until the caller's loop reads
- * them.
+ * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop.
  *
  * The number of tasks in between, and the bytes of their arguments and results, are limited. So memory does not grow
  * with the length of the input.
@@ -157,7 +156,6 @@ final class MapRun implements Source
         return $this->input->take($most);
     }
 
-    /** Returns whether more of the input may be read. */
     public function hasRoom(): bool
     {
         $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
@@ -166,7 +164,6 @@ final class MapRun implements Source
             && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::ROOM;
     }
 
-    /** Called when more of the input was read, or it has ended. */
     public function pulled(): void
     {
         if ($this->isSettled()) {
@@ -225,8 +222,7 @@ final class MapRun implements Source
      * Yields one generator without keeping a reference to it.
      *
      * A generator holds the value that it has yielded until it continues. This one ends after its only value, and the
-     * caller then delegates to an empty generator. So a stream that the user has released no longer occupies its
-     * worker.
+     * caller then delegates to an empty generator. So a stream that was released no longer occupies its worker.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *

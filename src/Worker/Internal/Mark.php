@@ -137,8 +137,7 @@ final class Mark
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::SETTLING);
 
-        // A worker that sends results before a task resets the mark of the task for that time. The limit still allows
-        // the task.
+        // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
         return max($started, min($limit, $this->started($batch, $limit)));
     }
 

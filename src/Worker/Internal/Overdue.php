@@ -104,7 +104,6 @@ final class Overdue
         return $this->backlog->count() > 0;
     }
 
-    /** Takes back the tasks that a worker has not started. */
     public function takeBack(WorkerHandle $worker): void
     {
         foreach ($worker->batches as $batch) {

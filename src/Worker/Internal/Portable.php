@@ -312,7 +312,6 @@ final class Portable
         return $value;
     }
 
-    /** Finds the part that serialize() refused. */
     private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
     {
         $seen = [];
@@ -324,8 +323,7 @@ final class Portable
     }
 
     /**
-     * Returns the first refused part that contains no other refused part; null if there is none, as in a circular
-     * value.
+     * Returns the first refused part that contains no other refused part; null if a circle has none.
      *
      * @param array<int|string, true>      $seen   objects and references by id
      * @param UnserializableException|null $circle the first part whose refused parts all contain it

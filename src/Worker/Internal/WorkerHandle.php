@@ -38,10 +38,7 @@ final class WorkerHandle
     /** @var array<int, true> sources whose code the worker has */
     public array $codes = [];
 
-    /**
-     * Number of tasks it has run; when it became ready, in nanoseconds of {@see hrtime()}; bytes of memory then, last,
-     * and at most.
-     */
+    /** Number of tasks run; start in nanoseconds of {@see hrtime()}; bytes of memory then, last, and at most. */
     public int $tasks = 0;
     public int $readyAt = 0;
     public int $memoryAtFirst = 0;

@@ -71,8 +71,7 @@ final class Workers
     }
 
     /**
-     * Returns whether new tasks must not go to the existing workers, because this process has become another user or
-     * group.
+     * Returns whether existing workers must get no new tasks, because this process has another user or group.
      *
      * This is checked for every task, so it is fast and does not find each change at once.
      */
@@ -193,7 +192,6 @@ final class Workers
         return $left;
     }
 
-    /** Stops idle workers that exceed the pool's size. */
     public function shrink(): void
     {
         foreach ($this->workers as $worker) {

@@ -49,8 +49,7 @@ final class ForkHost
      */
     public function run(): ?array
     {
-        // A signal between reap() and the wait would be lost. So the closing of standard error also reports the end of
-        // a fork.
+        // A signal before the wait would be lost, so the closing of standard error also reports an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->wire->send(Protocol::READY, 0, '');

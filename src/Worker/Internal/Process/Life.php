@@ -72,8 +72,7 @@ final class Life
             register_shutdown_function($this->lastWords(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // without a restart of system calls, or a waiting worker would handle the signal only at the next
-                // frame
+                // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
                 pcntl_signal(self::TERM, $this->terminate(...), false);
             }
         }

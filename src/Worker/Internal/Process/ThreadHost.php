@@ -81,8 +81,7 @@ final class ThreadHost
         /** @var array{mark: int} $words */
         $words = unserialize($settings, ['allowed_classes' => false]);
         $this->marks[$id] = $words['mark'];
-        // The thread compiles these functions again and forbids many constructs in them, but not in the code they
-        // call.
+        // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
             Boot::inThread($settings);

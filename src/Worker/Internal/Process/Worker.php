@@ -24,7 +24,6 @@ final class Worker
     /** Nanoseconds in which no task can have forked. */
     private const FORK_TIME = 50_000;
 
-    /** Number of cached callables. */
     private const KEPT_CODES = 256;
 
     /** @var array<int, string> encoded task indexes for {@see Mark} */
@@ -70,7 +69,6 @@ final class Worker
         $this->items = new Items($wire, $this->life, $this->results);
     }
 
-    /** Starts to send output to the pool, and prepares to report how this process ends. */
     public function attach(): void
     {
         $this->mark = $this->life->begin();
@@ -96,7 +94,6 @@ final class Worker
         $this->wire->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
     }
 
-    /** Runs tasks until the pool has no more for this worker, or is gone. */
     public function work(): void
     {
         $this->state = $this->restoresState ? new State($this->isThread) : null;
@@ -119,7 +116,6 @@ final class Worker
         $this->life->conclude();
     }
 
-    /** Sends how this process or thread has ended, unless it ended normally. */
     public function lastWords(): void
     {
         $this->life->lastWords();
@@ -243,7 +239,6 @@ final class Worker
         return self::$words;
     }
 
-    /** Records the duration of a task, or of several tiny ones together. */
     private function took(int $nanoseconds): void
     {
         $this->results->took($nanoseconds);
