@@ -12,9 +12,10 @@ use Amp\Future;
  * Runs PHP callables elsewhere: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
- * static method, a method of a serializable object, or a closure whose captured values are serializable. A task may be
- * a generator. Its result is then a generator in this process, whose items arrive as the caller reads them. The worker
- * runs nothing else until all items were read or the caller released the generator.
+ * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
+ *
+ * A task may be a generator. Its result is then a generator in this process, whose items arrive as the caller reads
+ * them. The worker runs nothing else until all items were read or the caller released the generator.
  */
 interface Executor
 {

@@ -16,8 +16,8 @@ use Spindle\Worker\Internal\TaskCode;
  * where no processes can be started.
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both refuse the same values with the same
- * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. Submitted
- * tasks run concurrently while they suspend. A generator produces one item ahead of the reader.
+ * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. A submitted
+ * task runs while others are suspended. A generator produces one item ahead of the reader.
  *
  * There is no isolation. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
  * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a

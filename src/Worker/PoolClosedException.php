@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The pool was closed or killed. Tasks without an outcome have none, and new tasks are refused. */
+/** The pool was closed or killed, or a loop was left. The task has no outcome, or was not accepted. */
 final class PoolClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

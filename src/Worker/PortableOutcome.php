@@ -80,7 +80,7 @@ final class PortableOutcome
             : \chr(self::LATE) . serialize($timeout);
     }
 
-    /** Returns what the task threw; null if it threw nothing. Unserializes no object except {@see Thrown}. */
+    /** Returns what the task threw; null for any other outcome. Unserializes no object except {@see Thrown}. */
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;

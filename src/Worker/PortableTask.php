@@ -22,7 +22,7 @@ final class PortableTask
     /** Signature key that the closure encoding requires. Not a secret: the whole message has to be signed. */
     private const KEY = 'the signature of the whole counts';
 
-    /** Decoded callables that are cached. All tasks of a map have the same code. */
+    /** Number of cached callables. All tasks of a map have the same code. */
     private const KEPT = 16;
 
     /** @var array<string, \Closure> */

@@ -30,7 +30,7 @@ final class Task
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
-     * Adds a callback for the task's result. Callbacks run in the order in which they were added.
+     * Adds a callback for the task's result. Each callback receives it, in the order in which they were added.
      *
      * @param callable(T): mixed $callback
      *

@@ -10,22 +10,22 @@ use Spindle\Internal\NumberRange;
 /**
  * Decides which failed tasks are retried, how often, and after which delay.
  *
- * A task is never retried if it was cancelled, if its argument or result cannot be
- * serialized, or after it returned a generator.
+ * A task is never retried if it was cancelled, if its argument or result cannot be serialized, or once it has returned
+ * a generator.
  */
 final class TaskRetryPolicy
 {
     private readonly Backoff $backoff;
 
     /**
-     * @param int                                  $retries  further attempts after the first; 0 for none
-     * @param bool                                 $onCrash  whether to retry a task whose worker ended; at most once
-     * @param bool                                 $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>>  $onThrow  whether to retry a task that threw, or which exceptions
-     * @param float                                $delay    seconds before the first retry; 0 for none
-     * @param float                                $factor   factor by which the delay grows with each retry
-     * @param float                                $maxDelay largest delay in seconds
-     * @param float                                $jitter   random share of a delay: at 1.0, anything from 0 to all
+     * @param int                                 $retries   further attempts after the first; 0 for none
+     * @param bool                                $onCrash   whether to retry a task whose worker ended; at most once
+     * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw, or which exceptions
+     * @param float                               $delay     seconds before the first retry; 0 for none
+     * @param float                               $factor    factor by which the delay grows with each retry
+     * @param float                               $maxDelay  largest delay in seconds
+     * @param float                               $jitter    random share of a delay: at 1.0, anything from 0 to all
      *
      * @throws \ValueError when a number is out of its range
      */

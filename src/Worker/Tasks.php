@@ -12,8 +12,8 @@ use Revolt\EventLoop\Suspension;
 /**
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
  *
- * No task runs before {@see wait()}. Callbacks run one after the other in the fiber that waits. A callback may add
- * tasks, which run as well.
+ * No task runs before {@see wait()}, which serializes each task as it is then. Callbacks run one after the other in
+ * the fiber that waits. A callback may add tasks, which run as well.
  */
 final class Tasks
 {

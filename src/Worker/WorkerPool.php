@@ -146,8 +146,9 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Returns counts of workers and tasks.
      *
-     * `in_use` workers have a task, `max` is the pool's size, and `workers` exist. `waiting` tasks have no worker.
-     * `run_total`, `failed_total` and `crashed_total` count attempts: all, the failed ones, and those that ended their worker.
+     * `in_use` workers have a task, `max` is the pool's size, `workers` exist. `waiting` tasks were submitted or taken
+     * back, and have no worker. `run_total`, `failed_total` and `crashed_total` count attempts: all, those that
+     * failed, and those whose worker ended.
      */
     public function statistics(): array
     {

@@ -30,7 +30,10 @@ trait SharesPool
     /**
      * The surroundings before the shared pool was started.
      *
-     * @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     * @var array{
+     *     descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>,
+     *     memory: array<string>,
+     * }
      */
     private static array $beforePool = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 

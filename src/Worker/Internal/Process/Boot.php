@@ -184,7 +184,8 @@ final class Boot
         /**
          * @var array{
          *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
-         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>, initialize: string|null,
+         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>,
+         *     initialize: string|null,
          * } $settings
          */
         self::$depth = $settings['depth'];
