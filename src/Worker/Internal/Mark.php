@@ -15,10 +15,10 @@ namespace Spindle\Worker\Internal;
  *      32  8 bytes that identify the owner
  *
  * Before each task, a worker writes the mark, reads the clock, and reads the limit if the last reading is older than
- * LOOK. The pool writes the limit, waits for longer than LOOK, and reads the mark. If the pool does not see the
- * mark of a task, then the worker has already read the new limit, or its last reading is older than LOOK and it reads
- * the limit before the task. So a task that was taken back never starts. The wait is also longer than a processor
- * needs to make its writes visible to others.
+ * LOOK. The pool writes the limit, waits for longer than LOOK, and reads the mark. If the pool does not see the mark
+ * of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is older than
+ * LOOK, and it reads the limit before the task. So a task that was taken back never starts. The wait is also longer
+ * than a processor needs to make its writes visible to others.
  *
  * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
  * pool which task ran when the worker died. Tasks are never taken back from such a worker.

@@ -9,7 +9,7 @@ namespace Spindle\Worker\Internal;
  *
  *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
  *
- * So code of a class that runs when an object is serialized or unserialized affects only one task.
+ * So code of a class that runs during serialization affects only one task.
  */
 final class Packing
 {

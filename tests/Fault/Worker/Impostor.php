@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Worker;
 use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\Internal\Protocol;
 
-/** A socket that a worker, or a host of workers, takes for the socket of the pool that started it. */
+/** A socket that a worker, or a host of workers, mistakes for the socket of the pool that started it. */
 final class Impostor
 {
     /** Seconds to wait for a process that neither ends nor obeys. */

@@ -140,7 +140,7 @@ final class Boot
         return self::$current ?? throw new \LogicException('It is no worker');
     }
 
-    /** Moves errors from standard output, where they would mix with the output of tasks, to standard error. */
+    /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
     private static function showErrorsApart(): void
     {
         if (!\in_array(strtolower((string) \ini_get('display_errors')), ['', '0', 'off', 'no', 'false', 'stderr'], true)) {
