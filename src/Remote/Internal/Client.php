@@ -66,6 +66,9 @@ final class Client
     /** @var array<string, Outbox> by queue */
     private array $outboxes = [];
 
+    /** @var array<string, true> those of which letters may tell */
+    private array $queues = [];
+
     /** @var (\Closure(): void)|null closes the mailbox */
     private ?\Closure $close = null;
 
@@ -165,10 +168,16 @@ final class Client
     public function attach(string $queue, string $id, Waiter $waiter): void
     {
         $this->open();
+        $this->queues[$queue] = true;
         unset($this->unsaid[$queue][$id]);
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedWaiter($earlier, $waiter);
         $this->wait($earlier === null ? 1 : 0);
+        $this->lookSoon($queue, $id);
+    }
+
+    private function lookSoon(string $queue, string $id): void
+    {
         $this->attached[$queue][] = $id;
         if (\count($this->attached[$queue]) === 1) {
             EventLoop::queue($this->lookForAttached(...), $queue);
@@ -267,6 +276,8 @@ final class Client
 
     private function outbox(string $queue): Outbox
     {
+        $this->queues[$queue] = true;
+
         return $this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox);
     }
 
@@ -287,20 +298,44 @@ final class Client
     {
         foreach ($letter->outcomes as $id => $frame) {
             foreach ($this->waiters as $queue => $waiters) {
-                if (isset($waiters[$id])) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id)) {
+                    $this->lookSoon($queue, $id);
+                } elseif (isset($waiters[$id])) {
                     $frame === '' && $waiters[$id]->wantsOutcome() ? $this->fetch($queue, $id) : $this->deliver($queue, $id, $frame);
                 }
             }
         }
         foreach ($letter->items as $id) {
-            foreach ($this->waiters as $waiters) {
-                ($waiters[$id] ?? null)?->items($id);
+            foreach ($this->waiters as $queue => $waiters) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id) && !$waiters[$id] instanceof StreamedSubmission) {
+                    EventLoop::queue($this->lookForItems(...), $queue, $id);
+                } else {
+                    ($waiters[$id] ?? null)?->items($id);
+                }
             }
         }
         foreach ($letter->reports as $id => $frame) {
             foreach ($this->waiters as $waiters) {
                 ($waiters[$id] ?? null)?->report($id, $frame);
             }
+        }
+    }
+
+    /** Letters do not name a queue, and a caller may give one id to jobs of several queues. */
+    private function isAmbiguous(string $id): bool
+    {
+        return \count($this->queues) > 1 && !$this->isOwn($id);
+    }
+
+    private function lookForItems(string $queue, string $id): void
+    {
+        try {
+            $frames = $this->broker->takeItems($queue, $id, 0, 1);
+        } catch (BrokerException) {
+            return; // The outcome tells that it is a generator's.
+        }
+        if ($frames !== []) {
+            ($this->waiters[$queue][$id] ?? null)?->items($id);
         }
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 
@@ -35,6 +36,8 @@ final class Outbox
      * @param float     $patience seconds for which an engine that is not available is asked again
      *
      * @return int how many were taken in
+     *
+     * @throws CannotWaitException
      */
     public function send(int $limit, float $patience, array $jobs, bool $maybeKnown): int
     {
@@ -50,6 +53,10 @@ final class Outbox
         try {
             /** @var int */
             return $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            array_pop($this->parcels); // the loop has not turned since
+
+            throw CannotWaitException::because($blocked);
         } finally {
             foreach ($jobs as $job) {
                 unset($this->open[$job->id]);

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
@@ -191,7 +192,13 @@ final class RemoteMap implements Waiter
             }
             $this->pullSoon();
             $this->consumer = EventLoop::getSuspension();
-            $this->consumer->suspend();
+            try {
+                $this->consumer->suspend();
+            } catch (\FiberError $blocked) {
+                $this->consumer = null;
+
+                throw CannotWaitException::because($blocked);
+            }
         }
     }
 

@@ -213,15 +213,19 @@ final class Sender
         return PortableOutcome::item(substr($body, 4), 1, $key);
     }
 
-    /** A task tells something. What was tampered with is not told. */
+    /** Passes on what a task reports. A frame that was tampered with, or is of another queue's job of this id, is dropped. */
     public function report(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;
-        if ($onReport !== null) {
-            $keys = $this->keys;
-            $queue = $this->queue;
-            Aside::call(static fn() => $onReport(PortableOutcome::report(Frame::open($keys, Frame::REPORT, $queue, $id, $frame))));
+        if ($onReport === null) {
+            return;
         }
+        try {
+            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
+        } catch (TamperedFrameException) {
+            return;
+        }
+        Aside::call(static fn() => $onReport(PortableOutcome::report($report)));
     }
 
     /**

@@ -8,6 +8,7 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\EndsInTime;
@@ -122,6 +123,50 @@ final class CallersTest extends TestCase
         self::assertLessThan(10, $asked);
         self::assertLessThan(self::BYTES, $bytes);
         self::assertLessThan(2 * self::BYTES, $most);
+    }
+
+    public function testWhereNothingCanWaitItFailsWithTheReasonAndHarmsNothingElse(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $queue = self::newQueue();
+        $this->agent($queue);
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        $items = $executor->submit(static function (): \Generator {
+            yield 1;
+            delay(0.2);
+            yield 2;
+        })->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(1, $items->current());
+        $waits = [
+            static fn(): string => $executor->dispatch(getmypid(...)),
+            static fn(): mixed => $executor->submit(getmypid(...)),
+            static fn(): mixed => $executor->status('order-7'),
+            static fn(): array => iterator_to_array($executor->map([-5], abs(...))),
+            static fn(): mixed => (new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys()))->status('order-7'),
+        ];
+        $thrown = [];
+        pcntl_signal(\SIGUSR2, static function () use ($waits, &$thrown): void {
+            foreach ($waits as $wait) {
+                try {
+                    $wait();
+                } catch (CannotWaitException $refused) {
+                    $thrown[] = $refused::class;
+                }
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        self::assertSame(array_fill(0, \count($waits), CannotWaitException::class), $thrown);
+        $items->next();
+        self::assertSame(2, $items->current());
+        $id = $executor->dispatch(getmypid(...), 'order-7');
+        self::assertNotNull($executor->status($id));
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
     }
 
     public function testAnOutcomeThatCameWhileItsCallerWasCutOffIsThereAtOnceAfterwards(): void

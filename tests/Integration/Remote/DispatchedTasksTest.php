@@ -91,6 +91,43 @@ final class DispatchedTasksTest extends TestCase
         self::assertCount(1, $gate->names());
     }
 
+    public function testOneIdInTwoQueuesIsTwoTasks(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $broker = new RedisBroker(Redis::shared()->address());
+        $reports = [];
+        $options = new RemoteOptions(onReport: static function (mixed $report) use (&$reports): void {
+            $reports[] = $report;
+        });
+        [$mailQueue, $billQueue] = [self::newQueue(), self::newQueue()];
+        $mails = new RemoteExecutor($broker, $mailQueue, self::keys());
+        $bills = new RemoteExecutor($broker, $billQueue, self::keys(), options: $options);
+        foreach (['order-7', 'order-8'] as $id) {
+            $bills->dispatch(static fn(): string => $gate->pass("bill of {$id}"), $id);
+        }
+        $mails->dispatch(static function (): string {
+            TaskContext::current()->report('mail');
+
+            return 'mail';
+        }, 'order-7');
+        $mails->dispatch(static function (): \Generator {
+            yield 'mail';
+        }, 'order-8');
+        $bill = array_map($bills->attach(...), ['order-7', 'order-8']);
+        $mail = array_map($mails->attach(...), ['order-7', 'order-8']);
+        $this->agent($billQueue);
+        $this->agent($mailQueue);
+        $gate->awaitTasks(2);
+        self::assertSame('mail', $mail[0]->await());
+        $items = $mail[1]->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(['mail'], iterator_to_array($items));
+        $gate->open();
+
+        self::assertSame(['bill of order-7', 'bill of order-8'], await($bill));
+        self::assertSame([], $reports);
+    }
+
     public function testATaskReadsItsAttemptAndAKeyThatIsTheSameForEachAttempt(): void
     {
         $gate = new Gate($this->path('gate'));

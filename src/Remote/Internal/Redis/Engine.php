@@ -9,6 +9,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Socket\ClientTlsContext;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -201,6 +202,8 @@ final class Engine
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // such as one that has too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
+            } elseif ($failure instanceof \FiberError) {
+                $failure = CannotWaitException::because($failure);
             }
             $deferred->error($failure);
 

@@ -18,6 +18,7 @@ use Predis\Connection\StreamConnection;
 use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -35,7 +36,7 @@ final class Link
     /** @var array<int, self> those of which an answer is awaited: who waits may be in a fiber to which nothing else leads */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{Suspension<mixed>, float}> who waits for an answer, and until when */
+    /** @var \SplQueue<array{Suspension<mixed>|null, float}> who waits for an answer, null where nobody can, and until when */
     private \SplQueue $waiting;
 
     private bool $reading = false;
@@ -175,7 +176,13 @@ final class Link
         $this->stream->keepLoop(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->readOn();
-        $answer = $suspension->suspend();
+        try {
+            $answer = $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not turned since; the answer is dropped
+
+            throw CannotWaitException::because($blocked);
+        }
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
@@ -212,7 +219,7 @@ final class Link
         $this->socket->close();
         while (!$this->waiting->isEmpty()) {
             [$suspension] = $this->waiting->dequeue();
-            $suspension->throw(BrokerUnavailableException::at((string) $this->address, $reason));
+            $suspension?->throw(BrokerUnavailableException::at((string) $this->address, $reason));
         }
         if ($this->listener !== null) {
             $listener = $this->listener;
@@ -249,7 +256,7 @@ final class Link
                     $this->stream->keepLoop(false);
                     unset(self::$busy[spl_object_id($this)]);
                 }
-                $suspension->resume($answer);
+                $suspension?->resume($answer);
             }
             $this->reading = false;
         } catch (\RuntimeException) {
