@@ -11,6 +11,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
 use Spindle\Remote\Letter;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
@@ -156,6 +157,7 @@ final class Client
      *
      * @return int 0 when the queue is full
      *
+     * @throws JobConflictException
      * @throws BrokerException
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int

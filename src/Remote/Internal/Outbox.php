@@ -9,6 +9,8 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
+use Spindle\Remote\SubmitResult;
 
 /** Jobs on their way into a queue. Those that come while a question is under way go with the next one. */
 final class Outbox
@@ -38,6 +40,7 @@ final class Outbox
      * @return int how many were taken in
      *
      * @throws CannotWaitException
+     * @throws JobConflictException
      */
     public function send(int $limit, float $patience, array $jobs, bool $maybeKnown): int
     {
@@ -83,7 +86,7 @@ final class Outbox
             }
             $this->parcels = \array_slice($this->parcels, \count($taken));
             try {
-                $accepted = $this->submit($jobs, $limit, $patience, $maybeKnown);
+                $result = $this->submit($jobs, $limit, $patience, $maybeKnown);
             } catch (\Throwable $failure) {
                 foreach ($taken as [, , , , $suspension]) {
                     $suspension->throw($failure);
@@ -91,18 +94,21 @@ final class Outbox
 
                 continue;
             }
+            $conflicts = array_flip($result->conflicts);
+            $first = 0;
             foreach ($taken as [, , $its, , $suspension]) {
-                $part = max(0, min(\count($its), $accepted));
-                $accepted -= \count($its);
-                $suspension->resume($part);
+                isset($conflicts[$first]) // only a job that was dispatched alone has an id that another one may have
+                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($its[0]->id)))
+                    : $suspension->resume(max(0, min(\count($its), $result->accepted - $first)));
+                $first += \count($its);
             }
         }
         $this->sending = false;
     }
 
     /** @param list<Job> $jobs */
-    private function submit(array $jobs, int $limit, float $patience, bool $maybeKnown): int
+    private function submit(array $jobs, int $limit, float $patience, bool $maybeKnown): SubmitResult
     {
-        return Patience::ask($patience, fn(bool $again): int => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
+        return Patience::ask($patience, fn(bool $again): SubmitResult => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
     }
 }

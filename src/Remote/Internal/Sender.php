@@ -51,6 +51,7 @@ final class Sender
     /**
      * @throws QueueFullException
      * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\JobConflictException
      * @throws \Spindle\Remote\BrokerException
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string

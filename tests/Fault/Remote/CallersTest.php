@@ -138,7 +138,6 @@ final class CallersTest extends TestCase
             delay(0.2);
             yield 2;
         })->await();
-        self::assertInstanceOf(\Generator::class, $items);
         self::assertSame(1, $items->current());
         $waits = [
             static fn(): string => $executor->dispatch(getmypid(...)),
