@@ -18,7 +18,8 @@ use Spindle\Worker\PortableTask;
 
 /**
  * One call of map() or mapUnordered() on a queue: pulls the input in a callback of the loop, keeps outcomes until the caller's
- * loop takes them. Between the two are never more tasks than the window, nor more bytes than the room.
+ * loop takes them. Between the two are never more tasks than the window. When they have more bytes than the room, no more input is pulled,
+ * and outcomes that come go to a file.
  */
 final class RemoteMap implements Waiter
 {
@@ -35,13 +36,18 @@ final class RemoteMap implements Waiter
     /** @var array<string, array{int, mixed, int}> number, key and bytes of what has no outcome yet, by id */
     private array $open = [];
 
-    /** @var array<int, array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome, key and id by number, or as they came */
+    /** @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome or its place in the file, key and id by number, or as they came */
     private array $done = [];
 
     /** @var list<\Spindle\Remote\Job> pulled and not sent */
     private array $gathered = [];
 
     private int $bytes = 0;
+
+    /** Those of outcomes in memory. */
+    private int $held = 0;
+
+    private readonly Spill $spill;
     private int $pulled = 0;
     private int $next = 0;
     private int $came = 0;
@@ -66,6 +72,7 @@ final class RemoteMap implements Waiter
     /** @param iterable<mixed, mixed> $input */
     public function __construct(private readonly Sender $sender, iterable $input, string $code, private readonly bool $inOrder)
     {
+        $this->spill = new Spill();
         $this->head = $sender->head($code);
         $this->items = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
@@ -161,8 +168,13 @@ final class RemoteMap implements Waiter
         unset($this->open[$id]);
         $this->bytes -= $bytes;
         if (!$this->left) {
+            $size = \is_string($outcome) ? \strlen($outcome) : 0;
+            if (\is_string($outcome) && $this->held > 0 && $this->held + $size > self::ROOM) {
+                $outcome = $this->spill->write($outcome) ?? $outcome;
+            }
             $this->done[$this->inOrder ? $number : $this->came++] = [$outcome, $key, $id];
-            $this->bytes += \is_string($outcome) ? \strlen($outcome) : 0;
+            $this->held += \is_string($outcome) ? $size : 0;
+            $this->bytes += $size;
         }
         if ($this->left || isset($this->done[$this->next])) {
             $this->wake();
@@ -181,6 +193,11 @@ final class RemoteMap implements Waiter
                 $done = $this->done[$this->next];
                 unset($this->done[$this->next]);
                 ++$this->next;
+                if (\is_array($done[0])) {
+                    $done[0] = $this->spill->read($done[0]);
+                } else {
+                    $this->held -= \is_string($done[0]) ? \strlen($done[0]) : 0;
+                }
                 $this->bytes -= \is_string($done[0]) ? \strlen($done[0]) : 0;
                 if (\count($this->open) + \count($this->done) <= self::WINDOW - self::BATCH) {
                     $this->pullSoon();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -123,6 +124,21 @@ final class CallersTest extends TestCase
         self::assertLessThan(10, $asked);
         self::assertLessThan(self::BYTES, $bytes);
         self::assertLessThan(2 * self::BYTES, $most);
+    }
+
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testResultsOfALoopThatTakesThemLateNeedLittleMemory(bool $inOrder): void
+    {
+        $queue = self::newQueue();
+        $this->agent($queue);
+        $taken = Host::call(Callers::class . '::takeLate', [Redis::shared()->address(), $queue, 600, $inOrder]);
+        self::assertIsArray($taken);
+        if (!$inOrder) {
+            sort($taken);
+        }
+
+        self::assertSame(range(1, 600), $taken);
     }
 
     public function testWhereNothingCanWaitItFailsWithTheReasonAndHarmsNothingElse(): void
