@@ -58,6 +58,9 @@ final class Client
     /** @var array<string, array<string, bool>> what {@see withdraw()} was told and the engine was not, by queue and id: whether also if it is claimed */
     private array $unsaid = [];
 
+    /** @var array<string, array<array-key, mixed>> of those, what the engine is being told, by queue and id */
+    private array $saying = [];
+
     /** Bytes of the outcomes that were read, of all queues. */
     private int $readSize = 0;
 
@@ -203,14 +206,24 @@ final class Client
         }
     }
 
+    /** Whether the engine has not yet heard that the job is withdrawn. */
+    public function isUnsaid(string $queue, string $id): bool
+    {
+        return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
+    }
+
     /** @return bool false when the engine is not available */
     private function sayUnsaid(): bool
     {
         foreach ($this->unsaid as $queue => $ids) {
             foreach ([true, false] as $claimed) {
                 foreach (array_chunk(array_keys($ids, $claimed, true), self::BATCH) as $chunk) {
-                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], array_flip($chunk));
-                    if (!$this->sayUnwanted($queue, $chunk, $claimed)) {
+                    $these = array_flip($chunk);
+                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], $these);
+                    $this->saying[$queue] = ($this->saying[$queue] ?? []) + $these;
+                    $isSaid = $this->sayUnwanted($queue, $chunk, $claimed);
+                    $this->saying[$queue] = array_diff_key($this->saying[$queue], $these);
+                    if (!$isSaid) {
                         $this->unsaid[$queue] += array_fill_keys($chunk, $claimed);
                         $this->lookAgain();
 

@@ -42,6 +42,11 @@ final class RemoteMap implements Waiter
     /** @var list<\Spindle\Remote\Job> pulled and not sent */
     private array $gathered = [];
 
+    /** @var list<\Spindle\Remote\Job> those that the engine has not confirmed */
+    private array $sending = [];
+
+    private ?string $givesUp = null;
+
     private int $bytes = 0;
 
     /** Those of outcomes in memory. */
@@ -86,9 +91,13 @@ final class RemoteMap implements Waiter
     {
         $cancellation?->throwIfRequested();
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
-            $this->aborted ??= $cancelled;
+            if ($this->left) {
+                return;
+            }
+            $this->aborted = $cancelled;
             $this->leave();
             $this->wake();
+            $this->givesUp = $this->sender->afterPatience($this, static fn(self $map) => $map->giveUp());
         });
         try {
             $this->pullSoon();
@@ -106,6 +115,9 @@ final class RemoteMap implements Waiter
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
+            }
+            if ($this->givesUp !== null) {
+                EventLoop::cancel($this->givesUp);
             }
             $this->leave();
             array_map($this->sender->forget(...), array_keys($this->open));
@@ -305,6 +317,7 @@ final class RemoteMap implements Waiter
     {
         while ($jobs !== [] && !$this->left) {
             try {
+                $this->sending = $jobs;
                 $accepted = $this->sender->sendAll($jobs, $this);
             } catch (QueueFullException) {
                 $accepted = 0; // its engine has no memory
@@ -314,6 +327,8 @@ final class RemoteMap implements Waiter
                 }
 
                 throw $failure;
+            } finally {
+                $this->sending = [];
             }
             if ($this->isLeft()) { // meanwhile
                 foreach (\array_slice($jobs, $accepted) as $refused) {
@@ -359,6 +374,15 @@ final class RemoteMap implements Waiter
                 $this->sender->withdraw($ids);
             });
         }
+    }
+
+    /** An engine that has not confirmed a task, or has not heard that it is cancelled, may be away for ever. */
+    private function giveUp(): void
+    {
+        foreach ([...array_column($this->sending, 'id'), ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...))] as $id) {
+            unset($this->open[$id]);
+        }
+        $this->wake();
     }
 
     private function wake(): void
