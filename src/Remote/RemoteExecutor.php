@@ -61,7 +61,8 @@ final class RemoteExecutor implements Executor
      * can be had for an hour, see {@see attach()}.
      *
      * @param string|null $id    of the caller's own, such as the number of an order; null for a new one. While the queue has a task of this id or keeps
-     *                           its outcome, the same task is accepted and not run again, whatever its key and delay. A different task is refused
+     *                           its outcome, the same task is accepted and not run again, whatever its key and delay. A different task is refused,
+     *                           also a closure with the same text from another place of the code
      * @param string      $key   tasks of one key never run at the same time
      * @param float       $delay seconds of the engine's clock before it may run
      *

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\Socket\ClientTlsContext;
 use Amp\Socket\ConnectContext;
 use Amp\Socket\ConnectException;
+use Amp\Socket\DnsSocketConnector;
 use Amp\Socket\ResourceSocket;
 use Amp\Socket\Socket;
 use Amp\Socket\TlsException;
@@ -32,6 +33,9 @@ final class Link
 {
     /** Seconds between two looks at whether an answer is late. */
     private const LOOK = 0.5;
+
+    /** ECONNREFUSED. */
+    private const REFUSED = 111;
 
     /** @var array<int, self> those of which an answer is awaited: who waits may be in a fiber to which nothing else leads */
     private static array $busy = [];
@@ -83,7 +87,7 @@ final class Link
             if ($address->tls) {
                 $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
             }
-            $socket = \Amp\Socket\connect($address->uri, $context, $deadline);
+            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline); // once: the callers of this try again
             if (!$socket instanceof ResourceSocket) {
                 throw new \LogicException('A socket of the system is a resource');
             }
@@ -94,7 +98,9 @@ final class Link
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
         } catch (ConnectException $failure) {
-            throw BrokerUnavailableException::at((string) $address, $failure->getMessage(), $failure);
+            $why = $failure->getCode() === self::REFUSED ? 'connection refused; is Redis or Valkey running there?' : $failure->getMessage();
+
+            throw BrokerUnavailableException::at((string) $address, $why, $failure);
         } catch (CancelledException $failure) {
             throw BrokerUnavailableException::at((string) $address, "{$late} within {$timeout} seconds", $failure);
         }
