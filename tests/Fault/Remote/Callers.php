@@ -126,6 +126,26 @@ final class Callers
         return $taken;
     }
 
+    /** @return string what a connection fails with that is the first one without a free descriptor */
+    public static function withoutDescriptors(string $address, string $queue): string
+    {
+        [$served, $other] = [new RedisBroker($address), new RedisBroker($address)];
+        $served->status($queue, 'any');
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        try {
+            $other->status($queue, 'any');
+        } catch (\Throwable $failure) {
+            $files = [];
+
+            return $failure::class . ': ' . $failure->getMessage();
+        }
+
+        return '';
+    }
+
     /** Reads an item of a generator that has more than there is room for, and then no other. */
     public static function readSlowly(string $address, string $queue, string $file): void
     {

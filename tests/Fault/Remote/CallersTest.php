@@ -10,6 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\EndsInTime;
@@ -139,6 +140,15 @@ final class CallersTest extends TestCase
         }
 
         self::assertSame(range(1, 600), $taken);
+    }
+
+    public function testWithoutAFreeDescriptorTheEngineIsNotAvailable(): void
+    {
+        $failure = Host::call(Callers::class . '::withoutDescriptors', [Redis::shared()->address(), self::newQueue()], ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh']);
+
+        self::assertIsString($failure);
+        self::assertStringStartsWith(BrokerUnavailableException::class . ': ', $failure);
+        self::assertStringContainsString('as many files open as it may', $failure);
     }
 
     public function testWhereNothingCanWaitItFailsWithTheReasonAndHarmsNothingElse(): void

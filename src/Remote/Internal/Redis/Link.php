@@ -98,7 +98,12 @@ final class Link
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
         } catch (ConnectException $failure) {
-            $why = $failure->getCode() === self::REFUSED ? 'connection refused; is Redis or Valkey running there?' : $failure->getMessage();
+            $why = match (true) {
+                $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
+                // PHP does not tell why it can't make a socket.
+                str_contains($failure->getMessage(), 'Unknown error') => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
+                default => $failure->getMessage(),
+            };
 
             throw BrokerUnavailableException::at((string) $address, $why, $failure);
         } catch (CancelledException $failure) {
