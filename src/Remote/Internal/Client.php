@@ -67,7 +67,7 @@ final class Client
     private int $waiting = 0;
     private int $last = 0;
 
-    /** @var array<string, Outbox> by queue */
+    /** @var array<string, array<array-key, Outbox>> by queue and patience: who is not patient does not wait for who is */
     private array $outboxes = [];
 
     /** @var array<string, true> those of which letters may tell */
@@ -145,7 +145,7 @@ final class Client
         $this->wait(\count($jobs));
         $accepted = 0;
         try {
-            $accepted = $this->outbox($queue)->send($options->backlog, $options->patience, $jobs, false);
+            $accepted = $this->outbox($queue, $options->patience)->send($options->backlog, $jobs, false);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->forget($queue, $jobs[$i]->id);
@@ -166,7 +166,7 @@ final class Client
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
         unset($this->unsaid[$queue][$job->id]); // it is wanted again
-        return $this->outbox($queue)->send($options->backlog, $options->patience, [$job], true);
+        return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
     }
 
     /** Waits for the outcome of a job that is there already. */
@@ -289,11 +289,23 @@ final class Client
         }
     }
 
-    private function outbox(string $queue): Outbox
+    private function outbox(string $queue, float $patience): Outbox
     {
         $this->queues[$queue] = true;
 
-        return $this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox);
+        return $this->outboxes[$queue]["{$patience}"] ??= new Outbox($this->broker, $queue, $this->mailbox, $patience);
+    }
+
+    /** Whether the submission of a job has no answer yet. */
+    private function isOnItsWay(string $queue, string $id): bool
+    {
+        foreach ($this->outboxes[$queue] ?? [] as $outbox) {
+            if ($outbox->has($id)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private function open(): void
@@ -454,7 +466,7 @@ final class Client
         } catch (BrokerRefusedException $refused) {
             foreach ($ids as $id) {
                 $waiter = $this->waiters[$queue][$id] ?? null;
-                if ($waiter !== null && !(isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id))) {
+                if ($waiter !== null && !$this->isOnItsWay($queue, $id)) {
                     $this->forget($queue, $id);
                     $waiter->refused($id, $refused);
                 }
@@ -463,7 +475,7 @@ final class Client
             return true;
         }
         foreach ($states as $id => $state) {
-            if (!isset($this->waiters[$queue][$id]) || isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id)) {
+            if (!isset($this->waiters[$queue][$id]) || $this->isOnItsWay($queue, $id)) {
                 continue;
             }
             if ($state->outcome !== null) {

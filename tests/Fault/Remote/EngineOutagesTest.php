@@ -10,7 +10,10 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -158,6 +161,26 @@ final class EngineOutagesTest extends TestCase
         $cancellation->cancel();
         self::assertCancelled($futures[0]);
         self::assertCancelled($again);
+    }
+
+    public function testWhoIsNotPatientDoesNotWaitForWhoIs(): void
+    {
+        $redis = $this->engine();
+        $broker = new RedisBroker($redis->address());
+        [$patient, $impatient] = array_map(fn(float $patience): RemoteExecutor => new RemoteExecutor($broker, $this->queue(), self::keys(), options: new RemoteOptions(patience: $patience)), [60.0, 0.0]);
+        $redis->kill();
+        $waiting = async($patient->dispatch(...), getmypid(...), 'patient');
+        delay(0);
+        try {
+            $impatient->dispatch(getmypid(...), 'impatient');
+            self::fail('There is no engine');
+        } catch (BrokerUnavailableException) {
+            self::assertFalse($waiting->isComplete());
+        }
+        $redis->restart();
+
+        self::assertSame('patient', $waiting->await());
+        self::assertSame(1, $this->figures()['waiting']);
     }
 
     public function testWhatIsCancelledDoesNotWaitForAnEngineThatIsAway(): void
