@@ -147,7 +147,7 @@ final class Backlog
         for ($i = 0; $i < $count; ++$i) {
             $jobs[] = new Job(\sprintf(self::ID, ++$this->last), str_repeat('x', self::FRAME));
         }
-        if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::ROOM, self::MAILBOX, false) !== $count) {
+        if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::ROOM, self::MAILBOX, false)->accepted !== $count) {
             throw new \RuntimeException('the queue does not take jobs in');
         }
     }
