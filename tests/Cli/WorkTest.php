@@ -56,7 +56,7 @@ final class WorkTest extends TestCase
         $print = static function (): string {
             echo str_repeat('x', 1 << 20);
 
-            return getenv('SPINDLE_KEY_FILE') === false ? 'printed' : 'it is told where the keys are';
+            return 'printed';
         };
         $executor = $this->executor($queue);
 
@@ -67,6 +67,19 @@ final class WorkTest extends TestCase
         proc_terminate($work);
         fclose($pipes[1]);
         proc_close($work);
+    }
+
+    public function testTasksDoNotLearnTheKeysAndTheBrokersPassword(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $secrets = static fn(): array => array_filter(
+            [...getenv(), ...$_ENV, ...$_SERVER],
+            static fn(string $name): bool => str_starts_with($name, 'SPINDLE_KEY') || str_starts_with($name, 'SPINDLE_BROKER'),
+            \ARRAY_FILTER_USE_KEY,
+        );
+
+        self::assertSame([], $this->executor($queue)->submit($secrets)->await());
     }
 
     public function testSeveralQueuesShareTheWorkersByTheirWeights(): void

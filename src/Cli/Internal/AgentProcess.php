@@ -61,8 +61,11 @@ final class AgentProcess
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
-        putenv('SPINDLE_KEY_FILE'); // the key allows to run any code: tasks must not learn its path
-        unset($_ENV['SPINDLE_KEY_FILE'], $_SERVER['SPINDLE_KEY_FILE']);
+        // A key allows running any code, and the broker's address may contain a password: tasks must learn neither.
+        foreach (['SPINDLE_KEY_FILE', 'SPINDLE_BROKER'] as $secret) {
+            putenv($secret);
+            unset($_ENV[$secret], $_SERVER[$secret]);
+        }
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
         $this->ended = new DeferredFuture();
