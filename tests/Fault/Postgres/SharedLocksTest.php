@@ -14,6 +14,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Journal;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -100,6 +101,22 @@ final class SharedLocksTest extends TestCase
 
         self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
         self::assertSame(0, $pool->stats()->waiting);
+        $pool->close();
+    }
+
+    public function testReadsThatAllWaitForTheSameLockGiveWayToEachOtherUntilTheyAreAnswered(): void
+    {
+        $journal = new Journal();
+        $pool = $this->pool(2, options: PostgresOptions::of(Cluster::shared()->dsn())->with(['logger' => $journal]));
+        $read = fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value();
+        $reads = [];
+        $pool->transaction(function (Transaction $transaction) use ($read, $journal, &$reads): void {
+            $transaction->execute("LOCK {$this->table}");
+            $reads = [Async::run($read), Async::run($read)];
+            Eventually::holds(static fn(): bool => substr_count($journal->text(), 'to cancel') >= 7, 'each gave way three times', self::ENDS_WITHIN);
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame([1, 1], await($reads, new TimeoutCancellation(self::ENDS_WITHIN)));
         $pool->close();
     }
 

@@ -29,7 +29,7 @@ use Spindle\Postgres\Result;
  */
 final class NativeSession implements Session
 {
-    /** How often a statement is sent that the server did not execute. */
+    /** How often a statement is sent again that does not fit what was prepared. */
     private const TRIES = 3;
 
     /** Whether it is of use to know {@see took()}, which costs a little. */
@@ -594,9 +594,10 @@ final class NativeSession implements Session
         }
         $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
-        $isStale = $this->forgetStale($sql, $exchange, $tries);
+        $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::TRIES;
+        // As often as it takes: a request to stop another one, or to let others go ahead, hit it.
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
-        if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {
+        if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters)));
         }
     }

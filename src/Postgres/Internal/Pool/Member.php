@@ -22,6 +22,10 @@ final class Member
     /** Looks at it in a row between which nothing came, from which on the server is taken to be at something slow. */
     private const STILL = 2;
 
+    /** Such looks after which the query ahead gives way for the first time, and how often that number may double. */
+    private const MOST_STILL = 20;
+    private const MOST_DOUBLINGS = 16;
+
     /** Borrowers that use it now: one alone, or queries that share it. */
     public int $borrowers = 0;
 
@@ -39,6 +43,9 @@ final class Member
 
     /** Looks at it in a row between which nothing came, while several shared it. */
     public int $still = 0;
+
+    /** How often a query gave way since it was free. */
+    private int $postponed = 0;
 
     /** When something came last, at the last look: hrtime. */
     private int $seen = 0;
@@ -80,7 +87,7 @@ final class Member
     public function lend(bool $alone, int $cost): void
     {
         if ($this->borrowers === 0) {
-            $this->still = 0;
+            $this->still = $this->postponed = 0;
         }
         ++$this->borrowers;
         $this->load += $cost;
@@ -102,13 +109,22 @@ final class Member
         $this->alone = $this->spoiled = true;
     }
 
-    /** Looks whether anything came since the last look, while several share it. */
-    public function look(): void
+    /**
+     * Looks whether anything came since the last look, while several share it.
+     *
+     * @return bool whether the query ahead is to give way. Once all of them have, each gets twice the time: they may all be slow.
+     */
+    public function look(): bool
     {
         $seen = $this->session->lastActivity();
         $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
         $this->seen = $seen;
         // Where a round trip takes longer than that, a query may as well have others ahead of it.
         $this->soon = max(self::SOON, $this->native?->roundTrip() ?? 0);
+        $patience = self::MOST_STILL << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
+        $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
+        $this->postponed += $isToGiveWay ? 1 : 0;
+
+        return $isToGiveWay;
     }
 }

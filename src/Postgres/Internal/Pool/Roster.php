@@ -36,9 +36,6 @@ final class Roster implements Lender
     /** Seconds between looks at sessions that are shared. */
     private const LOOK_EACH = 0.01;
 
-    /** Looks in a row at a session that several share, between which nothing came, after which the query ahead gives way. */
-    private const MOST_STILL = 20;
-
     /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> with its holder, by the session's object id */
     private array $lent = [];
 
@@ -392,9 +389,8 @@ final class Roster implements Lender
             $self->look = null;
             $isShared = false;
             foreach ($self->members->all as $member) {
-                $member->look();
                 $isShared = $isShared || $member->borrowers > 1;
-                if ($member->still > 0 && $member->still % self::MOST_STILL === 0 && $self->isOurs()) {
+                if ($member->look() && $self->isOurs()) {
                     // It may wait for something that a statement behind it has to do. It runs again, with nothing behind it.
                     $member->spoil();
                     $member->native?->postpone();
