@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\DeferredFuture;
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
@@ -14,6 +16,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
@@ -141,6 +144,48 @@ final class UserCodeFaultsTest extends TestCase
             $link->close();
         }
         unset($link);
+    }
+
+    public function testAStatementWhoseValueSuspendsIsNotSentIntoTheTransactionOfAnotherFiber(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int";
+        for ($i = 0; $i < 2; ++$i) {
+            $pool->execute($sql, [['a' => 0]]);
+            $pool->query('SELECT 1');
+        }
+        /** @var DeferredFuture<null> $encoding */
+        $encoding = new DeferredFuture();
+        $value = new class ($encoding->getFuture()) implements \JsonSerializable {
+            /** @param Future<null> $wait */
+            public function __construct(private Future $wait) {}
+
+            /** @return array<string, int> */
+            public function jsonSerialize(): array
+            {
+                $this->wait->await();
+
+                return ['a' => 1];
+            }
+        };
+        $insert = Async::run(static fn(): int => $pool->execute($sql, [$value]));
+        $isIn = false;
+        $work = static function (Transaction $transaction) use ($insert, &$isIn): never {
+            $transaction->query('SELECT 1');
+            $isIn = true;
+            $insert->await();
+            throw new \DomainException('of the user');
+        };
+        $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction($work)));
+        Eventually::holds(static function () use ($pool, &$isIn): bool {
+            return $isIn || $pool->stats()->waiting === 1;
+        }, 'the transaction has the connection, or waits for it');
+        $encoding->complete();
+
+        self::assertSame(1, $insert->await());
+        self::assertInstanceOf(\DomainException::class, $transaction->await());
+        self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
+        $pool->close();
     }
 
     public function testALoopThatIsLeftEarlyEndsItsTransactionAndWhatItWroteStays(): void
