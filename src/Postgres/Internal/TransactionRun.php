@@ -92,8 +92,10 @@ final class TransactionRun
         $held = new OnlySession($session, isTransaction: true);
         $isSet = $isOver = false;
         try {
-            $session->query("SAVEPOINT {$name}", [], $cancellation);
+            // Where the server cancelled that, nothing could be rolled back to, and the transaction around it would be lost.
+            $session->query("SAVEPOINT {$name}");
             $isSet = true;
+            $cancellation?->throwIfRequested();
             $result = $work(new Transaction($held, $depth));
             $held->finish();
             $held->ensureNotEnded();
@@ -101,7 +103,9 @@ final class TransactionRun
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
-            $session->query("RELEASE SAVEPOINT {$name}", [], $cancellation);
+            $cancellation?->throwIfRequested();
+            // Not to be cancelled: nobody could tell afterwards whether it was done.
+            $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
             return $result;
