@@ -7,8 +7,10 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\DeferredFuture;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
@@ -144,6 +146,34 @@ final class UserCodeFaultsTest extends TestCase
             $link->close();
         }
         unset($link);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testWhereNoFiberCanBeSwitchedACallFailsWithTheReasonAndHarmsNothingElse(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $full = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $held = $full->acquire();
+        foreach ([
+            'a query' => static fn(): mixed => $pool->query('SELECT 1'),
+            'a script' => static fn() => $pool->executeScript('SELECT 1; SELECT 2'),
+            'a transaction' => static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')),
+            'a connection that is in use' => static fn(): mixed => $full->acquire(),
+        ] as $name => $wait) {
+            $thrown = null;
+            pcntl_signal(\SIGUSR2, static function () use ($wait, &$thrown): void {
+                $thrown = Outcome::of($wait);
+            });
+            posix_kill((int) getmypid(), \SIGUSR2);
+            pcntl_signal_dispatch();
+            pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+            self::assertInstanceOf(CannotWaitException::class, $thrown, $name);
+            self::assertSame([2, 2], [$pool->query('SELECT 2')->value(), $held->query('SELECT 2')->value()]);
+        }
+        $held->release();
+        $full->close();
+        $pool->close();
     }
 
     public function testAStatementWhoseValueSuspendsIsNotSentIntoTheTransactionOfAnotherFiber(): void
