@@ -73,7 +73,7 @@ final class Roster implements Lender
             $sessions,
             static fn(Session $session) => $weak->get()?->opened($session),
             static fn(\Throwable $failure) => $weak->get()?->failedToOpen($failure),
-            static fn() => $weak->get()?->growForWaiting(),
+            static fn() => $weak->get()?->openAgain(),
         );
         $this->process = (int) getmypid();
         $this->counts = new Counts();
@@ -529,6 +529,14 @@ final class Roster implements Lender
                 ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
             }
         })->ignore();
+    }
+
+    /** Without a waiter, what will not pass by itself is left alone: a login that is refused over and over may lock the account. */
+    private function openAgain(): void
+    {
+        if ($this->queue->count() > 0 || $this->openings->failure === null || Transience::of($this->openings->failure)) {
+            $this->growForWaiting();
+        }
     }
 
     private function growForWaiting(): void
