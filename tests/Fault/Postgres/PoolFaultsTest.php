@@ -112,6 +112,19 @@ final class PoolFaultsTest extends TestCase
         $server->stop();
     }
 
+    public function testAServerThatDoesNotAnswerIsNotTakenForAFullPool(): void
+    {
+        $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(acquireTimeout: 0.1));
+        $outcome = Outcome::of(static fn(): mixed => $pool->acquire());
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertStringContainsString('no server has answered yet', $outcome->getMessage());
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
     public function testAServerThatRefusesIsAskedForOneConnectionAtATime(): void
     {
         $server = FakeServer::start(static function (FakeConnection $client): void {
