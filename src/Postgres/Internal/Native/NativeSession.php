@@ -426,7 +426,7 @@ final class NativeSession implements Session
                 $this->changes->note($sql);
             }
             if ($statement === null) {
-                $name = $this->statements->name();
+                $name = $this->statements->name($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
                 $statement = $exchange->parameters === null ? null : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
@@ -561,7 +561,7 @@ final class NativeSession implements Session
     private function prepare(string $sql, ?Cancellation $cancellation): Prepared
     {
         for ($tries = 1;; ++$tries) {
-            $name = $this->statements->name();
+            $name = $this->statements->name($sql);
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->error === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
