@@ -152,6 +152,26 @@ final class SharedLocksTest extends TestCase
         $proxy->stop();
     }
 
+    public function testALongRoundTripIsNotTakenForAReadThatStandsStill(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->delay(0.15);
+        $journal = new Journal();
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'))->with(['logger' => $journal]);
+        // On a machine that is busy one may stand still.
+        for ($tries = 1; $tries === 1 || $tries < 4 && str_contains($journal->text(), 'to cancel'); ++$tries) {
+            $pool = new PostgresPool($options, 1, new PostgresPoolOptions(acquireTimeout: self::ENDS_WITHIN));
+            $ask = static fn(int $i): mixed => $pool->query('SELECT $1::int', [$i])->value();
+            array_map($ask, range(1, 3));
+            $journal->records = [];
+            self::assertSame(range(1, 5), await(array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $ask($i)), range(1, 5))));
+            $pool->close();
+        }
+
+        self::assertStringNotContainsString('to cancel', $journal->text());
+        $proxy->stop();
+    }
+
     public function testWhoHoldsAConnectionAndWaitsForAnotherIsToldInTime(): void
     {
         $pool = $this->pool(2, 0.5);

@@ -19,6 +19,9 @@ final class Member
     /** Nanoseconds for which a query may wait for those ahead of it on the same session while it could have another. */
     private const SOON = 1_000_000;
 
+    /** Nanoseconds between looks at it. */
+    public const LOOK_EACH = 10_000_000;
+
     /** Looks at it in a row between which nothing came, from which on the server is taken to be at something slow. */
     private const STILL = 2;
 
@@ -53,6 +56,9 @@ final class Member
     /** The same session, if it can be sent queries ahead. */
     public readonly ?NativeSession $native;
 
+    /** Looks during which nothing can come, since a round trip takes that long. */
+    private int $trip = 0;
+
     /** How much {@see $load} it has at most while there are others. */
     private int $soon = self::SOON;
 
@@ -65,7 +71,7 @@ final class Member
     /** Whether one more query may share it. */
     public function isShareable(): bool
     {
-        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL;
+        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;
     }
 
     /**
@@ -76,7 +82,7 @@ final class Member
     public function answersSoon(int $cost): bool
     {
         return !$this->alone && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL);
+            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL + $this->trip);
     }
 
     public function isFree(): bool
@@ -120,8 +126,10 @@ final class Member
         $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
         $this->seen = $seen;
         // Where a round trip takes longer than that, a query may as well have others ahead of it.
-        $this->soon = max(self::SOON, $this->native?->roundTrip() ?? 0);
-        $patience = self::MOST_STILL << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
+        $roundTrip = $this->native?->roundTrip() ?? 0;
+        $this->soon = max(self::SOON, $roundTrip);
+        $this->trip = intdiv($roundTrip, self::LOOK_EACH);
+        $patience = (self::MOST_STILL + $this->trip) << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
         $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
         $this->postponed += $isToGiveWay ? 1 : 0;
 

@@ -33,9 +33,6 @@ final class Roster implements Lender
     /** Seconds for a connection that was idle to show that it is there. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /** Seconds between looks at sessions that are shared. */
-    private const LOOK_EACH = 0.01;
-
     /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> with its holder, by the session's object id */
     private array $lent = [];
 
@@ -385,7 +382,7 @@ final class Roster implements Lender
 
     private function lookLater(): void
     {
-        $this->look = WeakTimer::after(self::LOOK_EACH, $this, static function (self $self): void {
+        $this->look = WeakTimer::after(Member::LOOK_EACH / 1e9, $this, static function (self $self): void {
             $self->look = null;
             $isShared = false;
             foreach ($self->members->all as $member) {
