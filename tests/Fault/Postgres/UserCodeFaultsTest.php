@@ -186,18 +186,7 @@ final class UserCodeFaultsTest extends TestCase
         }
         /** @var DeferredFuture<null> $encoding */
         $encoding = new DeferredFuture();
-        $value = new class ($encoding->getFuture()) implements \JsonSerializable {
-            /** @param Future<null> $wait */
-            public function __construct(private Future $wait) {}
-
-            /** @return array<string, int> */
-            public function jsonSerialize(): array
-            {
-                $this->wait->await();
-
-                return ['a' => 1];
-            }
-        };
+        $value = self::suspending($encoding->getFuture());
         $insert = Async::run(static fn(): int => $pool->execute($sql, [$value]));
         $isIn = false;
         $work = static function (Transaction $transaction) use ($insert, &$isIn): never {
@@ -216,6 +205,48 @@ final class UserCodeFaultsTest extends TestCase
         self::assertInstanceOf(\DomainException::class, $transaction->await());
         self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
         $pool->close();
+    }
+
+    public function testAConnectionIsGivenBackOnceAStatementIsDoneWhoseValueSuspends(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $connection = $pool->acquire();
+        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int";
+        $connection->execute($sql, [['a' => 0]]);
+        /** @var DeferredFuture<null> $encoding */
+        $encoding = new DeferredFuture();
+        $insert = Async::run(static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]));
+        EventLoop::queue($connection->release(...));
+        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($encoding, $insert): never {
+            $transaction->query('SELECT 1');
+            $encoding->isComplete() || $encoding->complete();
+            $insert->await();
+            throw new \DomainException('of the user');
+        })));
+        Eventually::holds(static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1, 'the next has the connection, or waits for it');
+        $encoding->isComplete() || $encoding->complete();
+
+        self::assertSame(1, $insert->await());
+        self::assertInstanceOf(\DomainException::class, $next->await());
+        self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
+        $pool->close();
+    }
+
+    /** @param Future<null> $wait */
+    private static function suspending(Future $wait): \JsonSerializable
+    {
+        return new class ($wait) implements \JsonSerializable {
+            /** @param Future<null> $wait */
+            public function __construct(private Future $wait) {}
+
+            /** @return array<string, int> */
+            public function jsonSerialize(): array
+            {
+                $this->wait->await();
+
+                return ['a' => 1];
+            }
+        };
     }
 
     public function testALoopThatIsLeftEarlyEndsItsTransactionAndWhatItWroteStays(): void
