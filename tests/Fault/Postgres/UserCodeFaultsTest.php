@@ -217,14 +217,19 @@ final class UserCodeFaultsTest extends TestCase
         $encoding = new DeferredFuture();
         $insert = Async::run(static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]));
         EventLoop::queue($connection->release(...));
-        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($encoding, $insert): never {
+        $encode = static function () use ($encoding): void {
+            if (!$encoding->isComplete()) {
+                $encoding->complete();
+            }
+        };
+        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($encode, $insert): never {
             $transaction->query('SELECT 1');
-            $encoding->isComplete() || $encoding->complete();
+            $encode();
             $insert->await();
             throw new \DomainException('of the user');
         })));
         Eventually::holds(static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1, 'the next has the connection, or waits for it');
-        $encoding->isComplete() || $encoding->complete();
+        $encode();
 
         self::assertSame(1, $insert->await());
         self::assertInstanceOf(\DomainException::class, $next->await());
