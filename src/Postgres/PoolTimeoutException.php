@@ -23,6 +23,10 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
             return new self(\sprintf('No connection to PostgreSQL could be opened within %s s. The last attempt failed: %s', round($seconds, 3), $previous->getMessage()), $previous);
         }
 
+        if ($connections === 0) {
+            return new self(\sprintf('No connection to PostgreSQL could be opened within %s s: no server has answered yet. Is it running, and can it be reached?', round($seconds, 3)));
+        }
+
         return new self(\sprintf(
             'No connection to PostgreSQL was free within %s s: all of %d are in use%s, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
             round($seconds, 3),

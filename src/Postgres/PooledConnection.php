@@ -111,12 +111,12 @@ final class PooledConnection implements PostgresLink
             return;
         }
         $this->held = null;
-        $this->lease->end();
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
         $this->session->noteChange();
-        $this->roster->give($this->session);
+        [$roster, $session] = [$this->roster, $this->session];
+        $this->lease->end(static fn() => $roster->give($session));
     }
 
     private function held(): OnlySession

@@ -52,7 +52,7 @@ final readonly class PostgresOptions
      *                                              one session to several clients, give them to the role (ALTER ROLE ... SET) instead
      * @param list<AuthenticationMethod> $authentication what the server may ask for; what is weaker than SCRAM has to be named
      * @param int|null      $statementCache         prepared statements that each connection keeps; null for 256, and for none where a
-     *                                              pooler such as pgbouncer stands between
+     *                                              pooler such as pgbouncer stands between. One of more than 16 KiB is never kept
      * @param string|null   $passwordFile           in the form of .pgpass; ignored, as by libpq, when others may read it
      * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
      * @param bool          $persistent             whether the next request of the same process, as PHP-FPM serves them, gets the connection again when it

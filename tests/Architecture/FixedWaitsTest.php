@@ -27,6 +27,8 @@ final class FixedWaitsTest extends TestCase
         'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave'
             => 'only connections that were idle for half a second make room',
         'Fault/Postgres/ForkPrograms.php::turnTheLoop' => 'a program under test that turns the event loop for a time',
+        'Fault/Postgres/PoolFaultsTest.php::testALoginThatIsRefusedIsNotRepeatedWhereNothingWaitsForIt'
+            => 'the claim is that nothing is tried in this time',
         'Fault/Postgres/PoolFaultsTest.php::testWhatThrowsOutOfTheLoopIntoAWaitLosesNoConnection'
             => 'work between two statements',
         'Fault/Remote/Callers.php::readSlowly' => 'a caller under test',

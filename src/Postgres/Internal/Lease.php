@@ -19,20 +19,43 @@ final class Lease implements Session
     /** Copies out that are neither read to their end nor left. */
     private int $copying = 0;
 
+    /** Queries without an outcome. Some may not be sent yet, since encoding a value may suspend. */
+    private int $querying = 0;
+
+    /** @var (\Closure(): void)|null called once these are done */
+    private ?\Closure $give = null;
+
     public function __construct(private readonly Session $session) {}
 
-    /** Statements that run are left to whoever settles the session; a copy out would wait for its reader. */
-    public function end(): void
+    /**
+     * Ends it. A copy out would wait for its reader, so it is stopped.
+     *
+     * @param \Closure(): void $give called once no query is left that could be sent to whoever has the session next
+     */
+    public function end(\Closure $give): void
     {
         $this->isOver = true;
         if ($this->copying > 0) {
             $this->session->stop();
         }
+        if ($this->querying === 0) {
+            $give();
+        } else {
+            $this->give = $give;
+        }
     }
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {
-        return $this->session()->query($sql, $parameters, $cancellation);
+        $session = $this->session();
+        ++$this->querying;
+        try {
+            return $session->query($sql, $parameters, $cancellation);
+        } finally {
+            if (--$this->querying === 0 && $this->give !== null) {
+                ($this->give)();
+            }
+        }
     }
 
     public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
@@ -21,7 +22,11 @@ trait OneWaiter
     /** @var Suspension<null>|null of {main}, if that waits */
     private ?Suspension $main = null;
 
-    /** Suspends the caller until {@see wake()} is called. */
+    /**
+     * Suspends the caller until {@see wake()} is called.
+     *
+     * @throws CannotWaitException
+     */
     public function wait(): void
     {
         $this->fiber = \Fiber::getCurrent();
@@ -30,6 +35,8 @@ trait OneWaiter
         }
         try {
             $this->main === null ? self::suspendFiber() : $this->main->suspend();
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
         } finally {
             // Not resumed where the loop was left by an exception, or the fiber is destroyed.
             $this->fiber = $this->main = null;

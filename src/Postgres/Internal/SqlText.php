@@ -13,6 +13,9 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
+    /** Bytes of a statement that is remembered. A longer one has its values written into it, most likely, and comes only once. */
+    public const MOST_KEPT = 0x4000;
+
     /** How much of a statement names it in a message. */
     private const EXCERPT = 60;
 

@@ -26,6 +26,9 @@ final class TransactionRun
     /** Seconds for rows that are under way when a stream is left; then they are stopped, which rolls the transaction back. */
     private const FETCH_ENDS_WITHIN = 0.1;
 
+    /** Seconds for a ROLLBACK to be answered, as a server that stands still never does; then the connection is closed, which rolls back too. */
+    private const ROLLS_BACK_WITHIN = 5.0;
+
     /**
      * @template T
      *
@@ -92,8 +95,10 @@ final class TransactionRun
         $held = new OnlySession($session, isTransaction: true);
         $isSet = $isOver = false;
         try {
-            $session->query("SAVEPOINT {$name}", [], $cancellation);
+            // Where the server cancelled that, nothing could be rolled back to, and the transaction around it would be lost.
+            $session->query("SAVEPOINT {$name}");
             $isSet = true;
+            $cancellation?->throwIfRequested();
             $result = $work(new Transaction($held, $depth));
             $held->finish();
             $held->ensureNotEnded();
@@ -101,7 +106,9 @@ final class TransactionRun
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
-            $session->query("RELEASE SAVEPOINT {$name}", [], $cancellation);
+            $cancellation?->throwIfRequested();
+            // Not to be cancelled: nobody could tell afterwards whether it was done.
+            $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
             return $result;
@@ -186,11 +193,13 @@ final class TransactionRun
         try {
             $session->settle();
             if ($session->isOpen()) {
-                $session->query("ROLLBACK TO SAVEPOINT {$name}");
+                $session->query("ROLLBACK TO SAVEPOINT {$name}", [], new TimeoutCancellation(self::ROLLS_BACK_WITHIN));
                 $session->query("RELEASE SAVEPOINT {$name}");
             }
         } catch (PostgresException) {
             return;
+        } catch (CancelledException) {
+            $session->close();
         }
     }
 
@@ -256,7 +265,7 @@ final class TransactionRun
         try {
             $session->settle();
             if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
-                $session->query('ROLLBACK');
+                $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLS_BACK_WITHIN));
                 if ($session->transactionStatus() !== 'I') {
                     // Whatever answers so knows nothing of transactions.
                     $session->close();

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 
 /** Those who wait for the same thing, in the order of their coming. */
 final class WaitingLine
@@ -40,7 +41,7 @@ final class WaitingLine
             } elseif (!$interruption instanceof CancelledException) {
                 $decline();
             }
-            throw $interruption;
+            throw $interruption instanceof \FiberError ? CannotWaitException::because($interruption) : $interruption;
         } finally {
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);

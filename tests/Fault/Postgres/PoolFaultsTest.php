@@ -112,6 +112,57 @@ final class PoolFaultsTest extends TestCase
         $server->stop();
     }
 
+    public function testAServerThatDoesNotAnswerIsNotTakenForAFullPool(): void
+    {
+        $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(acquireTimeout: 0.1));
+        $outcome = Outcome::of(static fn(): mixed => $pool->acquire());
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertStringContainsString('no server has answered yet', $outcome->getMessage());
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testAServerThatRefusesIsAskedForOneConnectionAtATime(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Message::errorResponse('53300', 'sorry, too many clients already', severity: 'FATAL'));
+        });
+        $pool = new PostgresPool(Answers::options($server), 8, new PostgresPoolOptions(acquireTimeout: 0.9));
+        $outcomes = Outcome::ofAll(array_fill(0, 8, static fn(): mixed => $pool->acquire()));
+
+        self::assertContainsOnlyInstancesOf(PoolTimeoutException::class, $outcomes);
+        self::assertLessThanOrEqual(8 + 5, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testALoginThatIsRefusedIsNotRepeatedWhereNothingWaitsForIt(): void
+    {
+        $take = static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Answers::welcome());
+            (new FakeSession($client))->serve(Answers::first(['a' => Message::TEXT], ['here']));
+        };
+        $refuse = static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Message::errorResponse('28P01', 'password authentication failed', severity: 'FATAL'));
+        };
+        $server = FakeServer::start($take, $refuse);
+        $pool = new PostgresPool(Answers::options($server), 2, new PostgresPoolOptions(minConnections: 2));
+        self::assertSame('here', $pool->query('SELECT')->value());
+        delay(0.5); // more than twice the pause before another attempt
+
+        self::assertSame(2, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
     public function testAServerThatIsAwayIsWaitedFor(): void
     {
         $cluster = self::$cluster;

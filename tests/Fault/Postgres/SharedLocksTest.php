@@ -14,6 +14,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Journal;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -103,6 +104,22 @@ final class SharedLocksTest extends TestCase
         $pool->close();
     }
 
+    public function testReadsThatAllWaitForTheSameLockGiveWayToEachOtherUntilTheyAreAnswered(): void
+    {
+        $journal = new Journal();
+        $pool = $this->pool(2, options: PostgresOptions::of(Cluster::shared()->dsn())->with(['logger' => $journal]));
+        $read = fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value();
+        $reads = [];
+        $pool->transaction(function (Transaction $transaction) use ($read, $journal, &$reads): void {
+            $transaction->execute("LOCK {$this->table}");
+            $reads = [Async::run($read), Async::run($read)];
+            Eventually::holds(static fn(): bool => substr_count($journal->text(), 'to cancel') >= 7, 'each gave way three times', self::ENDS_WITHIN);
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame([1, 1], array_values(await($reads, new TimeoutCancellation(self::ENDS_WITHIN))));
+        $pool->close();
+    }
+
     public function testAReadThatCanNotBeAskedToGiveWayIsAnsweredInTheEnd(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
@@ -132,6 +149,26 @@ final class SharedLocksTest extends TestCase
         self::assertSame(range(1, 6), await($futures, new TimeoutCancellation(self::ENDS_WITHIN)));
         self::assertSame(0, $pool->stats()->lost);
         $pool->close();
+        $proxy->stop();
+    }
+
+    public function testALongRoundTripIsNotTakenForAReadThatStandsStill(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->delay(0.15);
+        $journal = new Journal();
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'))->with(['logger' => $journal]);
+        // On a machine that is busy one may stand still.
+        for ($tries = 1; $tries === 1 || $tries < 4 && str_contains($journal->text(), 'to cancel'); ++$tries) {
+            $pool = new PostgresPool($options, 1, new PostgresPoolOptions(acquireTimeout: self::ENDS_WITHIN));
+            $ask = static fn(int $i): mixed => $pool->query('SELECT $1::int', [$i])->value();
+            array_map($ask, range(1, 3));
+            $journal->records = [];
+            self::assertEqualsCanonicalizing(range(1, 5), await(array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $ask($i)), range(1, 5))));
+            $pool->close();
+        }
+
+        self::assertStringNotContainsString('to cancel', $journal->text());
         $proxy->stop();
     }
 

@@ -219,6 +219,28 @@ final class SilentPeerTest extends TestCase
         self::assertInstanceOf(\Throwable::class, $working->await());
     }
 
+    public function testATransactionIsOverThoughTheServerIsSilentWhenItIsToBeRolledBack(): void
+    {
+        $run = static function (bool $isNested): void {
+            $proxy = FaultyProxy::before(Cluster::shared());
+            $pool = new PostgresPool(self::through($proxy), 1);
+            $fail = static function (Transaction $transaction) use ($proxy): never {
+                $transaction->query('SELECT 1');
+                $proxy->swallow();
+                throw new \DomainException('enough');
+            };
+            $work = $isNested ? static fn(Transaction $transaction): mixed => $transaction->transaction($fail) : $fail;
+            $outcome = Outcome::of(static fn(): mixed => $pool->transaction($work));
+            $proxy->resume();
+
+            self::assertInstanceOf(\DomainException::class, $outcome, Outcome::told($outcome));
+            self::assertSame(2, $pool->query('SELECT 2')->value());
+            $pool->close();
+            $proxy->stop();
+        };
+        await([Async::run(static fn() => $run(false)), Async::run(static fn() => $run(true))]);
+    }
+
     public function testACallerIsFreeAtOnceAndTheConnectionEndsWhenAServerThatIsSilentCanNotBeAskedToStop(): void
     {
         $link = PostgresConnection::connect($this->options()->with(['connectTimeout' => self::TIMEOUT]));

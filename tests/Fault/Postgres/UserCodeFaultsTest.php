@@ -4,9 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\DeferredFuture;
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
@@ -14,6 +18,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
@@ -141,6 +146,112 @@ final class UserCodeFaultsTest extends TestCase
             $link->close();
         }
         unset($link);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testWhereNoFiberCanBeSwitchedACallFailsWithTheReasonAndHarmsNothingElse(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $full = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $held = $full->acquire();
+        foreach ([
+            'a query' => static fn(): mixed => $pool->query('SELECT 1'),
+            'a script' => static fn() => $pool->executeScript('SELECT 1; SELECT 2'),
+            'a transaction' => static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')),
+            'a connection that is in use' => static fn(): mixed => $full->acquire(),
+        ] as $name => $wait) {
+            $thrown = null;
+            pcntl_signal(\SIGUSR2, static function () use ($wait, &$thrown): void {
+                $thrown = Outcome::of($wait);
+            });
+            posix_kill((int) getmypid(), \SIGUSR2);
+            pcntl_signal_dispatch();
+            pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+            self::assertInstanceOf(CannotWaitException::class, $thrown, $name);
+            self::assertSame([2, 2], [$pool->query('SELECT 2')->value(), $held->query('SELECT 2')->value()]);
+        }
+        $held->release();
+        $full->close();
+        $pool->close();
+    }
+
+    public function testAStatementWhoseValueSuspendsIsNotSentIntoTheTransactionOfAnotherFiber(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int";
+        for ($i = 0; $i < 2; ++$i) {
+            $pool->execute($sql, [['a' => 0]]);
+            $pool->query('SELECT 1');
+        }
+        /** @var DeferredFuture<null> $encoding */
+        $encoding = new DeferredFuture();
+        $value = self::suspending($encoding->getFuture());
+        $insert = Async::run(static fn(): int => $pool->execute($sql, [$value]));
+        $isIn = false;
+        $work = static function (Transaction $transaction) use ($insert, &$isIn): never {
+            $transaction->query('SELECT 1');
+            $isIn = true;
+            $insert->await();
+            throw new \DomainException('of the user');
+        };
+        $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction($work)));
+        Eventually::holds(static function () use ($pool, &$isIn): bool {
+            return $isIn || $pool->stats()->waiting === 1;
+        }, 'the transaction has the connection, or waits for it');
+        $encoding->complete();
+
+        self::assertSame(1, $insert->await());
+        self::assertInstanceOf(\DomainException::class, $transaction->await());
+        self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
+        $pool->close();
+    }
+
+    public function testAConnectionIsGivenBackOnceAStatementIsDoneWhoseValueSuspends(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $connection = $pool->acquire();
+        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int";
+        $connection->execute($sql, [['a' => 0]]);
+        /** @var DeferredFuture<null> $encoding */
+        $encoding = new DeferredFuture();
+        $insert = Async::run(static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]));
+        EventLoop::queue($connection->release(...));
+        $encode = static function () use ($encoding): void {
+            if (!$encoding->isComplete()) {
+                $encoding->complete();
+            }
+        };
+        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($encode, $insert): never {
+            $transaction->query('SELECT 1');
+            $encode();
+            $insert->await();
+            throw new \DomainException('of the user');
+        })));
+        Eventually::holds(static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1, 'the next has the connection, or waits for it');
+        $encode();
+
+        self::assertSame(1, $insert->await());
+        self::assertInstanceOf(\DomainException::class, $next->await());
+        self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
+        $pool->close();
+    }
+
+    /** @param Future<null> $wait */
+    private static function suspending(Future $wait): \JsonSerializable
+    {
+        return new class ($wait) implements \JsonSerializable {
+            /** @param Future<null> $wait */
+            public function __construct(private Future $wait) {}
+
+            /** @return array<string, int> */
+            public function jsonSerialize(): array
+            {
+                $this->wait->await();
+
+                return ['a' => 1];
+            }
+        };
     }
 
     public function testALoopThatIsLeftEarlyEndsItsTransactionAndWhatItWroteStays(): void

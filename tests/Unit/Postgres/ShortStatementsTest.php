@@ -12,6 +12,7 @@ use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\Internal\Pool\Counts;
 use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Pool\Transience;
+use Spindle\Postgres\Internal\SqlText;
 
 /** What a pool goes by. */
 final class ShortStatementsTest extends TestCase
@@ -24,6 +25,17 @@ final class ShortStatementsTest extends TestCase
 
         self::assertTrue($statements->find('SELECT 1')?->shares);
         self::assertNull($statements->find('SELECT 2'));
+    }
+
+    public function testTheTextsThatAreRememberedTakeLittleMemory(): void
+    {
+        $statements = new ShortStatements();
+        $before = memory_get_usage();
+        for ($i = 0; $i < 600; ++$i) {
+            $statements->learn(str_pad("SELECT {$i}", SqlText::MOST_KEPT - 100), 0);
+            $statements->learn(str_pad("SELECT {$i}", SqlText::MOST_KEPT + 1), 0);
+            self::assertLessThan(6_000_000, memory_get_usage() - $before);
+        }
     }
 
     public function testOneThatTookLongHasToProveItself(): void

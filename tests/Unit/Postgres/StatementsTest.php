@@ -17,11 +17,11 @@ final class StatementsTest extends TestCase
         $names = [];
         foreach (['a', 'b'] as $sql) {
             self::assertNull($statements->find($sql));
-            $names[$sql] = $statements->name();
+            $names[$sql] = $statements->name($sql);
             self::assertSame([], $statements->add($sql, self::prepared($names[$sql])));
         }
         self::assertSame($names['a'], $statements->find('a')?->name);
-        $names['c'] = $statements->name();
+        $names['c'] = $statements->name('c');
 
         self::assertSame([$names['b']], $statements->add('c', self::prepared($names['c'])));
         self::assertNull($statements->find('b'));
@@ -41,7 +41,7 @@ final class StatementsTest extends TestCase
     {
         $statements = new Statements(2);
         $others = new Statements(2);
-        $names = [$statements->name(), $statements->name(), $others->name()];
+        $names = [$statements->name('a'), $statements->name('a'), $others->name('a')];
 
         self::assertSame($names, array_unique($names));
         self::assertNotContains('', $names);
@@ -51,7 +51,7 @@ final class StatementsTest extends TestCase
     {
         $statements = new Statements(0);
 
-        self::assertSame('', $statements->name());
+        self::assertSame('', $statements->name('a'));
         self::assertSame([], $statements->add('a', self::prepared('')));
         self::assertNull($statements->find('a'));
     }
@@ -67,9 +67,9 @@ final class StatementsTest extends TestCase
         self::assertNotNull($statements->find('b'));
         $statements->forgetAll();
         self::assertNull($statements->find('b'));
-        self::assertNotSame('', $statements->name());
+        self::assertNotSame('', $statements->name('a'));
         $statements->keepNone();
-        self::assertSame('', $statements->name());
+        self::assertSame('', $statements->name('a'));
     }
 
     public function testAGenerationEndsWithTheNamesOfItsStatements(): void

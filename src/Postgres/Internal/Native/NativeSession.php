@@ -29,7 +29,7 @@ use Spindle\Postgres\Result;
  */
 final class NativeSession implements Session
 {
-    /** How often a statement is sent that the server did not execute. */
+    /** How often a statement is sent again that does not fit what was prepared. */
     private const TRIES = 3;
 
     /** Whether it is of use to know {@see took()}, which costs a little. */
@@ -429,7 +429,7 @@ final class NativeSession implements Session
                 $this->changes->note($sql);
             }
             if ($statement === null) {
-                $name = $this->statements->name();
+                $name = $this->statements->name($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
                 $statement = $exchange->parameters === null ? null : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
@@ -620,7 +620,7 @@ final class NativeSession implements Session
     private function prepare(string $sql, ?Cancellation $cancellation): Prepared
     {
         for ($tries = 1;; ++$tries) {
-            $name = $this->statements->name();
+            $name = $this->statements->name($sql);
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->error === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
@@ -653,9 +653,10 @@ final class NativeSession implements Session
         }
         $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
-        $isStale = $this->forgetStale($sql, $exchange, $tries);
+        $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::TRIES;
+        // As often as it takes: a request to stop another one, or to let others go ahead, hit it.
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
-        if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {
+        if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);
         }
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
+use Spindle\Postgres\Internal\SqlText;
+
 /**
  * The statements that one connection has prepared: those used last. They are those of one generation, within which the same text means the
  * same: what is prepared before search_path or role change has the types that it had then.
@@ -49,10 +51,10 @@ final class Statements
         return $statement;
     }
 
-    /** For the next statement; '' when none are kept. */
-    public function name(): string
+    /** For the next statement; '' when it is not kept. */
+    public function name(string $sql): string
     {
-        return $this->most === 0 ? '' : $this->prefix . ++$this->last;
+        return $this->most === 0 || \strlen($sql) > SqlText::MOST_KEPT ? '' : $this->prefix . ++$this->last;
     }
 
     /**
@@ -62,7 +64,7 @@ final class Statements
      */
     public function add(string $sql, Prepared $statement, bool $tentative = false): array
     {
-        if ($this->most === 0) {
+        if ($this->most === 0 || $statement->name === '') {
             return [];
         }
         if ($tentative) {

@@ -64,7 +64,7 @@ final class Preparation
      */
     public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
-        if (!str_contains($sql, '$') && $this->statements->keepsAny() && $this->statements->find($sql) === null) {
+        if (!str_contains($sql, '$') && $this->statements->keeps($sql) && $this->statements->find($sql) === null) {
             $this->makeRoom();
 
             return $this->add($sql, new Prepared('', self::changes($sql), []));
@@ -225,7 +225,7 @@ final class Preparation
         $changes = self::changes($sql);
         $parameters = str_contains($sql, '$') ? null : [];
         $this->makeRoom();
-        for ($tries = 1; $this->statements->keepsAny(); ++$tries) {
+        for ($tries = 1; $this->statements->keeps($sql); ++$tries) {
             $name = $this->statements->name();
             $call = $this->sendPrepare($name, $sql, $cancellation);
             if ($call->error === null) {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pgsql;
 
+use Spindle\Postgres\Internal\SqlText;
+
 /** The statements that one connection has prepared: those used last. */
 final class Statements
 {
@@ -44,9 +46,9 @@ final class Statements
         return $statement;
     }
 
-    public function keepsAny(): bool
+    public function keeps(string $sql): bool
     {
-        return $this->most > 0;
+        return $this->most > 0 && \strlen($sql) <= SqlText::MOST_KEPT;
     }
 
     /** For the next statement. */

@@ -19,8 +19,15 @@ final class Member
     /** Nanoseconds for which a query may wait for those ahead of it on the same session while it could have another. */
     private const SOON = 1_000_000;
 
+    /** Nanoseconds between looks at it. */
+    public const LOOK_EACH = 10_000_000;
+
     /** Looks at it in a row between which nothing came, from which on the server is taken to be at something slow. */
     private const STILL = 2;
+
+    /** Such looks after which the query ahead gives way for the first time, and how often that number may double. */
+    private const MOST_STILL = 20;
+    private const MOST_DOUBLINGS = 16;
 
     /** Borrowers that use it now: one alone, or queries that share it. */
     public int $borrowers = 0;
@@ -40,11 +47,17 @@ final class Member
     /** Looks at it in a row between which nothing came, while several shared it. */
     public int $still = 0;
 
+    /** How often a query gave way since it was free. */
+    private int $postponed = 0;
+
     /** When something came last, at the last look: hrtime. */
     private int $seen = 0;
 
     /** The same session, if it can be sent queries ahead. */
     public readonly ?NativeSession $native;
+
+    /** Looks during which nothing can come, since a round trip takes that long. */
+    private int $trip = 0;
 
     /** How much {@see $load} it has at most while there are others. */
     private int $soon = self::SOON;
@@ -58,7 +71,7 @@ final class Member
     /** Whether one more query may share it. */
     public function isShareable(): bool
     {
-        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL;
+        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;
     }
 
     /**
@@ -69,7 +82,7 @@ final class Member
     public function answersSoon(int $cost): bool
     {
         return !$this->alone && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL);
+            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL + $this->trip);
     }
 
     public function isFree(): bool
@@ -80,7 +93,7 @@ final class Member
     public function lend(bool $alone, int $cost): void
     {
         if ($this->borrowers === 0) {
-            $this->still = 0;
+            $this->still = $this->postponed = 0;
         }
         ++$this->borrowers;
         $this->load += $cost;
@@ -102,13 +115,24 @@ final class Member
         $this->alone = $this->spoiled = true;
     }
 
-    /** Looks whether anything came since the last look, while several share it. */
-    public function look(): void
+    /**
+     * Looks whether anything came since the last look, while several share it.
+     *
+     * @return bool whether the query ahead is to give way. Once all of them have, each gets twice the time: they may all be slow.
+     */
+    public function look(): bool
     {
         $seen = $this->session->lastActivity();
         $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
         $this->seen = $seen;
         // Where a round trip takes longer than that, a query may as well have others ahead of it.
-        $this->soon = max(self::SOON, $this->native?->roundTrip() ?? 0);
+        $roundTrip = $this->native?->roundTrip() ?? 0;
+        $this->soon = max(self::SOON, $roundTrip);
+        $this->trip = intdiv($roundTrip, self::LOOK_EACH);
+        $patience = (self::MOST_STILL + $this->trip) << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
+        $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
+        $this->postponed += $isToGiveWay ? 1 : 0;
+
+        return $isToGiveWay;
     }
 }

@@ -52,7 +52,9 @@ final class Openings
         if ($this->closed || $this->pause !== null) {
             return;
         }
-        for ($wanted = min($wanted, self::SIDE_BY_SIDE - $this->underWay); $wanted > 0; --$wanted) {
+        // One shows whether the server takes connections again.
+        $most = $this->failure === null ? self::SIDE_BY_SIDE : 1;
+        for ($wanted = min($wanted, $most - $this->underWay); $wanted > 0; --$wanted) {
             ++$this->underWay;
             async($this->open(...))->ignore();
         }

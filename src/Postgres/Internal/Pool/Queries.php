@@ -11,6 +11,9 @@ use Spindle\Postgres\Result;
 /** Runs the statements that are sent through a pool itself. */
 final readonly class Queries
 {
+    /** How deep arrays are looked into. */
+    private const DEPTH = 32;
+
     private ShortStatements $statements;
 
     /** @param bool $pipelines whether a session takes queries while it works at others */
@@ -30,7 +33,7 @@ final readonly class Queries
         }
         $holders = $this->roster->holders;
         $alone = !$statement->shares || !$this->pipelines || $holders->count > 0 && $holders->holds();
-        if ($cancellation === null && $this->pipelines) {
+        if ($cancellation === null && $this->pipelines && !self::runCode($parameters)) {
             return $this->send($statement, $alone, $sql, $parameters);
         }
 
@@ -135,13 +138,30 @@ final readonly class Queries
         try {
             $result = $member->session->query($sql, $parameters, $cancellation);
             $statement->learn($member->session->took());
+
+            return $result;
         } catch (\Throwable $failure) {
-            $this->roster->release($member, $cost);
             $this->roster->ensureOurs();
             throw $failure;
+        } finally {
+            // Also where the fiber is destroyed, which is no exception.
+            $this->roster->release($member, $cost);
         }
-        $this->roster->release($member, $cost);
+    }
 
-        return $result;
+    /**
+     * Whether to encode them runs code of others, which may suspend. So that is done by the fiber itself, on a connection that counts it.
+     *
+     * @param array<mixed> $parameters
+     */
+    private static function runCode(#[\SensitiveParameter] array $parameters, int $depth = 0): bool
+    {
+        foreach ($parameters as $value) {
+            if (\is_object($value) ? !$value instanceof \DateTimeInterface && !$value instanceof \UnitEnum : \is_array($value) && ($depth > self::DEPTH || self::runCode($value, $depth + 1))) {
+                return true;
+            }
+        }
+
+        return false;
     }
 }

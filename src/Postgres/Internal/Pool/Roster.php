@@ -33,12 +33,6 @@ final class Roster implements Lender
     /** Seconds for a connection that was idle to show that it is there. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /** Seconds between looks at sessions that are shared. */
-    private const LOOK_EACH = 0.01;
-
-    /** Looks in a row at a session that several share, between which nothing came, after which the query ahead gives way. */
-    private const MOST_STILL = 20;
-
     /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> with its holder, by the session's object id */
     private array $lent = [];
 
@@ -76,7 +70,7 @@ final class Roster implements Lender
             $sessions,
             static fn(Session $session) => $weak->get()?->opened($session),
             static fn(\Throwable $failure) => $weak->get()?->failedToOpen($failure),
-            static fn() => $weak->get()?->growForWaiting(),
+            static fn() => $weak->get()?->openAgain(),
         );
         $this->process = (int) getmypid();
         $this->counts = new Counts();
@@ -388,13 +382,12 @@ final class Roster implements Lender
 
     private function lookLater(): void
     {
-        $this->look = WeakTimer::after(self::LOOK_EACH, $this, static function (self $self): void {
+        $this->look = WeakTimer::after(Member::LOOK_EACH / 1e9, $this, static function (self $self): void {
             $self->look = null;
             $isShared = false;
             foreach ($self->members->all as $member) {
-                $member->look();
                 $isShared = $isShared || $member->borrowers > 1;
-                if ($member->still > 0 && $member->still % self::MOST_STILL === 0 && $self->isOurs()) {
+                if ($member->look() && $self->isOurs()) {
                     // It may wait for something that a statement behind it has to do. It runs again, with nothing behind it.
                     $member->spoil();
                     $member->native?->postpone();
@@ -533,6 +526,14 @@ final class Roster implements Lender
                 ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
             }
         })->ignore();
+    }
+
+    /** Without a waiter, what will not pass by itself is left alone: a login that is refused over and over may lock the account. */
+    private function openAgain(): void
+    {
+        if ($this->queue->count() > 0 || $this->openings->failure === null || Transience::of($this->openings->failure)) {
+            $this->growForWaiting();
+        }
     }
 
     private function growForWaiting(): void

@@ -15,8 +15,9 @@ use Spindle\Postgres\Internal\SqlText;
  */
 final class ShortStatements
 {
-    /** Statements that are remembered. */
+    /** Statements that are remembered, and bytes of these. */
     private const MOST = 4_096;
+    private const MOST_BYTES = 0x40_0000;
 
     private const READS = '~' . SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
@@ -25,6 +26,8 @@ final class ShortStatements
 
     /** @var array<string, KnownStatement> by SQL */
     private array $known = [];
+
+    private int $bytes = 0;
 
     public function find(string $sql): ?KnownStatement
     {
@@ -39,8 +42,14 @@ final class ShortStatements
 
             return;
         }
-        if (\count($this->known) >= self::MOST) {
+        $length = \strlen($sql);
+        if ($length > SqlText::MOST_KEPT) {
+            return;
+        }
+        $this->bytes += $length;
+        if (\count($this->known) >= self::MOST || $this->bytes > self::MOST_BYTES) {
             $this->known = [];
+            $this->bytes = $length;
         }
         $isPlain = SqlText::isRepeatable($sql) && !SessionChanges::suspects($sql) && !SessionChanges::controlsTransaction($sql);
         $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::reads($sql), $nanoseconds);

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
+use Psr\Log\AbstractLogger;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\DeadlockException;
@@ -90,6 +91,37 @@ trait IsolatesTransactions
         });
 
         self::assertSame([3], $link->query("SELECT i FROM {$table}")->column());
+    }
+
+    public function testANestedTransactionThatIsCancelledAtItsBeginningOrEndLeavesTheOuterOne(): void
+    {
+        foreach (['SAVEPOINT', 'RELEASE'] as $step) {
+            $source = new DeferredCancellation();
+            $logger = new class ($step, $source) extends AbstractLogger {
+                public function __construct(private string $step, private DeferredCancellation $source) {}
+
+                public function log(mixed $level, string|\Stringable $message, array $context = []): void
+                {
+                    $sql = $context['sql'] ?? '';
+                    if (\is_string($sql) && str_starts_with($sql, $this->step)) {
+                        $this->source->cancel();
+                    }
+                }
+            };
+            $connection = $this->connect(logger: $logger);
+            $table = self::table('i int');
+            $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
+                try {
+                    $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (1)"), cancellation: $source->getCancellation());
+                } catch (CancelledException) {
+                    // Where it came too late, nothing is cancelled.
+                }
+                $transaction->execute("INSERT INTO {$table} VALUES (2)");
+            });
+
+            self::assertSame($step === 'SAVEPOINT' ? [2] : [1, 2], $connection->query("SELECT i FROM {$table} ORDER BY i")->column(), $step);
+            $connection->close();
+        }
     }
 
     public function testATransactionHasTheLevelThatItIsGiven(): void

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
@@ -67,6 +68,19 @@ trait PreparesStatements
         self::assertContains('SELECT 1 AS kept', $prepared);
         self::assertContains('SELECT 30 AS a, $1::text', $prepared);
         self::assertNotContains('SELECT 1 AS a, $1::text', $prepared);
+    }
+
+    public function testALongStatementIsNotKept(): void
+    {
+        $connection = $this->connect();
+        $long = str_repeat(' ', SqlText::MOST_KEPT);
+        foreach (range(1, 3) as $i) {
+            self::assertSame(1, $connection->query("SELECT 1{$long}")->value());
+            self::assertSame("{$i}", $connection->query("SELECT \$1::text{$long}", ["{$i}"])->value());
+            self::assertSame([['a' => $i]], iterator_to_array($connection->stream("SELECT \$1::int AS a{$long}", [$i])));
+        }
+
+        self::assertSame([], preg_grep('/ {99}/', array_filter($connection->query(self::PREPARED)->column(), is_string(...))));
     }
 
     public function testNoStatementStaysPreparedWhenNoneIsTo(): void
