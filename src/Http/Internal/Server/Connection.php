@@ -375,14 +375,17 @@ final class Connection
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Who makes the next piece of an answer that nobody wants any more need not. */
+    /** Whatever makes the next piece of an answer that nobody wants any more need not. It may suspend to end. */
     private function letGo(): void
     {
-        try {
-            $this->streaming?->close();
-        } catch (\Throwable $failure) {
-            $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
-        }
+        $body = $this->streaming;
+        $body === null ? null : EventLoop::queue(function () use ($body): void {
+            try {
+                $body->close();
+            } catch (\Throwable $failure) {
+                $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
+            }
+        });
     }
 
     private function readable(): void

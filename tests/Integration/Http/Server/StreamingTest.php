@@ -180,6 +180,7 @@ final class StreamingTest extends TestCase
                     delay(0.001);
                 }
             } finally {
+                delay(0.001); // as for the end of a transaction
                 $left = true;
             }
         };
