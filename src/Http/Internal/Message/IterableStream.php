@@ -70,6 +70,12 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
+    /** Lets a generator whose last byte was read run to its end. What it still gives is dropped. */
+    public static function finish(StreamInterface $body): void
+    {
+        $body instanceof self && !$body->eof() ? $body->read(1) : null;
+    }
+
     /** Ends a generator at its `yield`. Suspends where its `finally` blocks do. */
     public function close(): void
     {
