@@ -34,6 +34,9 @@ final class Transport
     private ?string $writing = null;
     private bool $closed = false;
 
+    /** Whether this side's end is not to be in good order. */
+    private bool $brokenOff = false;
+
     /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
 
@@ -198,6 +201,20 @@ final class Transport
         Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
     }
 
+    /**
+     * Closes the connection so that its end is not taken for that of an answer without a length: TLS without its alert, TCP by a
+     * reset, which needs ext-sockets. A Unix socket knows neither.
+     */
+    public function breakOff(): void
+    {
+        $this->brokenOff = true;
+        $socket = $this->secure ? null : $this->socket ?? self::socketOf($this->stream);
+        if ($socket !== null) {
+            Warnings::of(static fn() => socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0]));
+        }
+        $this->close();
+    }
+
     public function close(): void
     {
         $this->closed = true;
@@ -205,11 +222,13 @@ final class Transport
         $this->stopWriting();
         $this->forget();
         $this->written = static function (): void {}; // it leads back to this object
-        if ($this->secure) {
+        if ($this->secure && !$this->brokenOff) {
             $this->end(); // before what follows, as fclose() would send its alert too late
         }
         // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
-        @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
+        if ($this->secure || !$this->brokenOff) {
+            @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
+        }
         Warnings::of(fn() => fclose($this->stream));
         $this->socket = null;
     }

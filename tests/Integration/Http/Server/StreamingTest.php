@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
@@ -293,6 +294,24 @@ final class StreamingTest extends TestCase
 
         self::assertStringEndsWith("5\r\nbegin\r\n", $client->rest(), 'the last chunk, which is the end, does not come, nor another answer');
         self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    public function testTheEndOfABrokenOffAnswerWithoutALengthIsAReset(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
+            yield 'begin';
+            if ($request->getRequestTarget() === '/broken') {
+                throw new \RuntimeException('No more rows');
+            }
+        })()));
+        $whole = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
+        $broken = $this->client()->send("GET /broken HTTP/1.0\r\n\r\n");
+
+        self::assertStringEndsWith("\r\n\r\nbegin", $whole->rest());
+        self::assertIsString(stream_socket_get_name($whole->stream(), true));
+        $broken->rest();
+        self::assertFalse(stream_socket_get_name($broken->stream(), true), 'after a reset, the kernel does not know the other side');
     }
 
     public function testASeekableBodyCanBeSentAgain(): void
