@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientLeftException;
-use Spindle\Http\Internal\Middleware\Departure;
 
 /** A body that is made while it is sent: each read gives one piece, or what was asked for of it. */
 final class IterableStream implements StreamInterface
@@ -115,8 +114,7 @@ final class IterableStream implements StreamInterface
     {
         try {
             $chunks instanceof \Generator && $chunks->valid() ? $chunks->throw(ClientLeftException::closed()) : null;
-        } catch (\Throwable $failure) {
-            Departure::caused($failure) || throw $failure;
+        } catch (ClientLeftException) {
         }
     }
 }

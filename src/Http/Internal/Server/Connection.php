@@ -329,9 +329,9 @@ final class Connection
         $this->endsAnswer ? $this->transport->breakOff() : $this->transport->close();
         $this->service->ended($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
+        $this->letGo();
         $this->wakeReader();
         $this->wakeWriters();
-        $this->letGo();
     }
 
     /**

@@ -197,6 +197,26 @@ final class StreamingTest extends TestCase
         self::assertSame([], $this->log()->all, 'nothing of it is worth a word');
     }
 
+    public function testWhatAFinallyBlockThrowsWhenTheClientLeavesIsLogged(): void
+    {
+        $pieces = static function (): \Generator {
+            try {
+                for (; ;) {
+                    yield str_repeat('x', 100_000);
+                }
+            } finally {
+                throw new \RuntimeException('No rollback');
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+        $client->bytes(100_000);
+        $client->close();
+
+        Eventually::holds(fn(): bool => $this->log()->failures() !== [], 'the log has it');
+        self::assertSame('No rollback', $this->log()->failures()[0]->getMessage());
+    }
+
     public function testAGeneratorThatWaitsWithTheCancellationEndsWhenTheClientLeaves(): void
     {
         $thrown = null;
