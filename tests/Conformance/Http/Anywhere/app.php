@@ -126,7 +126,7 @@ $routes = [
     '/finishes' => static fn(ServerRequestInterface $request): ResponseInterface => Response::stream((static function () use ($request): Generator {
         yield 'whole';
         delay(0.001);
-        touch((string) $request->getUri()->getQuery());
+        touch($request->getUri()->getQuery());
     })(), 'text/plain', 200, ['Content-Length' => '5']),
     '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield str_repeat('x', 100_000);
