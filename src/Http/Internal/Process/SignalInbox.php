@@ -22,7 +22,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), \SIGHUP, \SIGCHLD];
+        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), \SIGQUIT, \SIGHUP, \SIGCHLD, \SIGUSR1, \SIGUSR2];
         foreach ($this->signals as $signal) {
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;

@@ -74,8 +74,8 @@ final class Worker
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // A terminal sends them to all of its processes, as systemd does SIGTERM, and the supervisor knows what to do.
-        foreach ([\SIGINT, \SIGHUP, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
+        // A terminal sends them to all of its processes, as systemd does others, and the supervisor knows what to do.
+        foreach ([\SIGINT, \SIGHUP, \SIGQUIT, \SIGUSR1, \SIGUSR2, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
         pcntl_async_signals(true); // so that this is heard where a handler blocks the event loop
