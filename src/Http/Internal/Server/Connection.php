@@ -72,9 +72,6 @@ final class Connection
     /** Whether a part of its answer was made. */
     private bool $answering = false;
 
-    /** Whether the end of the connection is the end of its answer, which has neither a length nor chunks. */
-    private bool $endsAnswer = false;
-
     /** Requests that were taken from this connection. */
     private int $served = 0;
 
@@ -326,7 +323,7 @@ final class Connection
         $this->closed = $this->last = true;
         $this->deadline = \PHP_INT_MAX;
         $this->out = '';
-        $this->endsAnswer ? $this->transport->breakOff() : $this->transport->close();
+        $this->transport->close();
         $this->service->ended($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
         $this->letGo();
@@ -368,7 +365,7 @@ final class Connection
             $this->transport->send($this->out . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)));
         }
         if (!$this->closed) {
-            $this->endsAnswer ? $this->transport->breakOff() : $this->transport->end();
+            $this->transport->end();
         }
     }
 
@@ -644,13 +641,15 @@ final class Connection
             $end = \strlen($this->out);
             $this->answering = true;
             if ($hasBody) {
-                $this->endsAnswer = $length === null && !$chunked;
+                $endsByEnd = $length === null && !$chunked;
+                $endsByEnd ? $this->transport->markIncomplete(true) : null;
                 $this->sendBody($pieces);
-                $this->endsAnswer = false;
+                $endsByEnd && !$this->closed ? $this->transport->markIncomplete(false) : null;
             }
         } catch (\Throwable $failure) {
             if (\strlen($this->out) === $end) { // nothing of it was sent
-                [$this->out, $this->answering, $this->endsAnswer] = [substr($this->out, 0, $begin), false, false];
+                [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
+                $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
                 $this->service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
             }

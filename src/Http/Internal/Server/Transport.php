@@ -34,8 +34,8 @@ final class Transport
     private ?string $writing = null;
     private bool $closed = false;
 
-    /** Whether this side's end is not to be in good order. */
-    private bool $brokenOff = false;
+    /** Whether an answer is under way whose end would be that of the connection. */
+    private bool $isIncomplete = false;
 
     /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
@@ -191,28 +191,29 @@ final class Transport
         }
     }
 
+    /**
+     * Has the connection end in a way that no client takes for the end of an answer, also where this process is killed: TLS without its
+     * alert, TCP by a reset, which needs ext-sockets. A Unix socket has neither.
+     */
+    public function markIncomplete(bool $isIncomplete): void
+    {
+        $socket = $this->secure ? null : $this->socket ?? self::socketOf($this->stream);
+        if ($socket !== null) {
+            Warnings::of(static fn() => socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => (int) $isIncomplete, 'l_linger' => 0]));
+        }
+        $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
+    }
+
     /** Says that nothing more will be sent. */
     public function end(): void
     {
-        if ($this->secure) {
+        if ($this->secure && !$this->isIncomplete) {
             // Sends the alert by which a client knows that nothing was cut off.
             Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
         }
-        Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
-    }
-
-    /**
-     * Closes the connection so that its end is not taken for that of an answer without a length: TLS without its alert, TCP by a
-     * reset, which needs ext-sockets. A Unix socket knows neither.
-     */
-    public function breakOff(): void
-    {
-        $this->brokenOff = true;
-        $socket = $this->secure ? null : $this->socket ?? self::socketOf($this->stream);
-        if ($socket !== null) {
-            Warnings::of(static fn() => socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0]));
+        if ($this->secure || !$this->isIncomplete) {
+            Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
         }
-        $this->close();
     }
 
     public function close(): void
@@ -222,11 +223,11 @@ final class Transport
         $this->stopWriting();
         $this->forget();
         $this->written = static function (): void {}; // it leads back to this object
-        if ($this->secure && !$this->brokenOff) {
+        if ($this->secure) {
             $this->end(); // before what follows, as fclose() would send its alert too late
         }
         // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
-        if ($this->secure || !$this->brokenOff) {
+        if ($this->secure || !$this->isIncomplete) {
             @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         }
         Warnings::of(fn() => fclose($this->stream));
