@@ -110,6 +110,7 @@ final class Agent implements Statistics
                     throw $failure; // it has never served: somebody has to change something
                 }
                 $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
+                $this->workshop->queue = [];
                 $former ??= $tenure->ended();
                 if ($former !== null) {
                     $this->workshop->permit(\INF); // nothing runs
@@ -127,7 +128,7 @@ final class Agent implements Statistics
     }
 
     /**
-     * The agent's own figures, and of the queue as a whole, some seconds old: what waits, is delayed, blocked by another job of its key,
+     * The agent's own figures, and, while it has a lease, of the queue as a whole, some seconds old: what waits, is delayed, blocked by another job of its key,
      * or dead, and for how long the oldest job has waited.
      */
     public function statistics(): array

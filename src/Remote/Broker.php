@@ -36,12 +36,13 @@ interface Broker
      * @param bool      $maybeKnown whether it may have been asked this before, with no answer: then each id is looked for,
      *                              among the outcomes and dead letters too
      *
-     * @return int how many are taken in, or were before
+     * An id may belong to another job: one whose frame differs in more than its first 42 bytes, which tell who signed it. That is a conflict, and
+     * the job is not taken in. It is noticed as long as the other one is there, or its outcome is kept.
      *
      * @throws QueueFullException when the engine has no memory for them
      * @throws BrokerException
      */
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int;
+    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult;
 
     /**
      * What has become of jobs. Outcomes to come go to this mailbox as well.

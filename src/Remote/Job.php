@@ -35,7 +35,7 @@ final class Job
 
     /**
      * The id under which a broker has a job. One of digits only, such as the number of an order, has a # before it there, for PHP
-     * makes an integer of such a key of an array.
+     * makes an integer of such a key of an array. So has one that begins with # and would be taken for that.
      *
      * @internal
      *
@@ -43,7 +43,7 @@ final class Job
      */
     public static function storedId(string $id): string
     {
-        $id = preg_match('/^-?\d+$/D', $id) === 1 ? "#{$id}" : $id;
+        $id = preg_match('/^#*-?\d+$/D', $id) === 1 ? "#{$id}" : $id;
         self::checkId($id);
 
         return $id;
@@ -56,7 +56,7 @@ final class Job
      */
     public static function givenId(string $stored): string
     {
-        return preg_match('/^#-?\d+$/D', $stored) === 1 ? substr($stored, 1) : $stored;
+        return preg_match('/^#+-?\d+$/D', $stored) === 1 ? substr($stored, 1) : $stored;
     }
 
     /**

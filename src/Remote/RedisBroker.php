@@ -50,7 +50,7 @@ final class RedisBroker implements Broker
         return $this->engine->tier();
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
+    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
     {
         $connection = (string) $this->engine->connection();
         try {
@@ -61,7 +61,12 @@ final class RedisBroker implements Broker
             throw $error instanceof EngineError && $error->kind === 'OOM' ? QueueFullException::engine($queue, $error->explanation(), $failure) : $failure;
         }
 
-        return $answer === 'late' ? throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile') : (int) $answer;
+        if ($answer === 'late') {
+            throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile');
+        }
+        $numbers = array_map(intval(...), explode(' ', $answer));
+
+        return new SubmitResult($numbers[0], \array_slice($numbers, 1));
     }
 
     public function look(string $queue, array $ids, string $mailbox): array

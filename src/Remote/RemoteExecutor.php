@@ -60,14 +60,16 @@ final class RemoteExecutor implements Executor
      * Has a task done for which nobody need wait: this process may end. Returns its id when the engine has confirmed it; by that its outcome
      * can be had for an hour, see {@see attach()}.
      *
-     * @param string|null $id    of one's own, such as the number of an order: a second task of the same id is not taken in, while the first one or its
-     *                           outcome is there, and nothing tells so: ask {@see status()} before, where that matters; null for a new one
+     * @param string|null $id    of the caller's own, such as the number of an order; null for a new one. While the queue has a task of this id or keeps
+     *                           its outcome, the same task is accepted and not run again, whatever its key and delay. A different task is refused,
+     *                           also a closure with the same text from another place of the code
      * @param string      $key   tasks of one key never run at the same time
      * @param float       $delay seconds of the engine's clock before it may run
      *
      * @throws UnserializableException
      * @throws QueueFullException
      * @throws PayloadTooLargeException
+     * @throws JobConflictException     when the id belongs to a different task: other code, values, retries or timeout
      * @throws BrokerException          when the engine does not answer; with an id of one's own it can be dispatched again
      * @throws \ValueError             when the id, the key or the delay can't be so
      */

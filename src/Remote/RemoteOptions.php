@@ -11,7 +11,8 @@ final class RemoteOptions
      * @param float|null $timeout    seconds that a task may run; null for no limit
      * @param int        $backlog    jobs that the queue may have, without its dead letters
      * @param int        $maxPayload bytes that a task and its argument may have
-     * @param float      $patience   seconds for which an engine that is not available is asked again to take a task in, or for items
+     * @param float      $patience   seconds for which an engine that is not available is asked again to take a task in, or for items. What is
+     *                               cancelled then fails after that time, and its task is ended when the engine is back
      * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see \Spindle\Worker\TaskContext::report()}; one may get lost
      *
      * @throws \ValueError when a number is out of its range

@@ -16,6 +16,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
 use Symfony\Component\Process\Process;
 
 #[RequiresPhpExtension('pcntl')]
@@ -216,9 +217,7 @@ final class WorkTest extends TestCase
 
     public function testOperatorsAreToldFiguresAndWhetherTheBrokerAnswers(): void
     {
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
+        $address = self::freeAddress();
         $queue = self::newQueue();
         $process = $this->work($queue, ['--admin', $address, '--admin-host', 'a']);
         $executor = $this->executor($queue);
@@ -238,6 +237,41 @@ final class WorkTest extends TestCase
         touch($this->path('open'));
 
         self::assertSame(0, $process->wait());
+    }
+
+    public function testOperatorsAreToldTheFiguresOfTheWholeQueue(): void
+    {
+        $queue = self::newQueue();
+        $address = self::freeAddress();
+        $process = $this->work($queue, ['--workers', '2', '--beat', '0.1', '--admin', $address, '--admin-host', 'a']);
+        $dead = $this->executor($queue, JobRetryPolicy::none())->submit(static fn() => throw new \DomainException('bad'));
+        try {
+            $dead->await();
+        } catch (TaskFailedException) {
+        }
+        $executor = $this->executor($queue);
+        $executor->dispatch($this->gated('of the key'), key: 'customer 7');
+        $this->waitForFile('of the key.runs');
+        $executor->dispatch($this->gated('blocked'), key: 'customer 7');
+        $executor->dispatch($this->gated('first'));
+        $this->waitForFile('first.runs');
+        $executor->dispatch($this->gated('waits'));
+        $executor->dispatch($this->gated('waits as well'));
+        $executor->dispatch(static fn(): int => 1, delay: 3600.0);
+        $others = $this->executor(self::newQueue());
+        $others->dispatch(static fn(): int => 1, delay: 3600.0);
+
+        $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents'];
+        self::awaitFigures($address, $queue, array_combine($names, [2, 1, 1, 1, 1]));
+        $age = self::figure($address, $queue, 'oldest_seconds');
+        self::assertGreaterThan(0.0, $age);
+        self::assertLessThan(60.0, $age);
+        Eventually::holds(static fn(): bool => self::figure($address, $queue, 'oldest_seconds') > $age, 'it grows', 20.0);
+        touch($this->path('open'));
+        self::awaitFigures($address, $queue, [...array_combine($names, [0, 1, 0, 1, 1]), 'oldest_seconds' => 0]);
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
     public function testTheLogIsLinesOfJsonOrOnlyWhatMatters(): void
@@ -377,7 +411,7 @@ final class WorkTest extends TestCase
         }
     }
 
-    /** @return \Closure(): array{string, int} says that it runs, and waits; which attempt it was */
+    /** @return \Closure(): array{string, int} a task that writes a file and waits; returns the number of its attempt */
     private function gated(string $name): \Closure
     {
         $folder = $this->path();
@@ -390,6 +424,31 @@ final class WorkTest extends TestCase
 
             return [$name, TaskContext::current()->attempt];
         };
+    }
+
+    private static function freeAddress(): string
+    {
+        $socket = Streams::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+
+        return $address;
+    }
+
+    /** @param array<string, int> $figures */
+    private static function awaitFigures(string $address, string $queue, array $figures): void
+    {
+        $lines = array_map(static fn(string $name, int $figure): string => "\nspindle_pool_{$name}{pool=\"{$queue}\"} {$figure}\n", array_keys($figures), $figures);
+        foreach ($lines as $line) {
+            Eventually::holds(static fn(): bool => str_contains(self::get($address, '/metrics'), $line), "there is{$line}", 20.0);
+        }
+    }
+
+    private static function figure(string $address, string $queue, string $name): float
+    {
+        self::assertSame(1, preg_match("/^spindle_pool_{$name}\\{pool=\"{$queue}\"} (\S+)$/m", self::get($address, '/metrics'), $match));
+
+        return (float) $match[1];
     }
 
     private static function get(string $address, string $path): string

@@ -10,6 +10,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Claim;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\Letter;
+use Spindle\Remote\SubmitResult;
 use Spindle\Remote\Tier;
 
 /**
@@ -51,7 +52,7 @@ final class MemoryBroker implements Broker
         return $this->isCut ? throw self::unavailable() : Tier::Durable;
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
+    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
     {
         return $this->queue($queue)->submit($jobs, $limit, $mailbox);
     }

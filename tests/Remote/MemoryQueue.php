@@ -13,6 +13,7 @@ use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\Letter;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Remote\SubmitResult;
 
 /** One queue of a {@see MemoryEngine}. Nothing in it takes longer the more jobs it has, but {@see list()}. */
 final class MemoryQueue
@@ -21,6 +22,9 @@ final class MemoryQueue
     private const INLINE = 65536;
 
     private const ITEMS_KEPT = 86400.0;
+
+    /** Bytes of a frame that tell who signed it. */
+    private const SEAL = 42;
 
     /** @var array<string, MemoryJob> those that have no outcome */
     private array $jobs = [];
@@ -52,7 +56,7 @@ final class MemoryQueue
     /** @var array<string, array{MemoryJob, string, float}> job, why, when */
     private array $dead = [];
 
-    /** @var array<string, array{string, float}> frame, until when */
+    /** @var array<string, array{string, float, string}> frame, until when, and the job's frame */
     private array $outcomes = [];
 
     /** @var array<string, array{array<int, string>, int, float}> items by their indices, next index, until when */
@@ -83,12 +87,18 @@ final class MemoryQueue
     }
 
     /** @param list<Job> $jobs */
-    public function submit(array $jobs, int $limit, string $mailbox): int
+    public function submit(array $jobs, int $limit, string $mailbox): SubmitResult
     {
         $this->expire();
         $taken = $added = 0;
-        foreach ($jobs as $job) {
-            if (!isset($this->jobs[$job->id]) && !isset($this->outcomes[$job->id]) && !isset($this->dead[$job->id])) {
+        $conflicts = [];
+        foreach ($jobs as $i => $job) {
+            $known = $this->jobs[$job->id]->frame ?? $this->dead[$job->id][0]->frame ?? $this->outcomes[$job->id][2] ?? null;
+            if ($known !== null) {
+                if (substr($known, self::SEAL) !== substr($job->frame, self::SEAL)) {
+                    $conflicts[] = $i;
+                }
+            } else {
                 if (\count($this->jobs) >= $limit) {
                     break;
                 }
@@ -103,7 +113,7 @@ final class MemoryQueue
             $this->engine->send($this->idle->bottom(), new Letter(due: max(0.0, $due)));
         }
 
-        return $taken;
+        return new SubmitResult($taken, $conflicts);
     }
 
     /**
@@ -467,7 +477,7 @@ final class MemoryQueue
     {
         $this->remove($job);
         $until = $job->since + $retention;
-        $this->outcomes[$job->id] = [$settlement->frame, $until];
+        $this->outcomes[$job->id] = [$settlement->frame, $until, $job->frame];
         $this->expiring->insert([$until, $job->id]);
         if ($kind === SettlementKind::Dead) {
             $this->dead[$job->id] = [$job, $settlement->why, $job->since];

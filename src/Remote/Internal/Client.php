@@ -11,6 +11,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
 use Spindle\Remote\Letter;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
@@ -57,14 +58,20 @@ final class Client
     /** @var array<string, array<string, bool>> what {@see withdraw()} was told and the engine was not, by queue and id: whether also if it is claimed */
     private array $unsaid = [];
 
+    /** @var array<string, array<array-key, mixed>> of those, what the engine is being told, by queue and id */
+    private array $saying = [];
+
     /** Bytes of the outcomes that were read, of all queues. */
     private int $readSize = 0;
 
     private int $waiting = 0;
     private int $last = 0;
 
-    /** @var array<string, Outbox> by queue */
+    /** @var array<string, array<array-key, Outbox>> by queue and patience: who is not patient does not wait for who is */
     private array $outboxes = [];
+
+    /** @var array<string, true> those of which letters may tell */
+    private array $queues = [];
 
     /** @var (\Closure(): void)|null closes the mailbox */
     private ?\Closure $close = null;
@@ -138,7 +145,7 @@ final class Client
         $this->wait(\count($jobs));
         $accepted = 0;
         try {
-            $accepted = $this->outbox($queue)->send($options->backlog, $options->patience, $jobs, false);
+            $accepted = $this->outbox($queue, $options->patience)->send($options->backlog, $jobs, false);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->forget($queue, $jobs[$i]->id);
@@ -153,22 +160,29 @@ final class Client
      *
      * @return int 0 when the queue is full
      *
+     * @throws JobConflictException
      * @throws BrokerException
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
         unset($this->unsaid[$queue][$job->id]); // it is wanted again
-        return $this->outbox($queue)->send($options->backlog, $options->patience, [$job], true);
+        return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
     }
 
     /** Waits for the outcome of a job that is there already. */
     public function attach(string $queue, string $id, Waiter $waiter): void
     {
         $this->open();
+        $this->queues[$queue] = true;
         unset($this->unsaid[$queue][$id]);
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedWaiter($earlier, $waiter);
         $this->wait($earlier === null ? 1 : 0);
+        $this->lookSoon($queue, $id);
+    }
+
+    private function lookSoon(string $queue, string $id): void
+    {
         $this->attached[$queue][] = $id;
         if (\count($this->attached[$queue]) === 1) {
             EventLoop::queue($this->lookForAttached(...), $queue);
@@ -192,14 +206,24 @@ final class Client
         }
     }
 
+    /** Whether the engine has not yet heard that the job is withdrawn. */
+    public function isUnsaid(string $queue, string $id): bool
+    {
+        return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
+    }
+
     /** @return bool false when the engine is not available */
     private function sayUnsaid(): bool
     {
         foreach ($this->unsaid as $queue => $ids) {
             foreach ([true, false] as $claimed) {
                 foreach (array_chunk(array_keys($ids, $claimed, true), self::BATCH) as $chunk) {
-                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], array_flip($chunk));
-                    if (!$this->sayUnwanted($queue, $chunk, $claimed)) {
+                    $these = array_flip($chunk);
+                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], $these);
+                    $this->saying[$queue] = ($this->saying[$queue] ?? []) + $these;
+                    $isSaid = $this->sayUnwanted($queue, $chunk, $claimed);
+                    $this->saying[$queue] = array_diff_key($this->saying[$queue], $these);
+                    if (!$isSaid) {
                         $this->unsaid[$queue] += array_fill_keys($chunk, $claimed);
                         $this->lookAgain();
 
@@ -265,9 +289,23 @@ final class Client
         }
     }
 
-    private function outbox(string $queue): Outbox
+    private function outbox(string $queue, float $patience): Outbox
     {
-        return $this->outboxes[$queue] ??= new Outbox($this->broker, $queue, $this->mailbox);
+        $this->queues[$queue] = true;
+
+        return $this->outboxes[$queue]["{$patience}"] ??= new Outbox($this->broker, $queue, $this->mailbox, $patience);
+    }
+
+    /** Whether the submission of a job has no answer yet. */
+    private function isOnItsWay(string $queue, string $id): bool
+    {
+        foreach ($this->outboxes[$queue] ?? [] as $outbox) {
+            if ($outbox->has($id)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private function open(): void
@@ -287,20 +325,44 @@ final class Client
     {
         foreach ($letter->outcomes as $id => $frame) {
             foreach ($this->waiters as $queue => $waiters) {
-                if (isset($waiters[$id])) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id)) {
+                    $this->lookSoon($queue, $id);
+                } elseif (isset($waiters[$id])) {
                     $frame === '' && $waiters[$id]->wantsOutcome() ? $this->fetch($queue, $id) : $this->deliver($queue, $id, $frame);
                 }
             }
         }
         foreach ($letter->items as $id) {
-            foreach ($this->waiters as $waiters) {
-                ($waiters[$id] ?? null)?->items($id);
+            foreach ($this->waiters as $queue => $waiters) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id) && !$waiters[$id] instanceof StreamedSubmission) {
+                    EventLoop::queue($this->lookForItems(...), $queue, $id);
+                } else {
+                    ($waiters[$id] ?? null)?->items($id);
+                }
             }
         }
         foreach ($letter->reports as $id => $frame) {
             foreach ($this->waiters as $waiters) {
                 ($waiters[$id] ?? null)?->report($id, $frame);
             }
+        }
+    }
+
+    /** Letters do not name a queue, and a caller may give one id to jobs of several queues. */
+    private function isAmbiguous(string $id): bool
+    {
+        return \count($this->queues) > 1 && !$this->isOwn($id);
+    }
+
+    private function lookForItems(string $queue, string $id): void
+    {
+        try {
+            $frames = $this->broker->takeItems($queue, $id, 0, 1);
+        } catch (BrokerException) {
+            return; // The outcome tells that it is a generator's.
+        }
+        if ($frames !== []) {
+            ($this->waiters[$queue][$id] ?? null)?->items($id);
         }
     }
 
@@ -404,7 +466,7 @@ final class Client
         } catch (BrokerRefusedException $refused) {
             foreach ($ids as $id) {
                 $waiter = $this->waiters[$queue][$id] ?? null;
-                if ($waiter !== null && !(isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id))) {
+                if ($waiter !== null && !$this->isOnItsWay($queue, $id)) {
                     $this->forget($queue, $id);
                     $waiter->refused($id, $refused);
                 }
@@ -413,7 +475,7 @@ final class Client
             return true;
         }
         foreach ($states as $id => $state) {
-            if (!isset($this->waiters[$queue][$id]) || isset($this->outboxes[$queue]) && $this->outboxes[$queue]->has($id)) {
+            if (!isset($this->waiters[$queue][$id]) || $this->isOnItsWay($queue, $id)) {
                 continue;
             }
             if ($state->outcome !== null) {

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
@@ -78,7 +79,13 @@ final class ItemStream
             } else {
                 self::$awaited[spl_object_id($this)] = $this;
                 $this->reader = EventLoop::getSuspension();
-                $this->reader->suspend();
+                try {
+                    $this->reader->suspend();
+                } catch (\FiberError $blocked) {
+                    $this->reader = null;
+
+                    throw CannotWaitException::because($blocked);
+                }
             }
         }
     }

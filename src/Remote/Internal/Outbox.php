@@ -6,8 +6,11 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
+use Spindle\Remote\SubmitResult;
 
 /** Jobs on their way into a queue. Those that come while a question is under way go with the next one. */
 final class Outbox
@@ -15,7 +18,7 @@ final class Outbox
     private const BATCH = 1000;
     private const BATCH_SIZE = 4 << 20;
 
-    /** @var list<array{int, float, list<Job>, bool, Suspension<int>}> */
+    /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
     private array $parcels = [];
 
     /** @var array<string, true> jobs whose submission has no answer yet */
@@ -23,7 +26,13 @@ final class Outbox
 
     private bool $sending = false;
 
-    public function __construct(private readonly Broker $broker, private readonly string $queue, private readonly string $mailbox) {}
+    /** @param float $patience seconds for which an engine that is not available is asked again */
+    public function __construct(
+        private readonly Broker $broker,
+        private readonly string $queue,
+        private readonly string $mailbox,
+        private readonly float $patience,
+    ) {}
 
     public function has(string $id): bool
     {
@@ -31,15 +40,17 @@ final class Outbox
     }
 
     /**
-     * @param list<Job> $jobs     at most {@see Broker::submit()}'s
-     * @param float     $patience seconds for which an engine that is not available is asked again
+     * @param list<Job> $jobs at most {@see Broker::submit()}'s
      *
      * @return int how many were taken in
+     *
+     * @throws CannotWaitException
+     * @throws JobConflictException
      */
-    public function send(int $limit, float $patience, array $jobs, bool $maybeKnown): int
+    public function send(int $limit, array $jobs, bool $maybeKnown): int
     {
         $suspension = EventLoop::getSuspension();
-        $this->parcels[] = [$limit, $patience, $jobs, $maybeKnown, $suspension];
+        $this->parcels[] = [$limit, $jobs, $maybeKnown, $suspension];
         foreach ($jobs as $job) {
             $this->open[$job->id] = true;
         }
@@ -50,6 +61,10 @@ final class Outbox
         try {
             /** @var int */
             return $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            array_pop($this->parcels); // the loop has not turned since
+
+            throw CannotWaitException::because($blocked);
         } finally {
             foreach ($jobs as $job) {
                 unset($this->open[$job->id]);
@@ -60,11 +75,11 @@ final class Outbox
     private function sendAll(): void
     {
         while ($this->parcels !== []) {
-            [$limit, $patience, , $maybeKnown] = $this->parcels[0];
+            [$limit, , $maybeKnown] = $this->parcels[0];
             $jobs = $taken = [];
             $size = 0;
-            foreach ($this->parcels as $i => [$itsLimit, $itsPatience, $more, $known]) {
-                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit || $itsPatience !== $patience)) {
+            foreach ($this->parcels as $i => [$itsLimit, $more, $known]) {
+                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit)) {
                     break;
                 }
                 $maybeKnown = $maybeKnown || $known;
@@ -76,26 +91,29 @@ final class Outbox
             }
             $this->parcels = \array_slice($this->parcels, \count($taken));
             try {
-                $accepted = $this->submit($jobs, $limit, $patience, $maybeKnown);
+                $result = $this->submit($jobs, $limit, $maybeKnown);
             } catch (\Throwable $failure) {
-                foreach ($taken as [, , , , $suspension]) {
+                foreach ($taken as [, , , $suspension]) {
                     $suspension->throw($failure);
                 }
 
                 continue;
             }
-            foreach ($taken as [, , $its, , $suspension]) {
-                $part = max(0, min(\count($its), $accepted));
-                $accepted -= \count($its);
-                $suspension->resume($part);
+            $conflicts = array_flip($result->conflicts);
+            $first = 0;
+            foreach ($taken as [, $its, , $suspension]) {
+                isset($conflicts[$first]) // only a job that was dispatched alone has an id that another one may have
+                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($its[0]->id)))
+                    : $suspension->resume(max(0, min(\count($its), $result->accepted - $first)));
+                $first += \count($its);
             }
         }
         $this->sending = false;
     }
 
     /** @param list<Job> $jobs */
-    private function submit(array $jobs, int $limit, float $patience, bool $maybeKnown): int
+    private function submit(array $jobs, int $limit, bool $maybeKnown): SubmitResult
     {
-        return Patience::ask($patience, fn(bool $again): int => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
+        return Patience::ask($this->patience, fn(bool $again): SubmitResult => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
     }
 }

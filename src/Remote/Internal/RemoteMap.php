@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
@@ -17,7 +18,8 @@ use Spindle\Worker\PortableTask;
 
 /**
  * One call of map() or mapUnordered() on a queue: pulls the input in a callback of the loop, keeps outcomes until the caller's
- * loop takes them. Between the two are never more tasks than the window, nor more bytes than the room.
+ * loop takes them. Between the two are never more tasks than the window. When they have more bytes than the room, no more input is pulled,
+ * and outcomes that come go to a file.
  */
 final class RemoteMap implements Waiter
 {
@@ -34,13 +36,23 @@ final class RemoteMap implements Waiter
     /** @var array<string, array{int, mixed, int}> number, key and bytes of what has no outcome yet, by id */
     private array $open = [];
 
-    /** @var array<int, array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome, key and id by number, or as they came */
+    /** @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome or its place in the file, key and id by number, or as they came */
     private array $done = [];
 
     /** @var list<\Spindle\Remote\Job> pulled and not sent */
     private array $gathered = [];
 
+    /** @var list<\Spindle\Remote\Job> those that the engine has not confirmed */
+    private array $sending = [];
+
+    private ?string $givesUp = null;
+
     private int $bytes = 0;
+
+    /** Those of outcomes in memory. */
+    private int $held = 0;
+
+    private readonly Spill $spill;
     private int $pulled = 0;
     private int $next = 0;
     private int $came = 0;
@@ -65,6 +77,7 @@ final class RemoteMap implements Waiter
     /** @param iterable<mixed, mixed> $input */
     public function __construct(private readonly Sender $sender, iterable $input, string $code, private readonly bool $inOrder)
     {
+        $this->spill = new Spill();
         $this->head = $sender->head($code);
         $this->items = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
@@ -78,9 +91,13 @@ final class RemoteMap implements Waiter
     {
         $cancellation?->throwIfRequested();
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
-            $this->aborted ??= $cancelled;
+            if ($this->left) {
+                return;
+            }
+            $this->aborted = $cancelled;
             $this->leave();
             $this->wake();
+            $this->givesUp = $this->sender->afterPatience($this, static fn(self $map) => $map->giveUp());
         });
         try {
             $this->pullSoon();
@@ -98,6 +115,9 @@ final class RemoteMap implements Waiter
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
+            }
+            if ($this->givesUp !== null) {
+                EventLoop::cancel($this->givesUp);
             }
             $this->leave();
             array_map($this->sender->forget(...), array_keys($this->open));
@@ -160,8 +180,13 @@ final class RemoteMap implements Waiter
         unset($this->open[$id]);
         $this->bytes -= $bytes;
         if (!$this->left) {
+            $size = \is_string($outcome) ? \strlen($outcome) : 0;
+            if (\is_string($outcome) && $this->held > 0 && $this->held + $size > self::ROOM) {
+                $outcome = $this->spill->write($outcome) ?? $outcome;
+            }
             $this->done[$this->inOrder ? $number : $this->came++] = [$outcome, $key, $id];
-            $this->bytes += \is_string($outcome) ? \strlen($outcome) : 0;
+            $this->held += \is_string($outcome) ? $size : 0;
+            $this->bytes += $size;
         }
         if ($this->left || isset($this->done[$this->next])) {
             $this->wake();
@@ -180,6 +205,11 @@ final class RemoteMap implements Waiter
                 $done = $this->done[$this->next];
                 unset($this->done[$this->next]);
                 ++$this->next;
+                if (\is_array($done[0])) {
+                    $done[0] = $this->spill->read($done[0]);
+                } else {
+                    $this->held -= \is_string($done[0]) ? \strlen($done[0]) : 0;
+                }
                 $this->bytes -= \is_string($done[0]) ? \strlen($done[0]) : 0;
                 if (\count($this->open) + \count($this->done) <= self::WINDOW - self::BATCH) {
                     $this->pullSoon();
@@ -191,7 +221,13 @@ final class RemoteMap implements Waiter
             }
             $this->pullSoon();
             $this->consumer = EventLoop::getSuspension();
-            $this->consumer->suspend();
+            try {
+                $this->consumer->suspend();
+            } catch (\FiberError $blocked) {
+                $this->consumer = null;
+
+                throw CannotWaitException::because($blocked);
+            }
         }
     }
 
@@ -281,6 +317,7 @@ final class RemoteMap implements Waiter
     {
         while ($jobs !== [] && !$this->left) {
             try {
+                $this->sending = $jobs;
                 $accepted = $this->sender->sendAll($jobs, $this);
             } catch (QueueFullException) {
                 $accepted = 0; // its engine has no memory
@@ -290,6 +327,8 @@ final class RemoteMap implements Waiter
                 }
 
                 throw $failure;
+            } finally {
+                $this->sending = [];
             }
             if ($this->isLeft()) { // meanwhile
                 foreach (\array_slice($jobs, $accepted) as $refused) {
@@ -335,6 +374,15 @@ final class RemoteMap implements Waiter
                 $this->sender->withdraw($ids);
             });
         }
+    }
+
+    /** An engine that has not confirmed a task, or has not heard that it is cancelled, may be away for ever. */
+    private function giveUp(): void
+    {
+        foreach ([...array_column($this->sending, 'id'), ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...))] as $id) {
+            unset($this->open[$id]);
+        }
+        $this->wake();
     }
 
     private function wake(): void

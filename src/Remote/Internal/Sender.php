@@ -5,8 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\Future;
+use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
 use Spindle\Internal\Aside;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
@@ -19,9 +24,14 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
+use function Amp\async;
+
 /** Makes jobs of tasks and commands for one queue, and results of outcomes. */
 final class Sender
 {
+    /** Seconds for which a task that is cancelled waits until the engine has confirmed it, so that it ends before its future does. */
+    private const CONFIRMS = 1.0;
+
     private Client $client;
 
     public function __construct(
@@ -51,6 +61,7 @@ final class Sender
     /**
      * @throws QueueFullException
      * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\JobConflictException
      * @throws \Spindle\Remote\BrokerException
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
@@ -136,7 +147,7 @@ final class Sender
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new Submission($this, $job->id);
-        if ($this->send($job, $submission) === 0) {
+        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntil($job, $submission, $cancellation)) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
         if ($cancellation !== null) {
@@ -147,6 +158,36 @@ final class Sender
     }
 
     /**
+     * As {@see send()}. When it is cancelled and the engine does not answer, the job is withdrawn as soon as it does.
+     *
+     * @return int|null null when it was cancelled
+     *
+     * @throws QueueFullException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    private function sendUntil(Job $job, Submission $submission, Cancellation $cancellation): ?int
+    {
+        /** @var Future<int> $sending */
+        $sending = async($this->send(...), $job, $submission);
+        try {
+            return $sending->await($cancellation);
+        } catch (CancelledException $cancelled) {
+            try {
+                return $sending->await(new TimeoutCancellation(self::CONFIRMS));
+            } catch (CancelledException) {
+                $submission->fail($cancelled);
+                $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+
+                return null;
+            }
+        } catch (\FiberError $blocked) {
+            $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+
+            throw CannotWaitException::because($blocked);
+        }
+    }
+
+    /**
      * Nobody wants these jobs any more. Whoever waits is told so, at once or when they have ended.
      *
      * @param list<string> $ids
@@ -154,6 +195,27 @@ final class Sender
     public function withdraw(array $ids): void
     {
         $this->client()->withdraw($this->queue, $ids, true);
+    }
+
+    /**
+     * Calls it when an engine that is not available has been asked for long enough, unless the owner is gone by then.
+     *
+     * @template T of object
+     *
+     * @param T                 $owner
+     * @param \Closure(T): void $callback static
+     *
+     * @return string the timer's identifier in the loop
+     */
+    public function afterPatience(object $owner, \Closure $callback): string
+    {
+        return EventLoop::reference(WeakTimer::after(max(self::CONFIRMS, $this->options->patience), $owner, $callback));
+    }
+
+    /** Whether the engine has not yet heard that the job is withdrawn. */
+    public function isUnsaid(string $id): bool
+    {
+        return $this->client()->isUnsaid($this->queue, $id);
     }
 
     /** Nobody wants the job any more, unless an agent has it already. */
@@ -213,15 +275,19 @@ final class Sender
         return PortableOutcome::item(substr($body, 4), 1, $key);
     }
 
-    /** A task tells something. What was tampered with is not told. */
+    /** Passes on what a task reports. A frame that was tampered with, or is of another queue's job of this id, is dropped. */
     public function report(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;
-        if ($onReport !== null) {
-            $keys = $this->keys;
-            $queue = $this->queue;
-            Aside::call(static fn() => $onReport(PortableOutcome::report(Frame::open($keys, Frame::REPORT, $queue, $id, $frame))));
+        if ($onReport === null) {
+            return;
         }
+        try {
+            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
+        } catch (TamperedFrameException) {
+            return;
+        }
+        Aside::call(static fn() => $onReport(PortableOutcome::report($report)));
     }
 
     /**

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Revolt\EventLoop;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
@@ -24,6 +25,8 @@ final class Submission implements Waiter
 
     /** @var (\Closure(): void)|null */
     private ?\Closure $unwatch = null;
+
+    private ?string $givesUp = null;
 
     public function __construct(private readonly Sender $sender, private readonly string $id)
     {
@@ -92,9 +95,21 @@ final class Submission implements Waiter
         $this->sender->report($id, $frame);
     }
 
+    /** Nothing comes any more that is wanted. */
+    public function fail(CancelledException $cancelled): void
+    {
+        $this->cancelled ??= $cancelled;
+        $this->deferred?->error($this->cancelled);
+        $this->end();
+    }
+
     public function end(): void
     {
         $this->deferred = null;
+        if ($this->givesUp !== null) {
+            EventLoop::cancel($this->givesUp);
+            $this->givesUp = null;
+        }
         if ($this->unwatch !== null) {
             ($this->unwatch)();
             $this->unwatch = null;
@@ -103,7 +118,19 @@ final class Submission implements Waiter
 
     private function cancel(CancelledException $cancelled): void
     {
-        $this->cancelled ??= $cancelled;
+        if ($this->cancelled !== null) {
+            return;
+        }
+        $this->cancelled = $cancelled;
+        $this->givesUp = $this->deferred === null ? null : $this->sender->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
         $this->sender->withdraw([$this->id]);
+    }
+
+    /** An engine that has not heard of it by now may be away for ever. */
+    private function giveUp(CancelledException $cancelled): void
+    {
+        if ($this->sender->isUnsaid($this->id)) {
+            $this->fail($cancelled);
+        }
     }
 }

@@ -9,10 +9,10 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 
-/** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
+/** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
 final class Stream
 {
-    /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];
 
     /** @var \SplQueue<string> */
@@ -21,13 +21,13 @@ final class Stream
     private mixed $result = null;
     private ?\Throwable $failure = null;
 
-    /** @var Suspension<null>|null of the one that waits for an item */
+    /** @var Suspension<null>|null reader that waits for an item */
     private ?Suspension $reader = null;
 
     /**
-     * @param \Closure(string): mixed  $decode key and value of an item
-     * @param \Closure(int, int): void $taken so many items, of so many bytes, were taken
-     * @param \Closure(): void         $left  no more are wanted
+     * @param \Closure(string): mixed  $decode returns key and value of an item
+     * @param \Closure(int, int): void $taken  called with the number of items that were read, and their bytes
+     * @param \Closure(): void         $left   called when the reader needs no more items
      */
     public function __construct(private readonly \Closure $decode, private readonly \Closure $taken, private readonly \Closure $left)
     {

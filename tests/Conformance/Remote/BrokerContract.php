@@ -76,7 +76,7 @@ abstract class BrokerContract extends TestCase
     {
         $jobs = array_map(static fn(string|Job $job): Job => \is_string($job) ? new Job($job, "do {$job}") : $job, array_values($jobs));
 
-        self::assertSame(\count($jobs), $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false));
+        self::assertSame(\count($jobs), $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false)->accepted);
     }
 
     /** Has an agent join. */

@@ -8,6 +8,7 @@ use Amp\Future;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
 
 use function Amp\async;
@@ -100,6 +101,49 @@ final class Callers
         }
 
         return [...$codes, $own];
+    }
+
+    /**
+     * Takes nothing until all is done, which is more than there is memory for.
+     *
+     * @return list<int> the first bytes of the results
+     */
+    public static function takeLate(string $address, string $queue, int $tasks, bool $inOrder): array
+    {
+        ini_set('memory_limit', '64M');
+        $broker = new RedisBroker($address);
+        $executor = new RemoteExecutor($broker, $queue, new Keys([AgentProgram::KEY]));
+        $task = static fn(int $number): string => str_pad((string) $number, $number % 2 === 0 ? 300_000 : 50_000);
+        $taken = [];
+        foreach ($inOrder ? $executor->map(range(1, $tasks), $task) : $executor->mapUnordered(range(1, $tasks), $task) as $result) {
+            if ($taken === []) {
+                Eventually::holds(static fn(): bool => $broker->figures($queue)['done_total'] === $tasks, 'all is done', 30.0);
+                Eventually::standsStill(static fn(): int => memory_get_usage() >> 20, 'all outcomes were fetched', 30.0);
+            }
+            $taken[] = (int) $result;
+        }
+
+        return $taken;
+    }
+
+    /** @return string what a connection fails with that is the first one without a free descriptor */
+    public static function withoutDescriptors(string $address, string $queue): string
+    {
+        [$served, $other] = [new RedisBroker($address), new RedisBroker($address)];
+        $served->status($queue, 'any');
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        try {
+            $other->status($queue, 'any');
+        } catch (\Throwable $failure) {
+            $files = [];
+
+            return $failure::class . ': ' . $failure->getMessage();
+        }
+
+        return '';
     }
 
     /** Reads an item of a generator that has more than there is room for, and then no other. */

@@ -5,9 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\EndsInTime;
@@ -122,6 +125,73 @@ final class CallersTest extends TestCase
         self::assertLessThan(10, $asked);
         self::assertLessThan(self::BYTES, $bytes);
         self::assertLessThan(2 * self::BYTES, $most);
+    }
+
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testResultsOfALoopThatTakesThemLateNeedLittleMemory(bool $inOrder): void
+    {
+        $queue = self::newQueue();
+        $this->agent($queue);
+        $taken = Host::call(Callers::class . '::takeLate', [Redis::shared()->address(), $queue, 600, $inOrder]);
+        self::assertIsArray($taken);
+        if (!$inOrder) {
+            sort($taken);
+        }
+
+        self::assertSame(range(1, 600), $taken);
+    }
+
+    public function testWithoutAFreeDescriptorTheEngineIsNotAvailable(): void
+    {
+        $failure = Host::call(Callers::class . '::withoutDescriptors', [Redis::shared()->address(), self::newQueue()], ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh']);
+
+        self::assertIsString($failure);
+        self::assertStringStartsWith(BrokerUnavailableException::class . ': ', $failure);
+        self::assertStringContainsString('as many files open as it may', $failure);
+    }
+
+    public function testWhereNothingCanWaitItFailsWithTheReasonAndHarmsNothingElse(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $queue = self::newQueue();
+        $this->agent($queue);
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        $items = $executor->submit(static function (): \Generator {
+            yield 1;
+            delay(0.2);
+            yield 2;
+        })->await();
+        self::assertSame(1, $items->current());
+        $waits = [
+            static fn(): string => $executor->dispatch(getmypid(...)),
+            static fn(): mixed => $executor->submit(getmypid(...)),
+            static fn(): mixed => $executor->status('order-7'),
+            static fn(): array => iterator_to_array($executor->map([-5], abs(...))),
+            static fn(): mixed => (new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys()))->status('order-7'),
+        ];
+        $thrown = [];
+        pcntl_signal(\SIGUSR2, static function () use ($waits, &$thrown): void {
+            foreach ($waits as $wait) {
+                try {
+                    $wait();
+                } catch (CannotWaitException $refused) {
+                    $thrown[] = $refused::class;
+                }
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        self::assertSame(array_fill(0, \count($waits), CannotWaitException::class), $thrown);
+        $items->next();
+        self::assertSame(2, $items->current());
+        $id = $executor->dispatch(getmypid(...), 'order-7');
+        self::assertNotNull($executor->status($id));
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
     }
 
     public function testAnOutcomeThatCameWhileItsCallerWasCutOffIsThereAtOnceAfterwards(): void

@@ -22,6 +22,7 @@ use Spindle\Tests\Cli\RunsWork;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
 
 use function Amp\delay;
@@ -63,6 +64,19 @@ final class ConnectionRefusalsTest extends TestCase
         delay(0.1); // The claim: for this long nothing is thrown into the loop, nor is a connection tried again.
 
         self::assertLessThanOrEqual(\count($uses) * self::CONNECTIONS, $this->connections() - $before);
+    }
+
+    public function testAConnectionThatIsRefusedIsReportedAtOnceAndAsThat(): void
+    {
+        $listener = Streams::server();
+        $address = (string) stream_socket_get_name($listener, false);
+        fclose($listener);
+        $began = hrtime(true);
+        $failure = self::thrown(static fn(): mixed => (new RedisBroker("redis://{$address}"))->status('any', 'any'));
+
+        self::assertInstanceOf(BrokerUnavailableException::class, $failure);
+        self::assertSame("The broker at {$address} is not available: connection refused; is Redis or Valkey running there?", $failure->getMessage());
+        self::assertLessThan(3.5, (hrtime(true) - $began) / 1e9, 'it is not tried again here');
     }
 
     /** @param list<string> $advice words of the message */

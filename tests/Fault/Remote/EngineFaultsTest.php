@@ -48,16 +48,17 @@ final class EngineFaultsTest extends TestCase
         $impatient = $this->executor(patience: 0.0);
         $patient = $this->executor();
         $log = $this->file('log', '');
+        $task = static fn(): int => Work::note($log);
         $waiting = $ids = [];
         for ($round = 1; $round <= Scale::of(30); ++$round) {
-            $waiting[] = $patient->submit(static fn(): int => Work::note($log));
+            $waiting[] = $patient->submit($task);
             $failed = [];
             $this->confirmed = 0;
-            $submit = function (int $caller) use ($impatient, $log, $round, &$ids, &$failed): void {
+            $submit = function (int $caller) use ($impatient, $task, $round, &$ids, &$failed): void {
                 for ($i = 1; $failed === []; ++$i) {
                     $ids[] = $id = "{$round}-{$caller}-{$i}";
                     try {
-                        $impatient->dispatch(static fn(): int => Work::note($log), $id);
+                        $impatient->dispatch($task, $id);
                         ++$this->confirmed;
                     } catch (BrokerUnavailableException) {
                         $failed[] = $id;
@@ -74,7 +75,7 @@ final class EngineFaultsTest extends TestCase
             self::assertGreaterThanOrEqual($before, $there);
             self::assertLessThanOrEqual(\count($ids), $there);
             foreach ($failed as $id) {
-                $patient->dispatch(static fn(): int => Work::note($log), $id);
+                $patient->dispatch($task, $id);
             }
         }
         $this->agentAt($redis->address(), $this->queue());

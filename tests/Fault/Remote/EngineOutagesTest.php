@@ -4,11 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -125,7 +130,7 @@ final class EngineOutagesTest extends TestCase
         $executor = $this->executor();
         $cancellations = $futures = [];
         for ($i = 1; $i <= 200; ++$i) {
-            $executor->dispatch(static fn(): int => $i, "id-{$i}", delay: 600.0);
+            $executor->dispatch(getmypid(...), "id-{$i}", delay: 600.0);
             $cancellations[] = $cancellation = new DeferredCancellation();
             $futures[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
         }
@@ -146,7 +151,7 @@ final class EngineOutagesTest extends TestCase
         fclose($listener);
         self::assertLessThan(self::CALM, $tries);
         $redis->restart();
-        $executor->dispatch(static fn(): int => 1, 'id-1', delay: 600.0);
+        $executor->dispatch(getmypid(...), 'id-1', delay: 600.0);
         foreach (\array_slice($futures, 1) as $future) {
             self::assertCancelled($future);
         }
@@ -156,6 +161,58 @@ final class EngineOutagesTest extends TestCase
         $cancellation->cancel();
         self::assertCancelled($futures[0]);
         self::assertCancelled($again);
+    }
+
+    public function testWhoIsNotPatientDoesNotWaitForWhoIs(): void
+    {
+        $redis = $this->engine();
+        $broker = new RedisBroker($redis->address());
+        [$patient, $impatient] = array_map(fn(float $patience): RemoteExecutor => new RemoteExecutor($broker, $this->queue(), self::keys(), options: new RemoteOptions(patience: $patience)), [60.0, 0.0]);
+        $redis->kill();
+        $waiting = async($patient->dispatch(...), getmypid(...), 'patient');
+        delay(0);
+        try {
+            $impatient->dispatch(getmypid(...), 'impatient');
+            self::fail('There is no engine');
+        } catch (BrokerUnavailableException) {
+            self::assertFalse($waiting->isComplete());
+        }
+        $redis->restart();
+
+        self::assertSame('patient', $waiting->await());
+        self::assertSame(1, $this->figures()['waiting']);
+    }
+
+    public function testWhatIsCancelledDoesNotWaitForAnEngineThatIsAway(): void
+    {
+        $redis = $this->engine();
+        $log = $this->path('log');
+        $open = $this->path('open');
+        $this->agentAt($redis->address(), $this->queue());
+        $cancellation = new DeferredCancellation();
+        $executor = $this->executor(patience: 1.0);
+        $patient = $this->executor(patience: 60.0);
+        $task = static fn(int $number): int => Trials::runUntil($log, $number, $open);
+        $submitted = $executor->submit(static fn(): int => $task(1), $cancellation->getCancellation());
+        $map = static fn(Cancellation $cancellation): array => iterator_to_array($executor->map([2], $task, $cancellation));
+        $mapped = async($map, $cancellation->getCancellation());
+        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'both run', 20.0);
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        $cancellation->cancel();
+        $began = hrtime(true);
+        self::assertCancelled($submitted);
+        self::assertCancelled($mapped);
+        self::assertCancelled(async(static fn() => $patient->submit(static fn(): int => $task(3), new TimeoutCancellation(0.1))->await()));
+        self::assertCancelled(async($map, new TimeoutCancellation(0.1)));
+        self::assertLessThan(20.0, (hrtime(true) - $began) / 1e9);
+        posix_kill((int) $redis->pid(), \SIGCONT);
+        $answers = array_map(static fn(RemoteExecutor $one): Future => async(static fn() => $one->submit(static fn(): int => 5)->await()), [$executor, $patient]);
+
+        self::assertSame([5, 5], Future\await($answers), 'what was submitted before is in the queue or refused');
+        Eventually::holds(fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0, 'all is withdrawn', 20.0);
+        self::assertSame(2, $this->figures()['done_total']);
+        self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
+        self::assertNull($patient->status('none'));
     }
 
     /** Items of the only generator that are stored and not taken. */

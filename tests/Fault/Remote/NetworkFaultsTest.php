@@ -39,17 +39,18 @@ final class NetworkFaultsTest extends TestCase
     {
         $log = $this->file('log', '');
         $executor = $this->executor(new RedisBroker($this->engine()->address(), timeout: 0.5), patience: 0.0);
-        $executor->dispatch(static fn(): int => Work::note($log), 'first');
+        $task = static fn(): int => Work::note($log);
+        $executor->dispatch($task, 'first');
         $this->loseReplies();
         try {
-            $executor->dispatch(static fn(): int => Work::note($log), 'second');
+            $executor->dispatch($task, 'second');
             self::fail('It got no answer');
         } catch (BrokerUnavailableException $failure) {
             self::assertStringContainsString('no answer within 0.5 seconds', $failure->getMessage());
         }
         self::assertSame(2, $this->figures()['submitted_total'], 'it was done');
         $this->passReplies();
-        $executor->dispatch(static fn(): int => Work::note($log), 'second');
+        $executor->dispatch($task, 'second');
         $this->agentAt($this->engine()->socketAddress(), $this->queue());
 
         self::assertSame([1, 1], [$executor->attach('first')->await(), $executor->attach('second')->await()]);

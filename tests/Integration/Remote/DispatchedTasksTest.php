@@ -18,9 +18,11 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Internal\Frame;
 use Spindle\Remote\Internal\TaskBody;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
@@ -37,6 +39,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Worker\TaskContext;
@@ -76,19 +79,93 @@ final class DispatchedTasksTest extends TestCase
         self::assertEquals([42, 42, 42], await($futures));
     }
 
-    public function testASecondTaskOfTheSameIdIsNotTakenIn(): void
+    public function testTheSameTaskOfAnIdIsAcceptedAndRunsOnce(): void
     {
         $gate = new Gate($this->path('gate'));
+        $task = static fn(): string => $gate->say(uniqid('', true));
+        $file = $this->path('keys');
+        file_put_contents($file, 'the next key of tests, the next key' . "\n" . AgentProgram::KEY);
+        chmod($file, 0o600);
         $executor = $this->executor();
-        for ($i = 0; $i < 3; ++$i) {
-            self::assertSame('order-7', $executor->dispatch(static fn(): string => $gate->say(uniqid('', true)), id: 'order-7'));
+        $rotated = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue, Keys::fromFile($file));
+        foreach ([$executor, $rotated, $this->executor()] as $executor) {
+            self::assertSame('order-7', $executor->dispatch($task, id: 'order-7'));
         }
         $this->agent($this->queue);
-        $executor->attach('order-7')->await();
-        $executor->dispatch(static fn(): string => $gate->say('again'), id: 'order-7');
-        $executor->submit(static fn(): int => 1)->await();
+        $this->executor()->attach('order-7')->await();
+        foreach ([$this->executor(), $rotated] as $executor) {
+            self::assertSame('order-7', $executor->dispatch($task, id: 'order-7', key: 'customer 7', delay: 60.0));
+        }
+        $this->executor()->submit(static fn(): int => 1)->await();
 
         self::assertCount(1, $gate->names());
+    }
+
+    public function testADifferentTaskOfAnIdIsRefusedWhateverHasBecomeOfTheFirst(): void
+    {
+        $executor = $this->executor(JobRetryPolicy::none());
+        $executor->dispatch(static fn(): int => 1, id: '7');
+        $executor->dispatch(static fn() => throw new \DomainException('bad'), id: '8');
+        $refused = static function () use ($executor): array {
+            $ids = [];
+            foreach (['7', '8'] as $id) {
+                try {
+                    $executor->dispatch(static fn(): int => 2, id: $id);
+                } catch (JobConflictException $conflict) {
+                    self::assertStringContainsString("a different task with the id {$id},", $conflict->getMessage());
+                    $ids[] = $conflict->id;
+                }
+            }
+
+            return $ids;
+        };
+        $other = async($executor->dispatch(...), static fn(): int => 3, 'another');
+        self::assertSame(['7', '8'], $refused());
+        self::assertSame('another', $other->await(), 'it went with them');
+        $this->agent($this->queue);
+        self::assertSame(1, $executor->attach('7')->await());
+        $executor->attach('8')->ignore();
+        Eventually::holds(static fn(): bool => $executor->status('8') === JobStatus::Dead, 'it is dead', 20.0);
+
+        self::assertSame(['7', '8'], $refused());
+        self::assertSame(3, $executor->attach('another')->await());
+    }
+
+    public function testOneIdInTwoQueuesIsTwoTasks(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $broker = new RedisBroker(Redis::shared()->address());
+        $reports = [];
+        $options = new RemoteOptions(onReport: static function (mixed $report) use (&$reports): void {
+            $reports[] = $report;
+        });
+        [$mailQueue, $billQueue] = [self::newQueue(), self::newQueue()];
+        $mails = new RemoteExecutor($broker, $mailQueue, self::keys());
+        $bills = new RemoteExecutor($broker, $billQueue, self::keys(), options: $options);
+        foreach (['order-7', 'order-8'] as $id) {
+            $bills->dispatch(static fn(): string => $gate->pass("bill of {$id}"), $id);
+        }
+        $mails->dispatch(static function (): string {
+            TaskContext::current()->report('mail');
+
+            return 'mail';
+        }, 'order-7');
+        $mails->dispatch(static function (): \Generator {
+            yield 'mail';
+        }, 'order-8');
+        $bill = array_map($bills->attach(...), ['order-7', 'order-8']);
+        $mail = array_map($mails->attach(...), ['order-7', 'order-8']);
+        $this->agent($billQueue);
+        $this->agent($mailQueue);
+        $gate->awaitTasks(2);
+        self::assertSame('mail', $mail[0]->await());
+        $items = $mail[1]->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(['mail'], iterator_to_array($items));
+        $gate->open();
+
+        self::assertEquals(['bill of order-7', 'bill of order-8'], await($bill));
+        self::assertSame([], $reports);
     }
 
     public function testATaskReadsItsAttemptAndAKeyThatIsTheSameForEachAttempt(): void

@@ -8,6 +8,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Claim;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\SubmitResult;
 use Spindle\Remote\Tier;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
@@ -66,9 +67,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): Tier => $this->broker->tier());
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): int
+    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
     {
-        return $this->ask(fn(): int => $this->broker->submit($queue, $jobs, $limit, $mailbox, $maybeKnown));
+        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $limit, $mailbox, $maybeKnown));
     }
 
     public function look(string $queue, array $ids, string $mailbox): array

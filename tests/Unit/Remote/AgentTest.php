@@ -111,6 +111,28 @@ final class AgentTest extends TestCase
         self::assertSame(0, $this->started);
     }
 
+    public function testFiguresOfAQueueThatCanNotBeReachedAreNotKept(): void
+    {
+        $engine = new MemoryEngine();
+        $broker = new MemoryBroker($engine);
+        $stop = new DeferredCancellation();
+        $agent = new Agent($broker, 'queue', 2, new Keys([AgentProgram::KEY]), pool: fn(): Executor => $this->pool());
+        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        (new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY])))->dispatch(static fn(): int => 1, delay: 3600.0);
+        $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_seconds'];
+        $figures = static fn(): array => array_intersect_key($agent->statistics(), array_flip($names));
+        delay(10.0);
+        self::assertSame(array_combine($names, [0, 1, 0, 0, 1, 0]), $figures());
+        $broker->cut();
+        delay(20.0);
+        self::assertSame([], $figures(), 'they would be as they were when the engine was last there');
+        $broker->restore();
+        delay(20.0);
+        self::assertSame(1, $figures()['delayed'] ?? null);
+        $stop->cancel();
+        $ended->await();
+    }
+
     public function testAJobThatTwoAgentsRefuseWhichVerifyOthersIsDead(): void
     {
         $this->duration = 0.01;

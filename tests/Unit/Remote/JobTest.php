@@ -35,6 +35,16 @@ final class JobTest extends TestCase
         yield from [['a'], ['1a'], ['-'], ['1-1'], ['1.0'], ['+1'], ['{a}:*?'], [str_repeat('~', 128)], ["!\"'\\"]];
     }
 
+    public function testIdsOfDigitsAreStoredAsOthersThanAnyOtherId(): void
+    {
+        $ids = ['7', '-7', '#7', '##7', '#-7', '7#', '#a', '#'];
+        $stored = array_map(Job::storedId(...), $ids);
+
+        self::assertSame($ids, array_map(Job::givenId(...), $stored));
+        self::assertSame($stored, array_unique($stored));
+        self::assertSame(['#7', '#-7', '##7'], \array_slice($stored, 0, 3));
+    }
+
     #[DataProvider('others')]
     public function testWhatIsNoIdIsRefused(string $id): void
     {

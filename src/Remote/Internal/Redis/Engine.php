@@ -8,11 +8,18 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Socket\ClientTlsContext;
+use Amp\Socket\ConnectException;
+use Amp\Socket\DnsSocketConnector;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\Backoff;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Preload;
+use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Internal\Patience;
 use Spindle\Remote\Tier;
 
 use function Amp\async;
@@ -56,6 +63,16 @@ final class Engine
         private readonly float $timeout,
     ) {
         $this->process = (int) getmypid();
+        Preload::classes( // for when no descriptor is free to connect with
+            Backoff::class,
+            BrokerUnavailableException::class,
+            CancelledException::class,
+            ConnectException::class,
+            DnsSocketConnector::class,
+            Patience::class,
+            TimeoutCancellation::class,
+            WeakTimer::class,
+        );
     }
 
     /**
@@ -201,6 +218,8 @@ final class Engine
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // such as one that has too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
+            } elseif ($failure instanceof \FiberError) {
+                $failure = CannotWaitException::because($failure);
             }
             $deferred->error($failure);
 

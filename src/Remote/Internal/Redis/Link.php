@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\Socket\ClientTlsContext;
 use Amp\Socket\ConnectContext;
 use Amp\Socket\ConnectException;
+use Amp\Socket\DnsSocketConnector;
 use Amp\Socket\ResourceSocket;
 use Amp\Socket\Socket;
 use Amp\Socket\TlsException;
@@ -18,6 +19,7 @@ use Predis\Connection\StreamConnection;
 use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -32,10 +34,13 @@ final class Link
     /** Seconds between two looks at whether an answer is late. */
     private const LOOK = 0.5;
 
+    /** ECONNREFUSED. */
+    private const REFUSED = 111;
+
     /** @var array<int, self> those of which an answer is awaited: who waits may be in a fiber to which nothing else leads */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{Suspension<mixed>, float}> who waits for an answer, and until when */
+    /** @var \SplQueue<array{Suspension<mixed>|null, float}> who waits for an answer, null where nobody can, and until when */
     private \SplQueue $waiting;
 
     private bool $reading = false;
@@ -82,7 +87,7 @@ final class Link
             if ($address->tls) {
                 $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
             }
-            $socket = \Amp\Socket\connect($address->uri, $context, $deadline);
+            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline); // once: the callers of this try again
             if (!$socket instanceof ResourceSocket) {
                 throw new \LogicException('A socket of the system is a resource');
             }
@@ -93,7 +98,14 @@ final class Link
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
         } catch (ConnectException $failure) {
-            throw BrokerUnavailableException::at((string) $address, $failure->getMessage(), $failure);
+            $why = match (true) {
+                $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
+                // PHP does not tell why it can't make a socket.
+                str_contains($failure->getMessage(), 'Unknown error') => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
+                default => $failure->getMessage(),
+            };
+
+            throw BrokerUnavailableException::at((string) $address, $why, $failure);
         } catch (CancelledException $failure) {
             throw BrokerUnavailableException::at((string) $address, "{$late} within {$timeout} seconds", $failure);
         }
@@ -175,7 +187,13 @@ final class Link
         $this->stream->keepLoop(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->readOn();
-        $answer = $suspension->suspend();
+        try {
+            $answer = $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not turned since; the answer is dropped
+
+            throw CannotWaitException::because($blocked);
+        }
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
@@ -212,7 +230,7 @@ final class Link
         $this->socket->close();
         while (!$this->waiting->isEmpty()) {
             [$suspension] = $this->waiting->dequeue();
-            $suspension->throw(BrokerUnavailableException::at((string) $this->address, $reason));
+            $suspension?->throw(BrokerUnavailableException::at((string) $this->address, $reason));
         }
         if ($this->listener !== null) {
             $listener = $this->listener;
@@ -249,7 +267,7 @@ final class Link
                     $this->stream->keepLoop(false);
                     unset(self::$busy[spl_object_id($this)]);
                 }
-                $suspension->resume($answer);
+                $suspension?->resume($answer);
             }
             $this->reading = false;
         } catch (\RuntimeException) {

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Remote\Contract;
 
 use Spindle\Remote\Job;
 use Spindle\Remote\SettlementKind;
+use Spindle\Remote\SubmitResult;
 use Spindle\Remote\Tier;
 use Spindle\Tests\Conformance\Remote\BrokerContract;
 
@@ -32,7 +33,7 @@ trait TakesJobsIn
 
     public function testNoJobsAreTakenInAsWell(): void
     {
-        self::assertSame(0, $this->broker()->submit($this->queue(), [], 10, 'client', true));
+        self::assertSame(0, $this->broker()->submit($this->queue(), [], 10, 'client', true)->accepted);
     }
 
     public function testAJobThatIsSubmittedAgainIsTakenInOnce(): void
@@ -90,10 +91,41 @@ trait TakesJobsIn
         self::assertSame(1, $this->figure('dead'));
     }
 
+    public function testAnIdOfAnotherJobIsAConflictWhateverHasBecomeOfThat(): void
+    {
+        $seal = str_repeat('s', 42);
+        $ids = ['waits', 'delayed', 'blocked', 'runs', 'done', 'dead', 'revived'];
+        $this->submit(...array_map(static fn(string $id): Job => new Job($id, "{$seal}do {$id}", $id === 'blocked' || $id === 'runs' ? 'key' : '', $id === 'delayed' ? 60.0 : 0.0), ['runs', 'done', 'dead', 'revived', 'blocked', 'delayed']));
+        foreach ($this->claim($this->join('a')) as $delivery) {
+            match ($delivery->id) {
+                'dead', 'revived' => $this->end('a', $delivery, SettlementKind::Dead),
+                'done' => $this->end('a', $delivery),
+                default => null,
+            };
+        }
+        $this->broker()->revive($this->queue(), ['revived']);
+        $this->submit(new Job('waits', "{$seal}do waits"));
+        $again = fn(string $seal, string $what): SubmitResult => $this->broker()->submit($this->queue(), array_map(static fn(string $id): Job => new Job($id, "{$seal}{$what} {$id}"), [...$ids, 'new']), 1000, 'client', true);
+
+        self::assertEquals(new SubmitResult(8), $again($seal, 'do'));
+        self::assertEquals(new SubmitResult(8), $again(str_repeat('t', 42), 'do'), 'another key has signed them');
+        self::assertEquals(new SubmitResult(8, range(0, 7)), $again($seal, 'undo'));
+        $this->broker()->forget($this->queue(), ['done']);
+        self::assertSame([0, 1, 2, 3, 5, 6, 7], $again($seal, 'undo')->conflicts, 'a forgotten job has no id');
+    }
+
+    public function testTwoJobsOfOneIdThatAreSubmittedTogetherAreAConflict(): void
+    {
+        $seal = str_repeat('s', 42);
+        $jobs = array_map(static fn(string $frame): Job => new Job('job', "{$seal}{$frame}"), ['one', 'two', 'one']);
+
+        self::assertEquals(new SubmitResult(3, [1]), $this->broker()->submit($this->queue(), $jobs, 1, 'client', true));
+    }
+
     public function testAFullQueueRefusesTheNewest(): void
     {
-        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', false));
-        self::assertSame(0, $this->broker()->submit($this->queue(), self::jobs('four'), 2, 'client', true));
+        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', false)->accepted);
+        self::assertSame(0, $this->broker()->submit($this->queue(), self::jobs('four'), 2, 'client', true)->accepted);
         self::assertFalse($this->outcome('three'));
         self::assertFalse($this->outcome('four'));
 
@@ -105,7 +137,7 @@ trait TakesJobsIn
         $this->submit('runs', new Job('delayed', 'frame', delay: 60.0));
         $this->claimOne($this->join('a'));
 
-        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 3, 'client', false));
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 3, 'client', false)->accepted);
     }
 
     public function testADeadLetterTakesNoRoom(): void
@@ -113,7 +145,7 @@ trait TakesJobsIn
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
 
-        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false));
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false)->accepted);
     }
 
     public function testAJobThatIsDoneTakesNoRoom(): void
@@ -121,21 +153,21 @@ trait TakesJobsIn
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
 
-        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false));
+        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false)->accepted);
     }
 
     public function testAFullQueueTakesInWhatItHasAlready(): void
     {
         $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 2, 'client', false);
 
-        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', true));
+        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', true)->accepted);
     }
 
     public function testAsManyJobsAsAreAllowedAreTakenInAtOnce(): void
     {
         $jobs = array_map(static fn(int $i): Job => new Job("job-{$i}", "frame {$i}", $i % 2 === 0 ? "key {$i}" : ''), range(1, 4000));
-        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', false));
-        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', true));
+        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', false)->accepted);
+        self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', true)->accepted);
 
         self::assertSame(array_map(static fn(Job $job): string => $job->id, $jobs), self::ids($this->claim($this->join('a'), 4000)));
     }
@@ -143,7 +175,7 @@ trait TakesJobsIn
     public function testQueuesHaveNothingInCommon(): void
     {
         $this->submit('job');
-        self::assertSame(1, $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true));
+        self::assertSame(1, $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true)->accepted);
         $this->broker()->renew("{$this->queue()}.other", 'a', self::LONG, true, '{}');
         $this->broker()->settle("{$this->queue()}.other", 'a', [], 10, 60.0);
 
@@ -153,7 +185,7 @@ trait TakesJobsIn
     /** Asks the queue to take jobs in that it may have been asked before. */
     private function again(string ...$ids): int
     {
-        return $this->broker()->submit($this->queue(), self::jobs(...$ids), 1000, 'client', true);
+        return $this->broker()->submit($this->queue(), self::jobs(...$ids), 1000, 'client', true)->accepted;
     }
 
     /** @return list<Job> */

@@ -15,6 +15,7 @@
 -- meta     hash    counters; "entries" is how many the two streams should have together, "heard" when an agent was heard of last
 -- late     by mailbox: the number of the connection on which its process submits; what comes on one before that comes too late
 -- result:<id>      the frame of the outcome
+-- task:<id>        the digest of a job with an outcome whose id its caller has chosen, for as long
 --
 -- begun    hash    owner -> the highest number of its claims that may have begun
 --
@@ -25,6 +26,7 @@ local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P 
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16 -- blocked while it waits for its key; left when nobody takes its items
 local INLINE = 65536
+local SEAL = 42 -- bytes of a frame before its body: they differ with the key that has signed it
 local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
 local ROUND = 16 -- jobs that are claimed before it is looked at how large they were
 local PASSED = 500
@@ -82,6 +84,10 @@ end
 
 local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
+end
+
+local function digest(frame)
+  return redis.sha1hex(string.sub(frame, SEAL + 1))
 end
 
 -- Calls f with the mailbox of each who waits for a job; watchers are those that were added later.

@@ -13,6 +13,7 @@ for i = 1, number do
   settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
 end
 
+local RANDOM = '^' .. string.rep('%x', 24) .. '%-$' -- ids that dispatch() makes: like those that begin with the mailbox, they are not used again
 local ready, stale, soonest = 0, {}, math.huge
 if number > 0 then
   local records = hmget(RUNNING, ids)
@@ -47,6 +48,9 @@ if number > 0 then
       else
         over[#over + 1] = id
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
+        if string.sub(id, 1, #record[4]) ~= record[4] and not string.find(id, RANDOM) or record[4] == '' then
+          call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', keep)
+        end
         if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, keep) end
         if kind == DEAD then
           call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')

@@ -8,12 +8,25 @@ if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
 room = room - call('HLEN', JOBS)
+-- Whether a job is known under an id, and whether it is another one than this frame's.
+local function known(id, frame)
+  local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
+  if other then return true, string.sub(other, SEAL + 1) ~= string.sub(frame, SEAL + 1) end
+  if call('EXISTS', P .. 'result:' .. id) == 0 then return false, false end
+  local task = call('GET', P .. 'task:' .. id)
+  return true, task and task ~= digest(frame)
+end
+
+local conflicts = {}
 local at, accepted, added, soonest = 1, 0, 0, math.huge
 for i = 1, number do
   local id, key, delay, frame
   id, key, delay, frame, at = struct.unpack('<Bc0Bc0dI4c0', packed, at)
-  if maybeKnown and (call('HEXISTS', JOBS, id) == 1 or call('EXISTS', P .. 'result:' .. id) == 1 or call('HEXISTS', P .. 'dead', id) == 1) then
+  local isKnown, isOther = false, false
+  if maybeKnown then isKnown, isOther = known(id, frame) end
+  if isKnown then
     -- It was taken in before; its outcome is asked for by look.lua.
+    if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break
   else
@@ -34,4 +47,4 @@ end
 saveCounts()
 wake(added)
 tellOfDelay(soonest)
-return accepted
+return accepted .. table.concat(conflicts)

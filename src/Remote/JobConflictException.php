@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+use Spindle\SpindleException;
+
+/** The id of a task belongs to a different task that the queue has, or whose outcome it keeps: this one was not taken in. */
+final class JobConflictException extends \RuntimeException implements SpindleException
+{
+    private function __construct(public readonly string $id, string $message)
+    {
+        parent::__construct($message);
+    }
+
+    public static function of(string $queue, string $id): self
+    {
+        return new self($id, "The queue {$queue} has a different task with the id {$id}, or keeps its outcome, so this one was not taken in: give it an id of its own. A task is the same if its code, its values, its retry policy and its timeout are");
+    }
+}
