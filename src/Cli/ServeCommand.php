@@ -44,7 +44,8 @@ final class ServeCommand extends Command
                      has loaded the code anew. No request is lost. When the new code
                      does not come up in one, this and those after it go on as before.
                      As TERM when the terminal is gone that it was started at
-          INT, TERM  take no further connections, answer the requests that have come,
+          INT, TERM, QUIT
+                     take no further connections, answer the requests that have come,
                      and end; a second one ends all at once
           A process that ends is replaced, later each time when it ends soon. When
           this command is killed, so are its processes.
@@ -53,9 +54,9 @@ final class ServeCommand extends Command
           was left for another, a reload fails: restart it.
 
         <comment>Exit status</comment>
-          0      ended by INT or TERM; what was not answered in time is a warning
+          0      ended by INT, TERM or QUIT; what was not answered in time is a warning
           130    ended at once by a second INT
-          143    ended at once by a second TERM
+          143    ended at once by a second TERM or QUIT
           254    the application does not come up, or an address can't be used
           255    bad options
         HELP;

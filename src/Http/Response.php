@@ -120,7 +120,8 @@ final class Response implements ResponseInterface
     /**
      * Sent piece by piece as they come, never more than one ahead of the client: an iterator that suspends holds up nobody else.
      *
-     * When the client leaves, the iterator is let go where it stands; `finally` blocks of a generator run.
+     * When the client leaves, a generator is ended by a {@see ClientLeftException} at its `yield`: its `finally` blocks run, and
+     * may suspend. Any other iterator is dropped.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers

@@ -27,9 +27,9 @@ use Spindle\Internal\CpuCount;
  * Serves an application by several processes that share the listening sockets: what `spindle serve` does.
  *
  * A process that ends is replaced. SIGHUP replaces all of them, one after the other, by such that have loaded the
- * application anew: no request is lost, and where the new code does not come up, what was not replaced goes on. SIGINT and
- * SIGTERM end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that it was
- * started at; a second one ends it at once. When it is killed, so are its processes.
+ * application anew: no request is lost, and where the new code does not come up, what was not replaced goes on. SIGINT,
+ * SIGTERM and SIGQUIT end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that
+ * it was started at; a second one ends it at once. SIGUSR1 and SIGUSR2 are ignored. When it is killed, so are its processes.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. So does one that calls header(), setcookie()
  * or http_response_code(), if PHP was started without these functions (disable_functions), as `spindle serve` does it.

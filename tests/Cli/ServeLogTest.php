@@ -73,6 +73,19 @@ final class ServeLogTest extends TestCase
         self::assertStringContainsString("\"The handler of GET /x failed: no \\\\x7bmethod\\\\x7d \\u009b31m \u{e9}\"", $json->getErrorOutput());
     }
 
+    public function testOfALongExceptionTheMiddleIsLeftOut(): void
+    {
+        $failing = '<?php return static fn($request) => throw new RuntimeException("begin" . str_repeat("x", 2_000_000));';
+        foreach (['text', 'json'] as $format) {
+            [$process] = $this->served(['--processes', '1', '--log-format', $format], $failing);
+            $log = $process->getErrorOutput();
+
+            self::assertLessThan(100_000, \strlen($log));
+            self::assertMatchesRegularExpression('/RuntimeException: beginx+ … \d+ bytes are left out … x+ in \S+app\.php:1\b/', $log);
+            self::assertStringContainsString('{main}', $log);
+        }
+    }
+
     public function testWhatPhpHasToSayIsLoggedOnce(): void
     {
         $app = <<<'PHP'

@@ -18,6 +18,9 @@ final class ServeLog extends AbstractLogger
     private const COLOURS = [LogLevel::INFO => '32', LogLevel::NOTICE => '32', LogLevel::DEBUG => '2', LogLevel::WARNING => '33'];
     private const RED = '31';
 
+    /** Bytes of a message, and of an exception: it may hold what a client has sent, and all requests wait until it is written. */
+    private const LONGEST = 16_384;
+
     private readonly LineFile $file;
 
     /** @var array<int, int> entries that could not be written, by the process whose they were: its forks have this object too */
@@ -40,9 +43,18 @@ final class ServeLog extends AbstractLogger
         if ($this->quiet && \in_array($level, self::LESS_THAN_A_WARNING, true)) {
             return;
         }
-        $message = self::interpolate((string) $message, $context);
-        $exception = ($context['exception'] ?? null) instanceof \Throwable ? $context['exception'] : null;
+        $message = self::shorten(self::interpolate((string) $message, $context));
+        $exception = ($context['exception'] ?? null) instanceof \Throwable ? self::shorten((string) $context['exception']) : null;
         $this->write($this->entry($level, $message, $exception));
+    }
+
+    /** Leaves out the middle: an exception's class is at the beginning, and its trace at the end. */
+    private static function shorten(string $text): string
+    {
+        $more = \strlen($text) - self::LONGEST;
+        [$begin, $end] = [intdiv(self::LONGEST, 4), intdiv(self::LONGEST, 4) * 3];
+
+        return $more <= 0 ? $text : substr($text, 0, $begin) . " … {$more} bytes are left out … " . substr($text, -$end);
     }
 
     /**
@@ -72,25 +84,25 @@ final class ServeLog extends AbstractLogger
         $this->lost = [$pid => $lost === 0 && $this->file->append($entry) === null ? 0 : $lost + 1];
     }
 
-    private function entry(string $level, string $message, ?\Throwable $exception): string
+    private function entry(string $level, string $message, ?string $exception): string
     {
         return $this->json ? self::jsonLine($level, $message, $exception) : $this->textLine($level, $message, $exception);
     }
 
-    private static function jsonLine(string $level, string $message, ?\Throwable $exception): string
+    private static function jsonLine(string $level, string $message, ?string $exception): string
     {
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]
-            + ($exception === null ? [] : ['exception' => (string) $exception]);
+            + ($exception === null ? [] : ['exception' => $exception]);
 
         return TerminalText::escapeJson((string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
     }
 
     /** An exception's trace follows in lines of its own, which begin with white space. */
-    private function textLine(string $level, string $message, ?\Throwable $exception): string
+    private function textLine(string $level, string $message, ?string $exception): string
     {
         $shown = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
         $line = self::time() . ' [' . getmypid() . "] {$shown} " . TerminalText::escape($message);
-        foreach ($exception === null ? [] : explode("\n", (string) $exception) as $more) {
+        foreach ($exception === null ? [] : explode("\n", $exception) as $more) {
             $line .= "\n    " . TerminalText::escape($more);
         }
 

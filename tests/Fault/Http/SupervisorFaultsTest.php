@@ -152,6 +152,18 @@ final class SupervisorFaultsTest extends TestCase
         $this->awaitLogged("(pid {$worker}) was killed by signal 9");
     }
 
+    #[RequiresPhpExtension('sockets')]
+    public function testAnAnswerWithoutALengthIsNotTakenForWholeWhenItsProcessIsKilled(): void
+    {
+        $this->serve('return static fn($request) => Spindle\Http\Response::stream((static function () { yield "begin"; Amp\delay(60); })());', ['--processes', '1']);
+        $client = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
+        $client->until('begin');
+        posix_kill($this->workers()[0], \SIGKILL);
+
+        self::assertTrue($client->isEnded());
+        self::assertFalse(stream_socket_get_name($client->stream(), true), 'after a reset, the kernel does not know the other side');
+    }
+
     public function testAProcessThatIsToldToEndAnswersFirstAndIsReplaced(): void
     {
         $this->serve(

@@ -163,6 +163,24 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
+    public function testSignalsOfOtherServersLoseNoRequest(): void
+    {
+        $server = $this->serve(self::SLOW, ['--processes', '2']);
+        $client = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
+
+        array_map($this->signalAll(...), [\SIGUSR1, \SIGUSR2]);
+        $this->awaitLogged(' SIGUSR1 was ignored');
+        $this->awaitLogged(' SIGUSR2 was ignored');
+        $this->signalAll(\SIGQUIT);
+        $this->awaitLogged('Stopping');
+        $this->file('go', '');
+
+        self::assertSame('done', $client->response()->body);
+        $client->close();
+        self::assertSame(0, $server->wait());
+    }
+
     public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnored(): void
     {
         $app = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';

@@ -12,6 +12,9 @@ use Spindle\Http\Response;
 /** What is answered when a handler throws: the same wherever it runs. The log is told of what the client is not. */
 final class Failure
 {
+    /** Bytes of an exception's message in that of the log: it may hold what a client has sent. */
+    private const LONGEST = 16_384;
+
     private function __construct() {}
 
     public static function answer(\Throwable $failure, Head $head, LoggerInterface $logger): ResponseInterface
@@ -30,6 +33,6 @@ final class Failure
     /** As part of a log message: in braces a logger would look for names from the context. */
     public static function message(\Throwable $failure): string
     {
-        return strtr($failure->getMessage(), ['{' => '\x7b', '}' => '\x7d']);
+        return strtr(substr($failure->getMessage(), 0, self::LONGEST), ['{' => '\x7b', '}' => '\x7d']);
     }
 }

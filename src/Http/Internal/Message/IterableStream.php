@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\ClientLeftException;
 
 /** A body that is made while it is sent: each read gives one piece, or what was asked for of it. */
 final class IterableStream implements StreamInterface
@@ -19,6 +20,9 @@ final class IterableStream implements StreamInterface
 
     private bool $begun = false;
 
+    /** Whether a fiber is in the iterator, perhaps suspended. */
+    private bool $running = false;
+
     /** The current piece, until all of it was read. */
     private string $piece = '';
 
@@ -30,6 +34,9 @@ final class IterableStream implements StreamInterface
     /** @param iterable<string> $chunks */
     public function __construct(iterable $chunks)
     {
+        while ($chunks instanceof \IteratorAggregate) {
+            $chunks = $chunks->getIterator();
+        }
         $this->chunks = match (true) {
             \is_array($chunks) => new \ArrayIterator($chunks),
             $chunks instanceof \Iterator => $chunks,
@@ -62,23 +69,52 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
+    /** Lets a generator whose last byte was read run to its end. What it still gives is dropped. */
+    public static function finish(StreamInterface $body): void
+    {
+        $body instanceof self && !$body->eof() ? $body->read(1) : null;
+    }
+
+    /** Ends a generator at its `yield`. Suspends where its `finally` blocks do. */
     public function close(): void
     {
-        [$this->chunks, $this->piece, $this->offset] = [null, '', 0];
+        [$chunks, $this->chunks, $this->piece, $this->offset] = [$this->chunks, null, '', 0];
+        if ($chunks !== null && $this->begun && !$this->running) {
+            self::letGo($chunks);
+        }
     }
 
     /** @param \Iterator<mixed, string> $chunks */
     private function advance(\Iterator $chunks): void
     {
-        $this->begun ? $chunks->next() : $chunks->rewind();
-        $this->begun = true;
+        $this->running = true;
+        try {
+            $this->begun ? $chunks->next() : $chunks->rewind();
+        } finally {
+            [$this->begun, $this->running] = [true, false];
+        }
         if ($this->chunks === null) {
-            return; // it was closed meanwhile
+            self::letGo($chunks); // it was closed meanwhile
+
+            return;
         }
         if ($chunks->valid()) {
             $this->piece = $chunks->current();
         } else {
             $this->chunks = null;
+        }
+    }
+
+    /**
+     * Throws into a generator: its `finally` blocks may suspend then, which before PHP 8.4 they could not where it is destroyed.
+     *
+     * @param \Iterator<mixed, string> $chunks
+     */
+    private static function letGo(\Iterator $chunks): void
+    {
+        try {
+            $chunks instanceof \Generator && $chunks->valid() ? $chunks->throw(ClientLeftException::closed()) : null;
+        } catch (ClientLeftException) {
         }
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\IterableStream;
 
 /** A body that is compressed while it is read. What a body without a known length gives at one read can be uncompressed at once. */
 final class GzipStream implements StreamInterface
@@ -93,6 +94,8 @@ final class GzipStream implements StreamInterface
     private function take(): ?string
     {
         if ($this->taken === $this->size) {
+            IterableStream::finish($this->source);
+
             return '';
         }
         if ($this->seekable && $this->source->tell() !== $this->taken) {

@@ -119,6 +119,8 @@ final class Fleet
             $this->stop();
         } elseif ($signal === \SIGHUP) {
             $this->reload('');
+        } elseif ($signal === \SIGUSR1 || $signal === \SIGUSR2) {
+            $this->logger->warning(($signal === \SIGUSR1 ? 'SIGUSR1' : 'SIGUSR2') . ' was ignored: SIGHUP reloads the code, SIGTERM ends the server');
         } elseif ($signal !== \SIGCHLD && $this->stopping) {
             $this->killedBy = $signal;
             $this->children->killAll();

@@ -22,7 +22,9 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), \SIGHUP, \SIGCHLD];
+        // The script that has started the supervisor may have handlers of its own for these.
+        $free = array_filter([\SIGQUIT, \SIGUSR1, \SIGUSR2], static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
+        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), ...array_values($free), \SIGHUP, \SIGCHLD];
         foreach ($this->signals as $signal) {
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;

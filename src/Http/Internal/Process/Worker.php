@@ -14,6 +14,7 @@ use Spindle\Http\Internal\Message\Failure;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopTurn;
 
 /** What a fork of the supervisor does: it makes a server, serves, and ends when it is told to or the supervisor is gone. */
 final class Worker
@@ -74,8 +75,8 @@ final class Worker
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // A terminal sends them to all of its processes, as systemd does SIGTERM, and the supervisor knows what to do.
-        foreach ([\SIGINT, \SIGHUP, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
+        // A terminal sends them to all of its processes, as systemd does others, and the supervisor knows what to do.
+        foreach ([\SIGINT, \SIGHUP, \SIGQUIT, \SIGUSR1, \SIGUSR2, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
         pcntl_async_signals(true); // so that this is heard where a handler blocks the event loop
@@ -123,6 +124,7 @@ final class Worker
             $server->tidyOutput($this->output->tidy(...));
         }
         $server->serve($this->duty->sockets);
+        LoopTurn::await(); // from then on the loop watches for SIGTERM, which would kill this process before
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
         $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true; // the server has said so

@@ -52,6 +52,16 @@ final class BodyStream implements StreamInterface, BodyLimited
      */
     public function __construct(private $connection, private $exchange) {}
 
+    /**
+     * What print_r() and var_dump() show: the object as a whole leads to the server, and to the requests of all other clients.
+     *
+     * @return array<string, mixed>
+     */
+    public function __debugInfo(): array
+    {
+        return ['size' => $this->getSize(), 'position' => $this->tell(), 'bytes' => $this->bytes];
+    }
+
     public function limit(int $bytes): void
     {
         $this->limit = $bytes;

@@ -326,9 +326,9 @@ final class Connection
         $this->transport->close();
         $this->service->ended($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
+        $this->letGo();
         $this->wakeReader();
         $this->wakeWriters();
-        $this->letGo();
     }
 
     /**
@@ -375,14 +375,17 @@ final class Connection
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Who makes the next piece of an answer that nobody wants any more need not. */
+    /** Whatever makes the next piece of an answer that nobody wants any more need not. It may suspend to end. */
     private function letGo(): void
     {
-        try {
-            $this->streaming?->close();
-        } catch (\Throwable $failure) {
-            $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
-        }
+        $body = $this->streaming;
+        $body === null ? null : EventLoop::queue(function () use ($body): void {
+            try {
+                $body->close();
+            } catch (\Throwable $failure) {
+                $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
+            }
+        });
     }
 
     private function readable(): void
@@ -638,11 +641,15 @@ final class Connection
             $end = \strlen($this->out);
             $this->answering = true;
             if ($hasBody) {
+                $endsByEnd = $length === null && !$chunked;
+                $endsByEnd ? $this->transport->markIncomplete(true) : null;
                 $this->sendBody($pieces);
+                $endsByEnd && !$this->closed ? $this->transport->markIncomplete(false) : null;
             }
         } catch (\Throwable $failure) {
             if (\strlen($this->out) === $end) { // nothing of it was sent
                 [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
+                $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
                 $this->service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
             }

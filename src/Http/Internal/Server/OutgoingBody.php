@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Internal\LoopTurn;
 
 use function Amp\delay;
@@ -79,6 +80,7 @@ final class OutgoingBody
         if ($chunked) {
             yield "0\r\n\r\n";
         }
+        IterableStream::finish($this->stream);
     }
 
     /** The server stops: events, which may come for ever, end here. Their client connects again by itself. */

@@ -34,6 +34,9 @@ final class Transport
     private ?string $writing = null;
     private bool $closed = false;
 
+    /** Whether an answer is under way whose end would be that of the connection. */
+    private bool $isIncomplete = false;
+
     /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
     private bool $broken = false;
 
@@ -188,14 +191,29 @@ final class Transport
         }
     }
 
+    /**
+     * Has the connection end in a way that no client takes for the end of an answer, also where this process is killed: TLS without its
+     * alert, TCP by a reset, which needs ext-sockets. A Unix socket has neither.
+     */
+    public function markIncomplete(bool $isIncomplete): void
+    {
+        $socket = $this->secure ? null : $this->socket ?? self::socketOf($this->stream);
+        if ($socket !== null) {
+            Warnings::of(static fn() => socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => (int) $isIncomplete, 'l_linger' => 0]));
+        }
+        $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
+    }
+
     /** Says that nothing more will be sent. */
     public function end(): void
     {
-        if ($this->secure) {
+        if ($this->secure && !$this->isIncomplete) {
             // Sends the alert by which a client knows that nothing was cut off.
             Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
         }
-        Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
+        if ($this->secure || !$this->isIncomplete) {
+            Warnings::of(fn() => stream_socket_shutdown($this->stream, \STREAM_SHUT_WR));
+        }
     }
 
     public function close(): void
@@ -209,7 +227,9 @@ final class Transport
             $this->end(); // before what follows, as fclose() would send its alert too late
         }
         // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
-        @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
+        if ($this->secure || !$this->isIncomplete) {
+            @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
+        }
         Warnings::of(fn() => fclose($this->stream));
         $this->socket = null;
     }

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 
 /**
  * One application answers the same wherever it runs: status, reason, header fields and every byte of the body.
@@ -73,6 +74,15 @@ abstract class AppContract extends TestCase
         [$method, $target] = explode(' ', $what) + [1 => '/'];
 
         self::assertAnswer($status, $body, $fields, $this->ask($method, $target));
+    }
+
+    public function testAGeneratorRunsToItsEndBehindTheLastByte(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-finishes-' . bin2hex(random_bytes(8));
+        self::assertSame('whole', (string) $this->ask('GET', "/finishes?{$file}")->getBody());
+
+        Eventually::holds(static fn(): bool => file_exists($file), 'what follows the last yield has run');
+        unlink($file);
     }
 
     public function testAFileIsAnsweredInPart(): void

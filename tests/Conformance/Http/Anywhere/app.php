@@ -123,6 +123,11 @@ $routes = [
         yield 'two';
     })(), 'text/plain'),
     '/short' => static fn(): ResponseInterface => Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']),
+    '/finishes' => static fn(ServerRequestInterface $request): ResponseInterface => Response::stream((static function () use ($request): Generator {
+        yield 'whole';
+        delay(0.001);
+        touch($request->getUri()->getQuery());
+    })(), 'text/plain', 200, ['Content-Length' => '5']),
     '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');

@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Server;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresOperatingSystemFamily;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
@@ -212,6 +214,23 @@ final class AddressesTest extends TestCase
 
         self::assertFileDoesNotExist($this->path('first.sock'));
         self::assertFileDoesNotExist($this->path('second.sock'));
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    #[RequiresOperatingSystemFamily('Linux')]
+    public function testTheKernelAsksASilentClientWhetherItIsStillThere(): void
+    {
+        foreach (Listeners::open(['127.0.0.1:0'], new HttpServerOptions()) as $address => $socket) {
+            $client = RawClient::connect($address);
+            $stream = stream_socket_accept($socket);
+            self::assertNotFalse($stream);
+            $connection = socket_import_stream($stream);
+            self::assertNotFalse($connection);
+
+            self::assertSame(1, socket_get_option($connection, \SOL_SOCKET, \SO_KEEPALIVE));
+            self::assertSame(60, socket_get_option($connection, \SOL_TCP, \TCP_KEEPIDLE));
+            $client->close();
+        }
     }
 
     public function testAPortThatIsTakenIsSaidSo(): void

@@ -53,7 +53,7 @@ final class HandlerTest extends TestCase
                 delay(0.05);
             }
 
-            return Response::text(print_r($request->withAttribute('user', 'ada'), true));
+            return Response::text(print_r([$request->withAttribute('user', 'ada'), $request->getBody()], true));
         });
         $other = $this->client()->get('/secret', "Authorization: Basic c2VjcmV0\r\n");
         $body = $this->client()->get('/print', "X-Own: shown\r\n")->response()->body;

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
@@ -180,6 +181,7 @@ final class StreamingTest extends TestCase
                     delay(0.001);
                 }
             } finally {
+                delay(0.001); // as for the end of a transaction
                 $left = true;
             }
         };
@@ -193,6 +195,26 @@ final class StreamingTest extends TestCase
         }, 'its finally block has run');
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame([], $this->log()->all, 'nothing of it is worth a word');
+    }
+
+    public function testWhatAFinallyBlockThrowsWhenTheClientLeavesIsLogged(): void
+    {
+        $pieces = static function (): \Generator {
+            try {
+                for (; ;) {
+                    yield str_repeat('x', 100_000);
+                }
+            } finally {
+                throw new \RuntimeException('No rollback');
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+        $client->bytes(100_000);
+        $client->close();
+
+        Eventually::holds(fn(): bool => $this->log()->failures() !== [], 'the log has it');
+        self::assertSame('No rollback', $this->log()->failures()[0]->getMessage());
     }
 
     public function testAGeneratorThatWaitsWithTheCancellationEndsWhenTheClientLeaves(): void
@@ -292,6 +314,24 @@ final class StreamingTest extends TestCase
 
         self::assertStringEndsWith("5\r\nbegin\r\n", $client->rest(), 'the last chunk, which is the end, does not come, nor another answer');
         self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    public function testTheEndOfABrokenOffAnswerWithoutALengthIsAReset(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
+            yield 'begin';
+            if ($request->getRequestTarget() === '/broken') {
+                throw new \RuntimeException('No more rows');
+            }
+        })()));
+        $whole = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
+        $broken = $this->client()->send("GET /broken HTTP/1.0\r\n\r\n");
+
+        self::assertStringEndsWith("\r\n\r\nbegin", $whole->rest());
+        self::assertIsString(stream_socket_get_name($whole->stream(), true));
+        $broken->rest();
+        self::assertFalse(stream_socket_get_name($broken->stream(), true), 'after a reset, the kernel does not know the other side');
     }
 
     public function testASeekableBodyCanBeSentAgain(): void

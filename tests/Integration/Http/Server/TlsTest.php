@@ -261,6 +261,23 @@ final class TlsTest extends TestCase
         $relay->close();
     }
 
+    public function testTheEndOfABrokenOffAnswerIsNotSaid(): void
+    {
+        $this->serveSecurely(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'cut off';
+            throw new \RuntimeException('No more rows');
+        })()));
+        $relay = new Relay($this->address);
+        $client = $this->clients[] = RawClient::connectSecurely($relay->address, method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
+        $client->send("GET / HTTP/1.0\r\n\r\n");
+
+        self::assertStringEndsWith('cut off', $client->rest());
+        $records = $relay->records();
+        self::assertSame(23, end($records), 'data, and no alert that there is no more');
+        $client->close();
+        $relay->close();
+    }
+
     public function testAClientThatEndsItsSideStillGetsTheAnswer(): void
     {
         $this->serveSecurely(static function (): Response {
