@@ -91,33 +91,11 @@ final class Agent implements Statistics
         if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
             $this->logger->warning('A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}', ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')]);
         }
-        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
-        $former = null;
-        for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
-            try {
-                if ($former !== null) {
-                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
-                    $former = null;
-                }
-                $tenure->begin();
-                $failures = 0;
-                $this->tenure = $tenure;
-                $tenure->serve($stop, $end ?? new NullCancellation());
-            } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
-                $this->hasServed = $this->hasServed || $tenure->hasServed();
-                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
-                    throw $failure; // it has never served: somebody has to change something
-                }
-                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
-                $former ??= $tenure->ended();
-                if ($former !== null) {
-                    $this->workshop->permit(\INF); // nothing runs
-                }
-                self::pause($backoff->after(++$failures), $stop);
-            }
+        try {
+            $this->serve($stop, $end ?? new NullCancellation());
+        } finally {
+            $this->workshop->close();
         }
-        $this->workshop->close();
     }
 
     /** New tasks run in new workers, which load the code as it is then; those that run go on in the old ones. */
@@ -141,6 +119,55 @@ final class Agent implements Statistics
         return [
             ...$ofQueue,
             'workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
+    }
+
+    /**
+     * @throws BrokerRefusedException
+     * @throws TamperedFrameException
+     */
+    private function serve(Cancellation $stop, Cancellation $end): void
+    {
+        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
+        $former = null;
+        for ($failures = 0; !$stop->isRequested();) {
+            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
+            try {
+                if ($former !== null) {
+                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
+                    $former = null;
+                }
+                $tenure->begin();
+                $failures = 0;
+                $this->tenure = $tenure;
+                $tenure->serve($stop, $end);
+            } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
+                $this->hasServed = $this->hasServed || $tenure->hasServed();
+                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
+                    throw $failure; // it has never served: somebody has to change something
+                }
+                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
+                $former ??= $tenure->ended();
+                if ($former !== null) {
+                    $this->workshop->permit(\INF); // nothing runs
+                }
+                self::pause($backoff->after(++$failures), $stop);
+            } catch (\Throwable $failure) { // such as that no worker can be started here: what it had has not crashed
+                $this->leave($tenure->ended());
+
+                throw $failure;
+            }
+        }
+    }
+
+    private function leave(?string $owner): void
+    {
+        try {
+            if ($owner !== null) {
+                $this->broker->leave($this->queue, $owner);
+            }
+        } catch (BrokerException $failure) {
+            $this->logger->warning($failure->getMessage()); // its lease ends by itself
+        }
     }
 
     private static function pause(float $seconds, Cancellation $stop): void

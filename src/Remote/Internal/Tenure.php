@@ -575,13 +575,22 @@ final class Tenure
             }
             unset($this->waiting[$id]);
             $this->lastHanded = max($this->lastHanded, $job->number);
-            $this->start($job)
-                ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
-                ->ignore();
+            try {
+                $run = $this->start($job);
+            } catch (\Throwable $failure) { // the pool can't be made, or does not take it
+                $this->failed($job, $failure);
+
+                return;
+            }
+            $run->catch(fn(\Throwable $failure) => $this->failed($job, $failure))->ignore();
         }
     }
 
-    /** @return Future<mixed> */
+    /**
+     * @return Future<mixed>
+     *
+     * @throws \Throwable
+     */
     private function start(Assignment $job): Future
     {
         return $job->body->isCommand()

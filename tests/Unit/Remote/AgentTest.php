@@ -12,6 +12,7 @@ use Amp\Future;
 use Amp\NullCancellation;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\LauncherException;
 use Spindle\Remote\Agent;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Claim;
@@ -138,6 +139,39 @@ final class AgentTest extends TestCase
         self::assertSame(1, $engine->queue('queue')->figures()['dead']);
         $stop->cancel();
         await($agents);
+    }
+
+    public function testWhatAnAgentHadThatCanStartNoWorkerHasNotCrashed(): void
+    {
+        $engine = new MemoryEngine();
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));
+        for ($i = 0; $i < 6; ++$i) {
+            $executor->dispatch(static fn(): int => 1);
+        }
+        $cannotStart = LauncherException::cannotStart('no process is left');
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturn(Future::error($cannotStart));
+        foreach ([static fn(): Executor => $pool, static fn(): Executor => throw $cannotStart] as $make) {
+            try {
+                (new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([AgentProgram::KEY]), pool: $make))->run(new NullCancellation());
+                self::fail('It ends');
+            } catch (LauncherException $failure) {
+                self::assertSame($cannotStart, $failure);
+            }
+
+            $queue = $engine->queue('queue');
+            self::assertSame([6, 0], [$queue->figures()['waiting'], $queue->figures()['running']]);
+            $claim = (new MemoryBroker($engine))->settle('queue', self::joined($engine), [], 6, 1.0);
+            self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
+            $queue->leave('another');
+        }
+    }
+
+    private static function joined(MemoryEngine $engine): string
+    {
+        (new MemoryBroker($engine))->renew('queue', 'another', 10.0, true, '{}');
+
+        return 'another';
     }
 
     /**
