@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
+use Spindle\Worker\ResultBudget;
 
 /** Stores the items of a task that is a generator, as many ahead as there is room for. */
 final class Outlet
@@ -18,6 +19,7 @@ final class Outlet
     /**
      * @param \Generator<mixed, mixed, mixed, mixed>|null $items     let go when they are not read any more, which tells the task
      * @param float                                       $retention seconds after which nobody wants more if nothing is taken
+     * @param ResultBudget                                $budget    of items that the engine has not taken in
      */
     public function __construct(
         private ?\Generator $items,
@@ -27,6 +29,7 @@ final class Outlet
         private readonly Assignment $job,
         private readonly Verdicts $verdicts,
         private readonly float $retention,
+        private readonly ResultBudget $budget,
     ) {
         $job->items = 0;
     }
@@ -60,7 +63,8 @@ final class Outlet
     {
         $this->put([]);
         foreach ($this->items ?? [] as $item) {
-            $untaken = $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, \is_string($item) ? $item : '')]);
+            $untaken = $this->putItem(\is_string($item) ? $item : '');
+            $item = null;
             for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
                 if (Clock::now() > $late) {
                     throw new CancelledException();
@@ -71,6 +75,18 @@ final class Outlet
         $result = $this->items?->getReturn();
 
         return \is_string($result) ? $result : '';
+    }
+
+    /** @return int how many are untaken */
+    private function putItem(string $item): int
+    {
+        $size = \strlen($item);
+        $this->budget->occupy($size);
+        try {
+            return $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, $item)]);
+        } finally {
+            $this->budget->release($size);
+        }
     }
 
     /**

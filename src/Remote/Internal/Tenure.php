@@ -609,7 +609,7 @@ final class Tenure
     private function returned(Assignment $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention);
+            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention, $this->workshop->budget);
             EventLoop::queue(function () use ($job, $outlet): void {
                 try {
                     $this->settle($job, $this->verdicts->returned($job, $outlet->send()));

@@ -8,10 +8,14 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Worker\ResultBudget;
 
 /** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
 final class Stream
 {
+    /** Bytes from which on an item counts in the budget, and is the last one until it was used. */
+    private const LARGE = Protocol::WINDOW_SIZE;
+
     /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
     private static array $awaited = [];
 
@@ -29,8 +33,12 @@ final class Stream
      * @param \Closure(int, int): void $taken so many items, of so many bytes, were taken
      * @param \Closure(): void         $left  no more are wanted
      */
-    public function __construct(private readonly \Closure $decode, private readonly \Closure $taken, private readonly \Closure $left)
-    {
+    public function __construct(
+        private readonly \Closure $decode,
+        private readonly \Closure $taken,
+        private readonly \Closure $left,
+        private readonly ?ResultBudget $budget = null,
+    ) {
         $this->items = new \SplQueue();
     }
 
@@ -39,12 +47,16 @@ final class Stream
         if (!$this->over) {
             ($this->left)();
         }
+        foreach ($this->items as $item) {
+            $this->budget?->release(self::counted($item));
+        }
     }
 
     /** @param string $item key and value, serialized */
     public function arrived(string $item): void
     {
         $this->items->enqueue($item);
+        $this->budget?->occupy(self::counted($item));
         $this->wake();
     }
 
@@ -62,18 +74,33 @@ final class Stream
         $this->wake();
     }
 
-    /** @return \Generator<mixed, mixed, mixed, mixed> */
-    public function items(): \Generator
+    /**
+     * By reference, since a generator keeps what it has yielded until it yields again.
+     *
+     * @return \Generator<mixed, mixed, mixed, mixed>
+     */
+    public function &items(): \Generator
     {
         while (true) {
             while (!$this->items->isEmpty()) {
                 $bytes = $this->items->dequeue();
-                if (!$this->over) {
-                    ($this->taken)(1, \strlen($bytes));
+                $size = \strlen($bytes);
+                $counted = $this->budget === null ? 0 : self::counted($bytes);
+                if ($counted === 0) {
+                    $this->took($size);
+                } else {
+                    EventLoop::defer(fn() => $this->budget?->release($counted)); // then its reader has said whether it is kept
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);
-                OneWayGenerator::refuse(yield $item[0] => $item[1]);
+                [$key, $value] = $item;
+                unset($bytes, $item);
+                OneWayGenerator::refuse(yield $key => $value);
+                $value = null;
+                unset($value);
+                if ($counted > 0) {
+                    $this->took($size);
+                }
             }
             if ($this->failure !== null) {
                 throw $this->failure;
@@ -91,6 +118,18 @@ final class Stream
                 throw CannotWaitException::because($blocked);
             }
         }
+    }
+
+    private function took(int $size): void
+    {
+        if (!$this->over) {
+            ($this->taken)(1, $size);
+        }
+    }
+
+    private static function counted(string $item): int
+    {
+        return \strlen($item) < self::LARGE ? 0 : \strlen($item);
     }
 
     private function wake(): void
