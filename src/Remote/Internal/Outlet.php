@@ -62,9 +62,9 @@ final class Outlet
     private function sendAll(): string
     {
         $this->put([]);
-        foreach ($this->items ?? [] as $item) {
+        foreach ($this->references() as &$item) {
             $untaken = $this->putItem(\is_string($item) ? $item : '');
-            $item = null;
+            $item = null; // in the generator, too
             for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
                 if (Clock::now() > $late) {
                     throw new CancelledException();
@@ -75,6 +75,21 @@ final class Outlet
         $result = $this->items?->getReturn();
 
         return \is_string($result) ? $result : '';
+    }
+
+    /** @return \Generator<mixed, mixed, mixed, mixed> the items, which are freed there when they are here */
+    private function &references(): \Generator
+    {
+        $items = $this->items;
+        if ($items !== null && (new \ReflectionGenerator($items))->getFunction()->returnsReference()) {
+            foreach ($items as &$item) {
+                yield $item;
+            }
+        } else {
+            foreach ($items ?? [] as $item) {
+                yield $item;
+            }
+        }
     }
 
     /** @return int how many are untaken */

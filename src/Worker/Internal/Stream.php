@@ -75,7 +75,7 @@ final class Stream
     }
 
     /**
-     * By reference, since a generator keeps what it has yielded until it yields again.
+     * By reference, so that its reader can free a large item: a generator keeps what it has yielded until it yields again.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -96,7 +96,6 @@ final class Stream
                 [$key, $value] = $item;
                 unset($bytes, $item);
                 OneWayGenerator::refuse(yield $key => $value);
-                $value = null;
                 unset($value);
                 if ($counted > 0) {
                     $this->took($size);
