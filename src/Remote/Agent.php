@@ -61,8 +61,7 @@ final class Agent implements Statistics
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
-        $memory = ini_parse_quantity(\ini_get('memory_limit'));
-        $budget = new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+        $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
         $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget];
         $this->workshop = new Workshop(
@@ -76,6 +75,18 @@ final class Agent implements Statistics
 
     /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
+
+    /**
+     * Returns what all results together may need here. Agents of one process share it when each has it in the options of its pool.
+     *
+     * @internal
+     */
+    public static function budget(AgentOptions $options): ResultBudget
+    {
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+
+        return new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+    }
 
     /**
      * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is

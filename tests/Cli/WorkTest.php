@@ -86,6 +86,33 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
+    public function testLargeResultsOfManyQueuesHaveRoomTogether(): void
+    {
+        mkdir($this->path('ini'));
+        file_put_contents($this->path('ini/memory.ini'), "memory_limit=64M\n");
+        $queues = array_map(static fn(): string => self::newQueue(), range(1, 8));
+        $more = array_merge(...array_map(static fn(string $queue): array => ['--queue', $queue], \array_slice($queues, 1)));
+        $process = $this->work($queues[0], [...$more, '--workers', '8'], environment: ['PHP_INI_SCAN_DIR' => ":{$this->path('ini')}"]);
+        $ready = $this->path('ready');
+        mkdir($ready);
+        $futures = array_map(fn(string $queue) => $this->executor($queue)->submit(static function () use ($ready, $queue): string {
+            touch("{$ready}/{$queue}");
+            for ($end = microtime(true) + 20; \count((array) glob("{$ready}/*")) < 8 && microtime(true) < $end;) {
+                usleep(1000);
+            }
+
+            return str_repeat('x', 7 << 20);
+        }), $queues);
+        foreach ($futures as $future) {
+            $result = $future->await();
+            self::assertSame(7 << 20, \is_string($result) ? \strlen($result) : 0);
+        }
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertStringNotContainsString('lease', $process->getErrorOutput());
+    }
+
     public function testTheOptionsOfAnAgentAreChecked(): void
     {
         foreach ([['--lease', '3'], ['--beat', '9'], ['--margin', '9.5'], ['--max-dead', '0'], ['--retention', '0']] as $options) {

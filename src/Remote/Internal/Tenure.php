@@ -565,8 +565,8 @@ final class Tenure
     /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
     private function hand(): void
     {
-        if ($this->isLate() || $this->workshop->budget->isFull()) {
-            return; // the next beat ends it all, or the engine takes results in first
+        if ($this->isLate() || ($this->settlementBytes > 0 && $this->workshop->budget->isFull())) {
+            return; // the next beat ends it all, or the engine takes results in first and this is called again
         }
         $depth = $this->depth();
         foreach ($this->waiting as $id => $job) {
