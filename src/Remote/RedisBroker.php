@@ -42,7 +42,7 @@ final class RedisBroker implements Broker
      *
      * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or unix:///path
      * @param ClientTlsContext|null $tls     whom to trust and what to show, for rediss://
-     * @param float                 $timeout seconds to connect, and for each answer
+     * @param float                 $timeout seconds to connect, and for each answer, unless the engine sends or takes bytes meanwhile
      *
      * @throws \ValueError
      */
