@@ -328,6 +328,21 @@ final class WorkTest extends TestCase
         $redis->stop();
     }
 
+    public function testASecondSignalEndsItThoughTheBrokerIsGoneAndTheLeaseIsLong(): void
+    {
+        $redis = TemporaryRedis::start();
+        $file = $this->file('broker', "{$redis->address()}\n", 0o600);
+        $process = $this->work(self::newQueue(), ['--broker-file', $file, '--lease', '600']);
+        $redis->kill();
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'is not available'), 'it has noticed', 10.0);
+        $process->signal(\SIGTERM);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it stops');
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait(), $process->getErrorOutput());
+        $redis->stop();
+    }
+
     public function testAnAddressThatIsTakenIsOneLine(): void
     {
         $taken = Streams::server();
