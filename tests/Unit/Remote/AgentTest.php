@@ -10,10 +10,12 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\NullCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\LauncherException;
 use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Claim;
 use Spindle\Remote\Keys;
@@ -165,6 +167,23 @@ final class AgentTest extends TestCase
             self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
             $queue->leave('another');
         }
+    }
+
+    /** @param \Closure(): AgentOptions $options */
+    #[DataProvider('immense')]
+    public function testOptionsThatNoEngineCanHoldAreRefused(\Closure $options, string $name): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($name);
+        $options();
+    }
+
+    /** @return iterable<string, array{\Closure(): AgentOptions, string}> */
+    public static function immense(): iterable
+    {
+        yield 'retention' => [static fn(): AgentOptions => new AgentOptions(retention: \INF), 'The retention'];
+        yield 'lease' => [static fn(): AgentOptions => new AgentOptions(lease: 1e18), 'The lease'];
+        yield 'result' => [static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX), 'The bytes of a result'];
     }
 
     private static function joined(MemoryEngine $engine): string
