@@ -24,8 +24,12 @@ use Spindle\Worker\WorkerPool;
  */
 final class Agent implements Statistics
 {
-    /** Seconds that a command has to end, at most; half of the margin, so that it runs no more when it may run elsewhere. */
+    /**
+     * Seconds that a command has to end, at most. It is a third of the margin, as it is for a task: then what ends with a lease does so before
+     * the guard kills all that runs here, that of other queues included.
+     */
     private const GRACE = 2.0;
+    private const SHARE_OF_MARGIN = 3;
 
     /** Part of PHP's memory_limit that results may have at once, for each is copied several times; bytes where there is no limit. */
     private const SHARE_OF_MEMORY = 8;
@@ -63,11 +67,12 @@ final class Agent implements Statistics
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
-        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget];
+        $grace = $options->margin / self::SHARE_OF_MARGIN;
+        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget, 'grace' => min($options->pool->grace, $grace)];
         $this->workshop = new Workshop(
             $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
-            min(self::GRACE, $options->margin / 2),
+            min(self::GRACE, $grace),
             $budget,
             $options->guard && $pool === null,
         );

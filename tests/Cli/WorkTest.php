@@ -7,16 +7,27 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskContext;
 use Symfony\Component\Process\Process;
+
+use function Amp\async;
 
 #[RequiresPhpExtension('pcntl')]
 final class WorkTest extends TestCase
@@ -111,6 +122,43 @@ final class WorkTest extends TestCase
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertStringNotContainsString('lease', $process->getErrorOutput());
+    }
+
+    public function testAQueueWhoseLeaseIsLostEndsNothingOfAnother(): void
+    {
+        [$lost, $kept] = [self::newQueue(), self::newQueue()];
+        $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
+        $commands = new CommandPool(options: new CommandPoolOptions(on: new RemoteCommands(new RedisBroker(Redis::shared()->address()), $lost, new Keys([AgentProgram::KEY]), options: new RemoteOptions(patience: 0.5))));
+        $stubborn = async(static fn() => $commands->execute(Command::of('sh', '-c', 'trap "" TERM; while true; do sleep 0.1; done')));
+        $open = $this->path('open');
+        $future = $this->executor($kept)->submit(static function () use ($open): int {
+            for ($end = microtime(true) + 25; !file_exists($open) && microtime(true) < $end;) {
+                usleep(1000);
+                clearstatcache();
+            }
+
+            return TaskContext::current()->attempt;
+        });
+        $broker = new RedisBroker(Redis::shared()->address());
+        foreach ([$lost, $kept] as $queue) {
+            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === 1, 'it runs');
+        }
+        Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
+        Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
+        $hasEnded = static fn(): bool => preg_match('/has ended: it was cut off.*is not available/s', $process->getErrorOutput()) === 1;
+        Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
+        touch($open);
+
+        self::assertSame(1, $future->await(), $process->getErrorOutput());
+        $commands->kill();
+        try {
+            $stubborn->await();
+            self::fail('Nobody can tell what became of it');
+        } catch (BrokerUnavailableException|JobLostException) {
+            Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
+        }
+        $process->signal(\SIGTERM);
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
     public function testTheOptionsOfAnAgentAreChecked(): void
