@@ -19,7 +19,7 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '1000000', 'clients' => '50', 'cycles' => '200', 'connections' => '100', 'rounds' => '5', 'seconds' => '5', 'peers' => 'all', 'json' => '', 'html' => '', ...Entrants::OPTIONS],
+    ['only' => 'all', 'n' => '1000000', 'clients' => '50', 'cycles' => '200', 'connections' => '100', 'rounds' => '5', 'seconds' => '5', 'peers' => 'all', 'swoole' => '', 'json' => '', 'html' => '', ...Entrants::OPTIONS],
     <<<'TEXT'
         Usage: php bench/aircraft.php [options]
           --only LIST         between commas, of: crud, latency, sleep, certificates, bulk (all)
@@ -29,7 +29,9 @@ $options = Options::read(
           --connections N     that Spindle's process may have to the database in latency and sleep (100)
           --rounds N          measurements of each contestant, in turn (5)
           --seconds S         of load for each measurement of latency and certificates (5)
-          --peers LIST        between commas, of: fpm, fpm-preloaded, fpm-plain, pgbench; all is those that are there, none is none
+          --peers LIST        between commas, of: fpm, fpm-preloaded, fpm-plain, swoole (crud only), pgbench; all is those
+                              that are installed, none is none
+          --swoole FILE       of Swoole's extension, which must have been built with --enable-swoole-pgsql
           --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
           --first             measure only the first of Spindle's contestants, and no peers
           --json FILE         where the raw data goes

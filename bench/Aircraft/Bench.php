@@ -20,7 +20,7 @@ final class Bench
     /** @var array<string, int> the best number of workers, by contestant */
     private array $workers = [];
 
-    /** @param list<Contestant> $peers those behind FPM that take part */
+    /** @param list<Contestant> $peers that take part */
     public function __construct(
         public readonly ComparisonOptions $options,
         public readonly Database $database,
@@ -32,7 +32,7 @@ final class Bench
 
     public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false, bool $hasAgents = false, ?Checkout $checkout = null): Setup
     {
-        $checkout ??= $contestant->isFpm() ? null : $this->options->entrants->checkouts[0];
+        $checkout ??= $contestant->isSpindle() ? $this->options->entrants->checkouts[0] : null;
         $workers = $contestant->isFpm() && $workers === 0 ? $this->workers[$contestant->value] ?? self::WORKERS : $workers;
 
         return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed, $hasAgents, $checkout);
@@ -47,7 +47,15 @@ final class Bench
      */
     public function ofEach(Contestant $contestant, \Closure $setup): array
     {
-        return array_map($setup, $contestant->isFpm() ? [null] : $this->options->entrants->checkouts);
+        return array_map($setup, $contestant->isSpindle() ? $this->options->entrants->checkouts : [null]);
+    }
+
+    /** @return list<Contestant> the peers behind FPM, of which {@see Contestant::Plain} has the requests of `crud` only */
+    public function fpmPeers(bool $withPlain): array
+    {
+        $takesPart = static fn(Contestant $one): bool => $one->isFpm() && ($withPlain || $one !== Contestant::Plain);
+
+        return array_values(array_filter($this->peers, $takesPart));
     }
 
     /** From now on setup() gives it so many workers. */

@@ -50,7 +50,10 @@ final readonly class Certificates
                 fn(string $label): Series => $this->series($withAgents, $label),
                 $entrants->peers(Agents::missing() === null ? [self::AGENTS] : []),
             ),
-            ...array_map(fn(Contestant $one): Series => $this->series($this->bench->setup($one)), array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))),
+            ...array_map(
+                fn(Contestant $one): Series => $this->series($this->bench->setup($one)),
+                $this->bench->fpmPeers(withPlain: false),
+            ),
         ];
         $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [
             Column::median('p99 ÷ alone', 2),

@@ -21,6 +21,7 @@ final readonly class ComparisonOptions
      * @param int                         $rows        that are imported and exported
      * @param float                       $seconds     of each measurement that has no count
      * @param list<string>                $peers
+     * @param string                      $swoole      file of Swoole's extension, '' for none
      */
     private function __construct(
         public array $only,
@@ -31,6 +32,7 @@ final readonly class ComparisonOptions
         public int $rounds,
         public float $seconds,
         private array $peers,
+        public string $swoole,
         public Entrants $entrants,
     ) {}
 
@@ -49,14 +51,25 @@ final readonly class ComparisonOptions
             $options->int('rounds'),
             $options->seconds('seconds'),
             $entrants->peers($peers),
+            self::file($options->text('swoole')),
             $entrants,
         );
     }
 
-    /** @return list<Contestant> those behind FPM that were asked for, whether they are there or not */
+    /** @return list<Contestant> those that were asked for, whether they are installed or not */
     public function peers(): array
     {
         return array_values(array_filter(Contestant::PEERS, fn(Contestant $one): bool => \in_array($one->value, $this->peers, true)));
+    }
+
+    /** @throws UsageException when there is no such file */
+    private static function file(string $path): string
+    {
+        if ($path !== '' && !is_file($path)) {
+            throw new UsageException("option --swoole: there is no file '{$path}'");
+        }
+
+        return $path === '' ? '' : (string) realpath($path);
     }
 
     public function hasPgbench(): bool

@@ -15,9 +15,10 @@ enum Contestant: string
     case Fpm = 'fpm';
     case Preloaded = 'fpm-preloaded';
     case Plain = 'fpm-plain';
+    case Swoole = 'swoole';
 
     /** What --peers names, beside pgbench. */
-    public const PEERS = [self::Fpm, self::Preloaded, self::Plain];
+    public const PEERS = [self::Fpm, self::Preloaded, self::Plain, self::Swoole];
 
     /** What tables call it. */
     public function label(int $workers = 0): string
@@ -29,18 +30,31 @@ enum Contestant: string
             self::Fpm => 'nginx + PHP-FPM, the same handlers',
             self::Preloaded => 'nginx + PHP-FPM, the same handlers, preloaded',
             self::Plain => 'nginx + PHP-FPM, plain PHP',
+            self::Swoole => 'Swoole, one process, plain PHP',
         } . ($workers > 0 ? ", {$workers} workers" : '');
     }
 
     public function isFpm(): bool
     {
-        return \in_array($this, self::PEERS, true);
+        return \in_array($this, [self::Fpm, self::Preloaded, self::Plain], true);
     }
 
-    /** Why it can't take part here; null when it can. */
-    public function missing(): ?string
+    public function isSpindle(): bool
+    {
+        return !\in_array($this, self::PEERS, true);
+    }
+
+    /**
+     * Returns why it can not take part here, null when it can.
+     *
+     * @param string $swoole file of Swoole's extension, '' if the PHP that runs this loads it
+     */
+    public function missing(string $swoole): ?string
     {
         return match (true) {
+            $this === self::Swoole => $swoole !== '' || \extension_loaded('swoole')
+                ? null
+                : 'PHP has no ext-swoole, and --swoole names no file',
             !$this->isFpm() => null,
             Fpm::missing() !== null => Fpm::missing(),
             $this === self::Plain && !Fpm::has('pdo_pgsql') => 'the PHP of php-fpm has no pdo_pgsql',

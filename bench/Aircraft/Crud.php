@@ -99,7 +99,7 @@ final readonly class Crud
     private function findWorkers(): void
     {
         $rows = [];
-        foreach ($this->bench->peers as $peer) {
+        foreach ($this->bench->fpmPeers(withPlain: true) as $peer) {
             $rates = [];
             foreach (self::TRIED as $workers) {
                 Rounds::say("{$peer->label($workers)}: a trial");

@@ -44,8 +44,9 @@ final readonly class Latency
         $spindle = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $this->bench->options->connections);
         $other = $this->bench->options->entrants->other();
         [$fits, $setups] = [[], [$spindle]];
-        $memory = $this->bench->peers === [] ? 0 : $this->memory($spindle, $load);
-        foreach ($this->bench->peers as $peer) {
+        $peers = $this->bench->fpmPeers(withPlain: true);
+        $memory = $peers === [] ? 0 : $this->memory($spindle, $load);
+        foreach ($peers as $peer) {
             [$first, $more] = array_map(fn(int $workers): int => $this->memory($this->bench->setup($peer, $far->endpoint, $workers), $load), [self::FEW, self::MORE]);
             $each = max(1, ($more - $first) / (self::MORE - self::FEW));
             $workers = max(self::FEW, self::FEW + (int) floor(($memory - $first) / $each));

@@ -17,14 +17,19 @@ final readonly class Servers
     /** Of FPM: no file is looked at again, and a body may have any length. */
     private const FPM_OPTIONS = ['-d', 'zend.assertions=-1', '-d', 'opcache.validate_timestamps=0', '-d', 'post_max_size=0'];
 
-    public function __construct(private Cores $cores) {}
+    /** @param string $swoole file of Swoole's extension, '' if the PHP that runs this loads it */
+    public function __construct(private Cores $cores, private string $swoole) {}
 
     /** @throws \RuntimeException when it does not come up */
     public function start(Setup $setup): Served
     {
         $address = Site::HOST . ':' . Site::freePort();
         $directory = new PrivateDirectory();
-        $commands = $setup->contestant->isFpm() ? self::fpm($setup, $address, $directory) : [self::spindle($setup, $address, $directory)];
+        $commands = match (true) {
+            $setup->contestant->isFpm() => self::fpm($setup, $address, $directory),
+            $setup->contestant === Contestant::Swoole => [$this->swoole($setup, $address)],
+            default => [self::spindle($setup, $address, $directory)],
+        };
         $agents = $setup->hasAgents ? Agents::start($this->cores) : null;
         $before = [...$this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo), ...($agents?->before() ?? [])];
 
@@ -53,6 +58,16 @@ final readonly class Servers
             $checkout->isNamed() => __DIR__ . '/app.php',
             default => self::root() . '/examples/aircraft/app.php',
         };
+    }
+
+    /** @return non-empty-list<string> */
+    private function swoole(Setup $setup, string $address): array
+    {
+        return [
+            'env', 'PLAIN_DSN=' . $setup->database->pdo(), "PLAIN_CONNECTIONS={$setup->connections}",
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, ...($this->swoole === '' ? [] : ['-d', "extension={$this->swoole}"]),
+            __DIR__ . '/swoole.php', $address,
+        ];
     }
 
     /** @return list<non-empty-list<string>> */

@@ -30,7 +30,7 @@ final readonly class Sleeping
     private function compare(int $clients): void
     {
         // Plain PHP has no such request.
-        $contestants = [Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one !== Contestant::Plain))];
+        $contestants = [Contestant::Spindle, ...$this->bench->fpmPeers(withPlain: false)];
         $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
         $series = [];
         foreach ($contestants as $one) {

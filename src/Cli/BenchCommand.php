@@ -97,6 +97,7 @@ final class BenchCommand extends Command
         'clients' => ['--clients', null, 'aircraft: at once [default: 50]'],
         'cycles' => ['--cycles', null, 'aircraft: of each client of crud [default: 200]'],
         'seconds' => ['--seconds', null, 'http, aircraft: of load for each measurement [default: 3; aircraft: 5]'],
+        'swoole' => ['--swoole', null, "aircraft: the file of Swoole's extension, so that it takes part in crud"],
         'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
         'deadline' => ['--deadline', null, 'http: seconds for the head of a request, which slow clients do not keep [default: 10]'],
         'kills' => ['--kills', null, 'remote: workers that are killed in recovery, and a quarter as many agents [default: 20]'],

@@ -1,0 +1,241 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+/**
+ * Finds text that has to be read twice: long lines, comments without a subject, words that this field does not use.
+ *
+ * docs/contributing/plain-language.md gives the rules and their reasons.
+ */
+final class PlainLanguage
+{
+    public const MAX_COLUMNS = 120;
+
+    /** First words after which a comment has no subject that the reader can name. */
+    private const BEGINNINGS = [
+        'what', 'who', 'whoever', 'whom', 'whose', 'nobody', 'somebody', 'anybody', 'everybody', 'so many', 'so much', 'as many', 'as much',
+        'he', 'his', 'she', 'her', 'it', 'its', 'they', 'them', 'their', 'theirs', 'this', 'that', 'these', 'those', 'such',
+        'of', 'by', 'from', 'into', 'onto', 'among', 'behind', 'beside', 'besides', 'beyond', 'within', 'upon', 'where', 'there',
+    ];
+
+    /** Words, as patterns, that have a plain one in their place. */
+    private const WORDS = [
+        'who(?:m|ever)?' => '"it", or the name of the thing',
+        '(?:no|some|any|every)body' => 'the name of the thing',
+        'he|him|his' => '"it", or the name of the thing',
+        'so many|so much' => 'N, a number or the name of a parameter',
+        '(?:is|are|was|were|be|been|being) told' => '"is reported", "returns"',
+        'is had|are had|be had' => '"exists", "is available"',
+        'looks? (?:at|whether|for)|looking (?:at|whether|for)' => '"checks"',
+        'kin' => '"and similar"',
+        'farewell' => '"goodbye", "shutdown"',
+        'in vain' => '"without effect", "wasted"',
+        'hitherto' => '"so far"',
+        'thereof|whereof|thereby|whereby|whence|thence|thereupon' => 'a clause with a subject',
+        'mended|mends?|mending' => '"fixed"',
+        'what is there' => 'the name of the thing',
+        'anew' => '"again"',
+        'of one\'s own|of (?:his|her|their) own' => '"its own"',
+        'alike' => '"the same"',
+        'meanwhile' => '"while …"',
+    ];
+
+    public function __construct(private readonly string $root) {}
+
+    /** @return iterable<string> of each PHP file and Markdown file that Git knows, relative to the root */
+    public function files(): iterable
+    {
+        exec('git -C ' . escapeshellarg($this->root) . " ls-files -- '*.php' '*.md'", $files, $status);
+        if ($status !== 0) {
+            throw new \RuntimeException("Git can not list the files of {$this->root}");
+        }
+        foreach ($files as $file) {
+            if (is_file("{$this->root}/{$file}")) {
+                yield $file;
+            }
+        }
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> sorted by line */
+    public function check(string $file): array
+    {
+        $text = (string) file_get_contents("{$this->root}/{$file}");
+        $isCode = str_ends_with($file, '.php');
+        $found = [...self::longLines($text, $isCode), ...($isCode ? self::comments($text) : self::prose($text))];
+        usort($found, static fn(array $one, array $other): int => $one['line'] <=> $other['line']);
+
+        return $found;
+    }
+
+    /**
+     * Returns the names of several classes of src that implement no common interface and extend no common class.
+     *
+     * @return array<string, list<string>> files by name
+     */
+    public function sharedNames(): array
+    {
+        $names = [];
+        foreach ($this->files() as $file) {
+            if (str_starts_with($file, 'src/') && str_ends_with($file, '.php')) {
+                $names[basename($file, '.php')][] = $file;
+            }
+        }
+
+        return array_filter($names, fn(array $files): bool => \count($files) > 1 && !$this->areOfOneKind($files));
+    }
+
+    /** @return array{lines: int, comments: int} of the files below a folder */
+    public function commentLines(string $folder): array
+    {
+        $counts = ['lines' => 0, 'comments' => 0];
+        foreach ($this->files() as $file) {
+            if (!str_starts_with($file, "{$folder}/") || !str_ends_with($file, '.php')) {
+                continue;
+            }
+            foreach (explode("\n", (string) file_get_contents("{$this->root}/{$file}")) as $line) {
+                ++$counts['lines'];
+                $counts['comments'] += preg_match('~^\s*(?://|/\*|\*)~', $line) === 1 ? 1 : 0;
+            }
+        }
+
+        return $counts;
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> */
+    private static function longLines(string $text, bool $isCode): array
+    {
+        $found = [];
+        $isFenced = false;
+        foreach (explode("\n", $text) as $index => $line) {
+            $isFenced = !$isCode && str_starts_with(ltrim($line), '```') ? !$isFenced : $isFenced;
+            $isTable = !$isCode && !$isFenced && str_starts_with(ltrim($line), '|');
+            if (!$isTable && mb_strlen($line) > self::MAX_COLUMNS && preg_match('~\S{81,}~', $line) !== 1) {
+                $found[] = ['line' => $index + 1, 'rule' => 'long line', 'text' => mb_strlen($line) . ' columns'];
+            }
+        }
+
+        return $found;
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> */
+    private static function comments(string $text): array
+    {
+        $found = [];
+        foreach (self::commentsOf($text) as [$line, $comment]) {
+            foreach (self::parts($comment) as $part) {
+                $found = [...$found, ...self::beginning($line, $part), ...self::words($line, $part)];
+            }
+        }
+
+        return $found;
+    }
+
+    /**
+     * Comments of code. Comments at the ends of lines that follow each other are one.
+     *
+     * @return list<array{int, string}> first line, and the text without its markers
+     */
+    private static function commentsOf(string $text): array
+    {
+        $comments = [];
+        $last = -1;
+        foreach (\PhpToken::tokenize($text) as $token) {
+            if (!$token->is([\T_COMMENT, \T_DOC_COMMENT])) {
+                continue;
+            }
+            $isLine = str_starts_with($token->text, '//');
+            $words = $isLine ? substr($token->text, 2) : preg_replace('~^\s*\*(?!/) ?~m', '', trim(substr($token->text, 2, -2), '*'));
+            $comment = [$token->line, trim((string) $words)];
+            if ($isLine && $token->line === $last + 1) {
+                [$line, $before] = array_pop($comments) ?? [$token->line, ''];
+                $comment = [$line, "{$before}\n{$comment[1]}"];
+            }
+            $comments[] = $comment;
+            $last = $isLine ? $token->line : -1;
+        }
+
+        return $comments;
+    }
+
+    /** @return list<string> the text of a comment, and the descriptions behind its tags */
+    private static function parts(string $comment): array
+    {
+        $parts = [];
+        foreach ((array) preg_split('~^(?=@\w)~m', $comment) as $part) {
+            $part = (string) $part;
+            if (!str_starts_with($part, '@')) {
+                $parts[] = trim($part);
+            } elseif (preg_match('~^@(?:phpstan-|psalm-)?(?:param|return|throws|var)\b(.*)$~s', $part, $match) === 1) {
+                $parts[] = 'described: ' . trim($match[1]);
+            }
+        }
+
+        return array_values(array_filter($parts, static fn(string $part): bool => $part !== ''));
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> */
+    private static function beginning(int $line, string $part): array
+    {
+        if (preg_match('~^(?:' . implode('|', self::BEGINNINGS) . ')\b(?!-)~i', $part, $match) !== 1) {
+            return [];
+        }
+
+        return [['line' => $line, 'rule' => "begins with \"{$match[0]}\"", 'text' => self::excerpt($part, 0)]];
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> */
+    private static function words(int $line, string $part): array
+    {
+        $found = [];
+        $plain = (string) preg_replace(['~`[^`\n]*`~', '~\{@\w+ [^}]*\}~', '~"[^"\n]*"~'], '', $part);
+        foreach (self::WORDS as $words => $instead) {
+            if (preg_match("~(?<![\\w\$'-])(?:{$words})(?![\\w'-])~i", $plain, $match, \PREG_OFFSET_CAPTURE) === 1) {
+                $found[] = ['line' => $line, 'rule' => "\"{$match[0][0]}\": {$instead}", 'text' => self::excerpt($plain, $match[0][1])];
+            }
+        }
+
+        return $found;
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> of a page of Markdown, outside of blocks of code */
+    private static function prose(string $text): array
+    {
+        $found = [];
+        $isFenced = false;
+        foreach (explode("\n", $text) as $index => $line) {
+            if (str_starts_with(ltrim($line), '```')) {
+                $isFenced = !$isFenced;
+            } elseif (!$isFenced) {
+                $found = [...$found, ...self::words($index + 1, $line)];
+            }
+        }
+
+        return $found;
+    }
+
+    private static function excerpt(string $text, int $at): string
+    {
+        $from = max(0, $at - 30);
+
+        return trim((string) preg_replace('~\s+~', ' ', substr($text, $from, 90)));
+    }
+
+    /**
+     * Whether all files declare a class that implements the same interface or extends the same class.
+     *
+     * @param list<string> $files
+     */
+    private function areOfOneKind(array $files): bool
+    {
+        $kinds = array_map(function (string $file): array {
+            $text = (string) file_get_contents("{$this->root}/{$file}");
+            preg_match('~^[a-z ]*(?:class|interface|enum|trait) \w+(?:: \w+)?([^{]*)~m', $text, $match);
+
+            return array_diff((array) preg_split('~[\s,]+~', $match[1] ?? ''), ['', 'extends', 'implements']);
+        }, $files);
+
+        return array_intersect(...$kinds) !== [];
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Architecture;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+/** The check that finds text which has to be read twice. */
+final class PlainLanguageTest extends TestCase
+{
+    /** @return iterable<string, array{string, list<string>}> */
+    public static function reportedComments(): iterable
+    {
+        yield 'a question word first' => ['/** What came of it. */', ['begins with "What"']];
+        yield 'a pronoun first' => ['// It ends here.', ['begins with "It"']];
+        yield 'a preposition first' => ["// of a task's input", ['begins with "of"']];
+        yield 'a person for a thing' => ['/** Returns the fiber, for nobody waits. */', ['"nobody": the name of the thing']];
+        yield 'a tag' => ['/** @param int $n who has it */', ['"who": "it", or the name of the thing']];
+        yield 'the second of two lines' => ["// Returns the value,\n// for whoever waits.", ['"whoever": "it", or the name of the thing']];
+        yield 'a plain sentence' => ['/** Returns the number of workers that have started. */', []];
+        yield 'a word in code' => ['/** Reads `nobody` and {@see Somebody}, which "whoever" quotes. */', []];
+        yield 'a hyphen' => ['/** It-like names are no pronouns. */', []];
+    }
+
+    /** @param list<string> $rules */
+    #[DataProvider('reportedComments')]
+    public function testCommentsAreReported(string $comment, array $rules): void
+    {
+        $found = $this->check('Example.php', "<?php\n\n{$comment}\n\$example = 1;\n");
+
+        self::assertSame($rules, array_column($found, 'rule'));
+        self::assertSame(array_fill(0, \count($rules), 3), array_column($found, 'line'));
+    }
+
+    public function testLongLinesAreReportedInCodeAndProse(): void
+    {
+        $url = 'https://example.org/' . str_repeat('a', 100);
+        $code = str_pad('$a = 1; ', 121, '// word ');
+        $words = str_repeat('word ', 25);
+
+        self::assertSame(
+            [['line' => 3, 'rule' => 'long line', 'text' => '121 columns']],
+            $this->check('Example.php', "<?php\n// {$url}\n{$code}\n"),
+        );
+        self::assertSame(
+            [['line' => 2, 'rule' => 'long line', 'text' => '126 columns']],
+            $this->check('page.md', "| {$words} |\n{$words}x\n"),
+        );
+    }
+
+    public function testProseIsReportedOutsideOfCode(): void
+    {
+        $found = $this->check('page.md', "Nobody waits.\n```php\n// nobody\n```\nThe name `nobody` is a word.\n");
+
+        self::assertSame([['line' => 1, 'rule' => '"Nobody": the name of the thing', 'text' => 'Nobody waits.']], $found);
+    }
+
+    /** @return list<array{line: int, rule: string, text: string}> */
+    private function check(string $file, string $text): array
+    {
+        $folder = sys_get_temp_dir() . '/' . uniqid('spindle-language-', true);
+        mkdir($folder);
+        file_put_contents("{$folder}/{$file}", $text);
+        try {
+            return (new PlainLanguage($folder))->check($file);
+        } finally {
+            unlink("{$folder}/{$file}");
+            rmdir($folder);
+        }
+    }
+}
