@@ -89,7 +89,7 @@ final class Stream
                 if ($counted === 0) {
                     $this->took($size);
                 } else {
-                    EventLoop::defer(fn() => $this->budget?->release($counted)); // then its reader has said whether it is kept
+                    EventLoop::defer(fn() => $this->budget->release($counted)); // then its reader has said whether it is kept
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);

@@ -92,7 +92,7 @@ final class AgentFaultsTest extends TestCase
         $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
         $readers = array_map(static fn(int $i) => async(static function () use ($executor, $i): array {
             $sizes = [];
-            /** @var \Generator<int, string, mixed, string> $items */
+            /** @var \Generator<int, non-empty-string, mixed, void> $items */
             $items = $executor->submit(static function () use ($i): \Generator {
                 for ($k = 0; $k < 2; ++$k) {
                     yield str_repeat(\chr(64 + $i), 12 << 20);
