@@ -400,7 +400,7 @@ class RedisBrokerTest extends BrokerContract
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 200_000)), range(1, 60)));
         $claimed = \count($this->claim($this->join('a'), 100));
 
-        self::assertSame(32, $claimed);
+        self::assertSame(20, $claimed);
         Eventually::holds(static fn(): bool => $post->work > 0, 'it is told to come again');
         self::assertCount(60 - $claimed, [...$this->claim('a', 100), ...$this->claim('a', 100)]);
     }
@@ -419,7 +419,7 @@ class RedisBrokerTest extends BrokerContract
     {
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', $i < 17 ? 100 : 1 << 20)), range(1, 40)));
 
-        self::assertCount(32, $this->claim($this->join('a'), 100));
+        self::assertCount(19, $this->claim($this->join('a'), 100));
     }
 
     /** One that takes long would keep agents from renewing their leases. */
